@@ -1,0 +1,34 @@
+"""What `trivium check` and a load have to say about one place in a file: a fault, or something to know."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """ERROR refuses the model; NOTICE is something read and not served, or passed on."""
+
+    ERROR = "error"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the mend.
+
+    `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`.
+    """
+
+    severity: Severity
+    file: str
+    line: int | None
+    key: str
+    found: str
+    expected: str = ""
+    mend: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        text = f"{place}: {self.key}: {self.found}" if self.key else f"{place}: {self.found}"
+        if self.expected:
+            text += f"; expected {self.expected}"
+        return f"{text}. {self.mend}" if self.mend else text

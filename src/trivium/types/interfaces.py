@@ -1,0 +1,170 @@
+"""The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from trivium.types.errors import ServeError
+from trivium.types.operations import Operation, ResponsePart
+from trivium.types.payload import PayloadKind
+from trivium.types.running import Batch, Event, Isolation, ItemId, Placement, Ran
+from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Reading
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+
+class Timer(Protocol):
+    """A call that waits for its time."""
+
+    def cancel(self) -> None:
+        """It will not be made; no effect once it has been."""
+        ...
+
+
+class Clock(Protocol):
+    """Time and later calls, so that the same core runs live and in simulation. Used on the loop only."""
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call once, not before `when`; at the next turn if that has passed."""
+        ...
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call once, after what runs now."""
+        ...
+
+
+# -- the four axes -----------------------------------------------------------------------------------------
+
+
+class Format(Protocol):
+    """A kind of model folder or file."""
+
+    name: str
+
+    def claims(self, path: Path) -> bool:
+        """Is this path of this format? Looks at names, not at contents; must not raise."""
+        ...
+
+    def read(self, path: Path, defaults: Defaults) -> Reading:
+        """Every version that the path holds. What cannot be read is in `unreadable`, with all its faults."""
+        ...
+
+    def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
+        """Complete the spec from what the model file says, by the format's own rules; ConfigError where the
+        two contradict each other.
+        """
+        ...
+
+
+class Runner(Protocol):
+    """An opened model that runs one batch at a time, blocking, always called by one thread at a time."""
+
+    def run(self, batch: Batch) -> Ran:
+        """An outcome per item, in order. A fault of one item is that item's ServeError; what is raised fails
+        the whole batch. The batch's arrays may be views of request bodies: read, never write, never keep.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free everything. No call follows."""
+        ...
+
+
+class Engine(Protocol):
+    """A descriptor; importing it imports no heavy library. `isolation`: what it supports, default first.
+
+    `has_facts`: whether `facts` can tell anything, and so whether a probe process is worth starting.
+    """
+
+    name: str
+    takes: frozenset[PayloadKind]
+    isolation: tuple[Isolation, ...]
+    has_facts: bool
+
+    def facts(self, spec: ModelSpec) -> ModelFacts:
+        """What the model file says. Runs in a probe process, never in the server: a hostile file may crash
+        it. Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
+        """
+        ...
+
+    def open(self, spec: ModelSpec, placement: Placement) -> Runner:
+        """Open one instance. Blocking: called off the loop. Raises like `facts`."""
+        ...
+
+
+class WireProtocol(Protocol):
+    """A wire format over HTTP, sans-IO and pure. All three refuse by raising ServeError."""
+
+    def head(self, head: Head) -> Target:
+        """What a request is about, from its head alone, before the body is read."""
+        ...
+
+    def is_costly(self, head: Head, size: int) -> bool:
+        """Would decoding a body of that many bytes keep the loop from others? Then it is done in a thread."""
+        ...
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, "Encoder"]:
+        """The operation, and the encoder for its answer. Tensors view the body."""
+        ...
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """The protocol's own form of an error that precedes or replaces an operation."""
+        ...
+
+
+class Encoder(Protocol):
+    """Turns the parts of one operation's answer into bytes."""
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """Never raises: what cannot be written becomes the protocol's error."""
+        ...
+
+
+# -- the core's edges --------------------------------------------------------------------------------------
+
+
+class Port(Protocol):
+    """Given to an instance when it opens."""
+
+    def push(self, events: Sequence[Event]) -> None:
+        """From any thread. One deque; the loop is woken once per drained set."""
+        ...
+
+
+class Instance(Protocol):
+    """Something that runs items. Called on the loop only."""
+
+    def start(self, batch: Batch) -> None:
+        """Take the items and return at once. Costs the caller one credit."""
+        ...
+
+    def cancel(self, item: ItemId) -> None:
+        """Nobody waits for it any more; it still ends with one final part."""
+        ...
+
+    def close(self) -> None:
+        """End, when what was started has ended; returns at once. Nothing is pushed afterwards."""
+        ...
+
+
+Sink = Callable[[ResponsePart], None]
+"""Gets the parts of an answer, on the loop, exactly one of them final; possibly before `submit` returns."""
+
+
+class Ticket(Protocol):
+    """A submitted operation."""
+
+    def cancel(self, why: ServeError) -> None:
+        """The only way to cancel: the sink gets `why` as its final part at once, unless it had one."""
+        ...
+
+
+class Submits(Protocol):
+    """The face of the core towards a front end."""
+
+    def submit(self, operation: Operation, sink: Sink) -> Ticket:
+        """Begin; never raises for what a client got wrong, but answers through the sink. On the loop only."""
+        ...

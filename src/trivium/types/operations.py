@@ -1,0 +1,202 @@
+"""What a client asks and what it is answered: one frozen, wire-encodable value per verb.
+
+HTTP, gRPC, workers calling upwards and the library speak the same values. Times are relative seconds here,
+since a pure protocol has no clock; the core turns them into points of its own clock on receipt.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trivium.types.errors import ServeError
+from trivium.types.payload import Payload, Scalar
+from trivium.types.spec import ModelSpec
+from trivium.types.state import ServerState, VersionState
+
+
+class WantedOutput(msgspec.Struct, frozen=True, gc=False):
+    """An output that the client asked for by name. How it wants it written is the encoder's business."""
+
+    name: str
+
+
+class SequenceRef(msgspec.Struct, frozen=True, gc=False):
+    """The sequence that an item belongs to."""
+
+    id: int | str
+    starts: bool = False
+    ends: bool = False
+
+
+class CallRef(msgspec.Struct, frozen=True, gc=False):
+    """Of an upward call: the item that makes it and the models on its chain, outermost first."""
+
+    item: int
+    chain: tuple[str, ...]
+
+
+class Infer(msgspec.Struct, frozen=True, gc=False):
+    """Run one item. An empty `version` means the greatest ready one; without `outputs` all are answered.
+
+    `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
+    the queue, and until the answer.
+    """
+
+    model: str
+    payload: Payload
+    version: str = ""
+    id: str = ""
+    outputs: tuple[WantedOutput, ...] = ()
+    parameters: Mapping[str, Scalar] = {}
+    priority: int = 0
+    queue_timeout: float | None = None
+    deadline: float | None = None
+    sequence: SequenceRef | None = None
+    parent: CallRef | None = None
+
+
+class Live(msgspec.Struct, frozen=True, gc=False):
+    """Is the process answering? Answered with `Readiness`."""
+
+
+class Ready(msgspec.Struct, frozen=True, gc=False):
+    """Is the server (no model), the model, or that version ready? Answered with `Readiness`."""
+
+    model: str = ""
+    version: str = ""
+
+
+class Describe(msgspec.Struct, frozen=True, gc=False):
+    """Answered with `ServerDescription` (no model) or `ModelDescription`."""
+
+    model: str = ""
+    version: str = ""
+
+
+class List(msgspec.Struct, frozen=True, gc=False):
+    """Every known version with its state. Answered with `Listing`."""
+
+
+class Statistics(msgspec.Struct, frozen=True, gc=False):
+    """Of all ready versions (no model), of a model, of a version. Answered with `StatisticsReport`."""
+
+    model: str = ""
+    version: str = ""
+
+
+class Load(msgspec.Struct, frozen=True, gc=False):
+    """Read the model's folder again and serve what its version policy wants. Answered with `Listing`."""
+
+    model: str
+
+
+class Unload(msgspec.Struct, frozen=True, gc=False):
+    """Stop serving a model; items in flight finish. Answered with `Listing`."""
+
+    model: str
+
+
+Operation = Infer | Live | Ready | Describe | List | Statistics | Load | Unload
+
+
+class Readiness(msgspec.Struct, frozen=True, gc=False):
+    """`reason` says why not."""
+
+    ready: bool
+    reason: str = ""
+
+
+class ServerDescription(msgspec.Struct, frozen=True, gc=False):
+    """The server itself."""
+
+    name: str
+    version: str
+    state: ServerState
+
+
+class ModelDescription(msgspec.Struct, frozen=True, gc=False):
+    """The spec that serves (or would serve) the version asked for, and every ready version, ascending."""
+
+    spec: ModelSpec
+    versions: tuple[str, ...]
+
+
+class VersionStatus(msgspec.Struct, frozen=True, gc=False):
+    """One row of a listing; `reason` of a failure or an unload."""
+
+    model: str
+    version: str
+    state: VersionState
+    reason: str = ""
+
+
+class Listing(msgspec.Struct, frozen=True, gc=False):
+    """Sorted by model, then version number."""
+
+    versions: tuple[VersionStatus, ...]
+
+
+class Duration(msgspec.Struct, frozen=True, gc=False):
+    """How often, and nanoseconds in all."""
+
+    count: int = 0
+    ns: int = 0
+
+
+class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
+    """Executions of exactly `rows` rows, failed ones counted."""
+
+    rows: int
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+
+
+class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
+    """Counters of one version since it was loaded. Each item is charged its batch's whole compute time.
+
+    `rows`: of successful items; `executions`: batches, failed ones counted; `last` is epoch milliseconds.
+    `wasted`: items computed for clients that had left. `failures` counts failed items by code.
+    """
+
+    model: str
+    version: str
+    last: int
+    rows: int
+    executions: int
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    batches: tuple[BatchStatistics, ...]
+    failures: Mapping[str, int]
+    wasted: int
+    queued_items: int
+    queue_wait_buckets: tuple[tuple[float, int], ...] = ()
+
+
+class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
+    """One entry per ready version, sorted by model, then version number."""
+
+    versions: tuple[VersionStatistics, ...]
+
+
+Answer = Readiness | ServerDescription | ModelDescription | Listing | StatisticsReport
+
+
+class ResponsePart(msgspec.Struct, frozen=True, gc=False):
+    """One part of an answer to an operation; the last one is `final`, and an error always is.
+
+    Exactly one of `payload`, `answer` and `error` is set, but for an empty final part. `model` and `version`
+    name what served it.
+    """
+
+    payload: Payload | None = None
+    answer: Answer | None = None
+    error: ServeError | None = None
+    final: bool = True
+    parameters: Mapping[str, Scalar] = {}
+    model: str = ""
+    version: str = ""

@@ -1,0 +1,81 @@
+"""What travels in a request or an answer: named tensors, raw parts, or a request to generate text.
+
+All values here are immutable, hold no cycle and may be shared between threads. On the request path they are
+`msgspec.Struct(frozen=True, gc=False)`: a tenth of the cost of a frozen dataclass (`docs/architecture.md`).
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from trivium.types.buffers import Lease
+from trivium.types.datatype import Array, DataType
+
+Scalar = bool | int | float | str
+"""A parameter's value, on every wire."""
+
+
+class PayloadKind(Enum):
+    """What an engine takes and gives; `docs/` has the table of conversions between them."""
+
+    TENSORS = "tensors"
+    RAW = "raw"
+    GENERATE = "generate"
+
+
+class Tensor(msgspec.Struct, frozen=True, gc=False):
+    """One named tensor.
+
+    `array` has exactly `shape`, is C-contiguous and of `datatype.dtype`: objects of type `bytes` for BYTES,
+    raw bits in uint16 for BF16. It may be a read-only view of a request's body; nobody writes into it.
+    """
+
+    name: str
+    datatype: DataType
+    shape: tuple[int, ...]
+    array: Array
+
+
+class Tensors(msgspec.Struct, frozen=True, gc=False):
+    """Named tensors in the order of the sender. `lease` owns the buffer that they view, if it is lent."""
+
+    items: tuple[Tensor, ...]
+    lease: Lease | None = None
+
+    def __getitem__(self, name: str) -> Array:
+        """The array called `name`; KeyError names those there are."""
+        for tensor in self.items:
+            if tensor.name == name:
+                return tensor.array
+        raise KeyError(f"no tensor {name!r}; there are: {', '.join(tensor.name for tensor in self.items)}")
+
+
+class RawPart(msgspec.Struct, frozen=True, gc=False):
+    """One part of a raw body: a multipart field, or the whole body with an empty name."""
+
+    data: bytes | memoryview
+    content_type: str = ""
+    name: str = ""
+
+
+class Raw(msgspec.Struct, frozen=True, gc=False):
+    """A body that the core does not look into: ordered parts, header properties, query arguments."""
+
+    parts: tuple[RawPart, ...]
+    properties: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
+    lease: Lease | None = None
+
+
+class Generate(msgspec.Struct, frozen=True, gc=False):
+    """A request to generate: exactly one of `prompt`, `messages`, `ids` is set; `sampling` as on the wire."""
+
+    prompt: str | None = None
+    messages: tuple[Mapping[str, object], ...] | None = None
+    ids: tuple[int, ...] | None = None
+    sampling: Mapping[str, Scalar] = {}
+    lease: Lease | None = None
+
+
+Payload = Tensors | Raw | Generate

@@ -1,0 +1,98 @@
+"""What passes between the core and an instance: batches down, events up.
+
+An item ends exactly once, with its final part. Credits come back apart from results: a plain engine gives one
+back when it can take another batch, a rolling engine one per free slot.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from trivium.types.errors import ServeError
+from trivium.types.operations import Infer
+from trivium.types.payload import Payload, Scalar
+from trivium.types.spec import Device
+
+ItemId = int
+InstanceId = int
+Outcome = Payload | ServeError
+"""What a plain engine makes of one item."""
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Items that run together: `items[i]` asks for `operations[i]` and has `rows[i]` rows."""
+
+    items: list[ItemId]
+    operations: list[Infer]
+    rows: list[int]
+
+
+class Ran(msgspec.Struct, frozen=True, gc=False):
+    """What a runner returns: an outcome per item, in order, and when its input was ready and its output began
+    (`time.monotonic` seconds; None where a runner does not tell them apart).
+    """
+
+    outcomes: list[Outcome]
+    input_ready: float | None = None
+    output_began: float | None = None
+
+
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """User code has these items: they are never run again."""
+
+    items: tuple[ItemId, ...]
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """One part of an item's answer; an item that failed alone ends with `error`."""
+
+    item: ItemId
+    payload: Payload | None
+    error: ServeError | None = None
+    final: bool = True
+    parameters: Mapping[str, Scalar] = {}
+
+
+class Executed(msgspec.Struct, frozen=True, gc=False):
+    """One execution is over; pushed before the parts that it made. `time.monotonic` seconds."""
+
+    items: list[ItemId]
+    began: float
+    input_ready: float
+    output_began: float
+    ended: float
+
+
+class Credit(msgspec.Struct, frozen=True, gc=False):
+    """The instance can take `count` more batches (a rolling one: items)."""
+
+    count: int
+
+
+class Dead(msgspec.Struct, frozen=True, gc=False):
+    """The instance is lost; `post_mortem` says how, for people. Nothing is pushed after it."""
+
+    post_mortem: str
+
+
+Event = Begun | Part | Executed | Credit | Dead
+
+
+class Isolation(Enum):
+    """Where a runner runs. INLINE, on the loop, is for built-in work of microseconds only."""
+
+    INLINE = "inline"
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one instance goes. `name` is for people: `model_0`."""
+
+    name: str
+    isolation: Isolation
+    device: Device = Device.CPU
+    device_id: int = 0

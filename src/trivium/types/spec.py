@@ -1,0 +1,243 @@
+"""What a model is: the narrow waist between the formats that read it and the core that serves it.
+
+A format translates its whole file into a `ModelSpec` or refuses it; each key is used, passed on in
+`parameters`, or reported in `reports`. Inside, time is seconds and sizes are bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from trivium.types.datatype import DataType
+from trivium.types.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One input or output. `dims` excludes the batch dimension where the model has one; -1 is any size.
+
+    `labels` name the classes of an output, in order of its last dimension.
+    """
+
+    name: str
+    datatype: DataType
+    dims: tuple[int, ...]
+    optional: bool = False
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How items share an execution.
+
+    `batch_axis`: tensors carry a leading batch dimension. `max_rows`: rows in one execution, a client's own
+    batch counted (without a batch axis: 1). `merge`: may the core put several items together?
+    """
+
+    batch_axis: bool = False
+    max_rows: int = 1
+    merge: bool = False
+
+
+class OnExpiry(Enum):
+    """What becomes of an item whose time in the queue is up."""
+
+    REJECT = "reject"  # answered with EXPIRED
+    DEMOTE = "demote"  # moved behind all others of its level, without a deadline
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """Rules of one priority level. `timeout` seconds in the queue (None: any); `may_shorten`: a request may
+    ask for less, never for more. `max_items` bounds the level (None: the model's bound alone).
+    """
+
+    on_expiry: OnExpiry = OnExpiry.REJECT
+    timeout: float | None = None
+    may_shorten: bool = False
+    max_items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """The dynamic scheduler: priorities 1 (first) to `levels`; a batch waits at most `max_delay` seconds to
+    reach a preferred number of rows. Without delay whatever waits when a credit comes back goes as one batch.
+    """
+
+    max_delay: float = 0.0
+    preferred_rows: tuple[int, ...] = ()
+    levels: int = 1
+    default_level: int = 1
+    default_policy: QueuePolicy = QueuePolicy()
+    level_policies: Mapping[int, QueuePolicy] = field(default_factory=dict)
+
+
+class Device(Enum):
+    """Where an instance computes."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceGroup:
+    """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the
+    minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs.
+    """
+
+    name: str
+    minimum: int = 1
+    maximum: int = 1
+    idle_seconds: float = 60.0
+    device: Device = Device.CPU
+    device_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds."""
+
+    queue_items: int = 1000
+    run_deadline: float | None = None
+    startup_deadline: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Serve the `count` numerically greatest versions."""
+
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Serve every version there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specific:
+    """Serve exactly these versions."""
+
+    versions: frozenset[str]
+
+
+VersionPolicy = Latest | All | Specific
+
+
+class Fill(Enum):
+    """How the made-up data of a warm-up input comes about."""
+
+    ZERO = "zero"
+    RANDOM = "random"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class WarmupInput:
+    """One input of a warm-up run; `path` holds raw little-endian data (BYTES length-prefixed) for FILE."""
+
+    name: str
+    datatype: DataType
+    dims: tuple[int, ...]
+    fill: Fill
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """Run `times` times on every instance before it is ready, with `rows` rows (0: no batch dimension)."""
+
+    name: str
+    rows: int
+    times: int
+    inputs: tuple[WarmupInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a field of a spec comes from: a file's key and line, or a rule that filled it in."""
+
+    file: str
+    key: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place} ({self.key})" if self.key else place
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """The foreign document as read. Only its own dialect looks inside, to describe it back to a client; it
+    never chooses behaviour.
+    """
+
+    dialect: str
+    document: object
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
+
+    `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where its value was found.
+    """
+
+    name: str
+    version: str
+    root: Path
+    engine: str
+    entry: str
+    inputs: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...] = ()
+    batching: Batching = Batching()
+    scheduling: Dynamic = Dynamic()
+    groups: tuple[InstanceGroup, ...] = ()
+    limits: Limits = Limits()
+    warmups: tuple[Warmup, ...] = ()
+    version_policy: VersionPolicy = Latest()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    foreign: Foreign | None = None
+    origin: Mapping[str, Origin] = field(default_factory=dict)
+    reports: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the model file itself says, gathered by its engine in a probe process; JSON-encodable.
+
+    Dims here are whole, as the file declares them, -1 for a symbolic one. `batchable`: every input and
+    output has a first dimension of any size. `notes` are sentences for `trivium check`.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    batchable: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the server was told and a format may fall back on."""
+
+    queue_items: int = 1000
+    max_rows: int = 4
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A model that was found and cannot be served as written; its neighbours load all the same."""
+
+    name: str
+    root: Path
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a format made of a path: a spec per version found, and what it could not read."""
+
+    specs: tuple[ModelSpec, ...]
+    unreadable: tuple[Unreadable, ...] = ()
