@@ -1,0 +1,35 @@
+"""Trivium: any model folder, any engine, any client.
+
+The public names load on first use, so that `import trivium` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trivium.app import load
+    from trivium.core.server import Server
+    from trivium.types.errors import Code, ServeError
+    from trivium.types.operations import Infer, ResponsePart
+    from trivium.types.payload import Tensor, Tensors
+    from trivium.types.spec import ModelSpec
+
+_HOMES = {
+    "Code": "trivium.types.errors",
+    "Infer": "trivium.types.operations",
+    "ModelSpec": "trivium.types.spec",
+    "ResponsePart": "trivium.types.operations",
+    "ServeError": "trivium.types.errors",
+    "Server": "trivium.core.server",
+    "Tensor": "trivium.types.payload",
+    "Tensors": "trivium.types.payload",
+    "load": "trivium.app",
+}
+
+__all__ = ["Code", "Infer", "ModelSpec", "ResponsePart", "ServeError", "Server", "Tensor", "Tensors", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'trivium' has no attribute {name!r}; it has: {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)

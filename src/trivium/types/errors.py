@@ -14,6 +14,7 @@ class Code(Enum):
 
     INVALID = "invalid"  # the client's request cannot be right, whatever the state of the server
     NOT_FOUND = "not found"  # no such model, version or route
+    METHOD = "method"  # the route is there, but not for this method
     NOT_READY = "not ready"  # the model is known and will not serve now (loading, failed, unloaded)
     TOO_LARGE = "too large"  # a body, header or batch beyond a limit
     UNSUPPORTED_MEDIA = "unsupported media"  # a payload that the model cannot take

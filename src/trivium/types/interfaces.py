@@ -7,8 +7,8 @@ from typing import Protocol
 from trivium.types.errors import ServeError
 from trivium.types.operations import Operation, ResponsePart
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, Isolation, ItemId, Placement, Ran
-from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Reading
+from trivium.types.running import Batch, Event, ItemId, Placement, Ran
+from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, Reading
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 
@@ -40,9 +40,10 @@ class Clock(Protocol):
 
 
 class Format(Protocol):
-    """A kind of model folder or file."""
+    """A kind of model folder or file. `expects` says in half a sentence what it recognises."""
 
     name: str
+    expects: str
 
     def claims(self, path: Path) -> bool:
         """Is this path of this format? Looks at names, not at contents; must not raise."""
@@ -135,7 +136,9 @@ class Port(Protocol):
 
 
 class Instance(Protocol):
-    """Something that runs items. Called on the loop only."""
+    """Something that runs items. Called on the loop only. One that can die reports what it has begun: the
+    rest of what it holds is run elsewhere.
+    """
 
     def start(self, batch: Batch) -> None:
         """Take the items and return at once. Costs the caller one credit."""

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
+import numpy as np
 
 from trivium.types.buffers import Lease
-from trivium.types.datatype import Array, DataType
+from trivium.types.datatype import Array, DataType, of_array
 
 Scalar = bool | int | float | str
 """A parameter's value, on every wire."""
@@ -42,6 +43,11 @@ class Tensors(msgspec.Struct, frozen=True, gc=False):
 
     items: tuple[Tensor, ...]
     lease: Lease | None = None
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> "Tensors":
+        """From numpy arrays by name; text becomes UTF-8 bytes. TypeError for a dtype that v2 lacks."""
+        return cls(tuple(_tensor(name, np.asarray(array)) for name, array in arrays.items()))
 
     def __getitem__(self, name: str) -> Array:
         """The array called `name`; KeyError names those there are."""
@@ -79,3 +85,17 @@ class Generate(msgspec.Struct, frozen=True, gc=False):
 
 
 Payload = Tensors | Raw | Generate
+
+
+def _tensor(name: str, array: Array) -> Tensor:
+    datatype = of_array(array)
+    if datatype is None:
+        raise TypeError(f"tensor {name!r}: dtype {array.dtype} has no v2 datatype; convert it first")
+    if datatype is DataType.BYTES:
+        flat = [item.encode() if isinstance(item, str) else bytes(item) for item in array.ravel().tolist()]
+        data = np.empty(len(flat), dtype=object)
+        data[:] = flat
+        return Tensor(name, datatype, array.shape, data.reshape(array.shape))
+    return Tensor(
+        name, datatype, array.shape, np.ascontiguousarray(array, datatype.dtype).reshape(array.shape)
+    )

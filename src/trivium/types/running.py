@@ -1,19 +1,18 @@
 """What passes between the core and an instance: batches down, events up.
 
-An item ends exactly once, with its final part. Credits come back apart from results: a plain engine gives one
-back when it can take another batch, a rolling engine one per free slot.
+An item ends exactly once: with its final part, or with its outcome in an execution. Credits come back apart
+from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import msgspec
 
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Scalar
-from trivium.types.spec import Device
+from trivium.types.spec import Device, Isolation
 
 ItemId = int
 InstanceId = int
@@ -56,9 +55,10 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Executed(msgspec.Struct, frozen=True, gc=False):
-    """One execution is over; pushed before the parts that it made. `time.monotonic` seconds."""
+    """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds."""
 
     items: list[ItemId]
+    outcomes: list[Outcome]
     began: float
     input_ready: float
     output_began: float
@@ -80,19 +80,12 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
 Event = Begun | Part | Executed | Credit | Dead
 
 
-class Isolation(Enum):
-    """Where a runner runs. INLINE, on the loop, is for built-in work of microseconds only."""
-
-    INLINE = "inline"
-    THREAD = "thread"
-    PROCESS = "process"
-
-
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one instance goes. `name` is for people: `model_0`."""
+    """Where one instance goes. `name` is for people: `model_0`; `index` counts within its group."""
 
     name: str
     isolation: Isolation
     device: Device = Device.CPU
     device_id: int = 0
+    index: int = 0

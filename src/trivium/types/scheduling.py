@@ -48,8 +48,8 @@ class QueueView(Protocol):
         """Those whose time in the queue is up at `now`."""
         ...
 
-    def next_expiry(self) -> float | None:
-        """When the next one's time is up."""
+    def next_expiry(self, after: float) -> float | None:
+        """The earliest time later than `after` at which one's time is up."""
         ...
 
     def free(self) -> Sequence[InstanceId]:

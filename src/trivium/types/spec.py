@@ -80,10 +80,19 @@ class Device(Enum):
     GPU = "gpu"
 
 
+class Isolation(Enum):
+    """Where a runner runs. INLINE, on the loop, is for built-in work of microseconds only."""
+
+    INLINE = "inline"
+    THREAD = "thread"
+    PROCESS = "process"
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceGroup:
     """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the
-    minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs.
+    minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs; without
+    `isolation` the engine's own default holds.
     """
 
     name: str
@@ -92,6 +101,7 @@ class InstanceGroup:
     idle_seconds: float = 60.0
     device: Device = Device.CPU
     device_ids: tuple[int, ...] = ()
+    isolation: Isolation | None = None
 
 
 @dataclass(frozen=True, slots=True)

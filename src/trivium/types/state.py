@@ -9,11 +9,10 @@ from typing import TypeVar
 
 
 class VersionState(Enum):
-    """One version of one model. READY means: will serve without anybody's action."""
+    """One version of one model. LOADING includes warm-up; READY will serve without anybody's action."""
 
     REGISTERED = "registered"
     LOADING = "loading"
-    WARMING = "warming"
     READY = "ready"
     UNLOADING = "unloading"
     UNLOADED = "unloaded"
@@ -42,10 +41,9 @@ _V, _I, _S = VersionState, ItemState, ServerState
 
 VERSION_MOVES: Mapping[VersionState, frozenset[VersionState]] = {
     _V.REGISTERED: frozenset({_V.LOADING, _V.UNLOADED}),
-    _V.LOADING: frozenset({_V.WARMING, _V.READY, _V.FAILED, _V.UNLOADING}),
-    _V.WARMING: frozenset({_V.READY, _V.FAILED, _V.UNLOADING}),
+    _V.LOADING: frozenset({_V.READY, _V.FAILED}),
     _V.READY: frozenset({_V.UNLOADING}),
-    _V.UNLOADING: frozenset({_V.UNLOADED}),
+    _V.UNLOADING: frozenset({_V.UNLOADED, _V.LOADING}),
     _V.UNLOADED: frozenset({_V.LOADING}),
     _V.FAILED: frozenset({_V.LOADING, _V.UNLOADED}),
 }
@@ -58,7 +56,7 @@ ITEM_MOVES: Mapping[ItemState, frozenset[ItemState]] = {
 }
 
 SERVER_MOVES: Mapping[ServerState, frozenset[ServerState]] = {
-    _S.STARTING: frozenset({_S.SERVING, _S.DRAINING, _S.STOPPED}),
+    _S.STARTING: frozenset({_S.SERVING, _S.DRAINING}),
     _S.SERVING: frozenset({_S.DRAINING}),
     _S.DRAINING: frozenset({_S.STOPPED}),
     _S.STOPPED: frozenset(),

@@ -1,0 +1,69 @@
+"""The composition root: which formats, engines and protocols there are, and how a server is put together.
+
+Adding one is a file in its folder and a row in a table here. Nothing else in the package knows them by name.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+
+from trivium.config import ServerConfig
+from trivium.core.lifecycle import Progress
+from trivium.core.probe import Probe
+from trivium.core.server import Server
+from trivium.engines.identity import ENGINE as IDENTITY
+from trivium.engines.onnx.engine import ENGINE as ONNX
+from trivium.formats.bare import FORMAT as BARE
+from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Engine, Format
+from trivium.types.spec import Defaults, ModelSpec, Unreadable
+
+VERSION = version("trivium")
+
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (ONNX, IDENTITY)}
+FORMATS: Sequence[Format] = (BARE, TRITON)
+PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
+
+AnyPath = str | PathLike[str]
+
+
+def build(config: ServerConfig) -> Server:
+    """A server with nothing in it; call it on the loop that will run it."""
+    probe = Probe(PROBE_COMMAND)
+    defaults = Defaults(queue_items=config.queue_items)
+    return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION)
+
+
+@asynccontextmanager
+async def load(
+    *paths: AnyPath, config: ServerConfig | None = None, progress: Progress | None = None
+) -> AsyncIterator[Server]:
+    """Serve model folders and files inside this program, without HTTP, until the block ends.
+
+    Raises ServeError (NOT_FOUND) for a path in which nothing is recognised, and LOAD_FAILED if a model fails.
+    """
+    server = build(config or ServerConfig())
+    async with server:
+        add_all(server, map(Path, paths))
+        listing = await server.start(progress)
+        for row in listing.versions:
+            if row.reason:
+                raise ServeError(Code.LOAD_FAILED, f"Model '{row.model}' did not load. {row.reason}")
+        yield server
+
+
+async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[Unreadable]]:
+    """What serving these paths would mean, without serving: specs as they would run, and what would not."""
+    async with build(config) as server:
+        add_all(server, paths)
+        return await server.examine()
+
+
+def add_all(server: Server, paths: Iterable[Path]) -> None:
+    """Raises the first path's NOT_FOUND."""
+    for path in paths:
+        server.add(path)

@@ -1,0 +1,109 @@
+"""The server's own configuration: the one place that reads files, the environment and flags.
+
+A field here is a flag, an environment variable, a key of the file and a row of the manual at once: its name,
+type, default and help are all there is to say.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
+
+PREFIX = "TRIVIUM_"
+
+
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Everything that `trivium serve` can be told. Sizes are bytes, times seconds."""
+
+    host: str = _option("127.0.0.1", "Address to listen on; one that is not loopback needs --open.")
+    open: bool = _option(False, "Listen beyond loopback, for anybody who reaches this machine.")
+    http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.")
+    queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.")
+    max_body_bytes: int = _option(256 * 2**20, "Largest request body.")
+    max_header_bytes: int = _option(64 * 2**10, "Largest request head.")
+    max_connections: int = _option(4096, "Open connections before new ones are refused.")
+    max_buffered_bytes: int = _option(2 * 2**30, "Request bodies held at once, over all connections.")
+    idle_timeout: float = _option(75.0, "A connection without a request is closed after this.")
+    header_timeout: float = _option(15.0, "A request head must have arrived in this time.")
+    body_timeout: float = _option(30.0, "Base time for a body; larger ones get more, by the minimum rate.")
+    body_min_rate: int = _option(16 * 2**10, "Bytes per second that a body must arrive with beyond the base.")
+    write_timeout: float = _option(
+        60.0, "A client that takes no byte of its answer for this long is dropped."
+    )
+    drain_timeout: float = _option(30.0, "On SIGTERM, requests in work get this long to finish.")
+    access_log: str = _option(
+        "", "File for one JSON line per request; '-' for standard output; empty for none."
+    )
+    log_level: str = _option("warning", "debug, info, warning or error.")
+
+
+def load_config(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> ServerConfig:
+    """Flags over environment over file over defaults. ConfigError names what is unknown or of a wrong type."""
+    values: dict[str, Any] = {}
+    faults: list[Finding] = []
+    if path is not None:
+        for key, value in _read(path).items():
+            _put(values, faults, str(path), key, value)
+    for name in environment:
+        if name.startswith(PREFIX):
+            _put(values, faults, "environment", name.removeprefix(PREFIX).lower(), environment[name])
+    if faults:
+        raise ConfigError(tuple(faults))
+    values.update({key: value for key, value in flags.items() if value is not None})
+    return ServerConfig(**values)
+
+
+def from_process(path: Path | None, flags: Mapping[str, Any]) -> ServerConfig:
+    """`load_config` with this process's environment."""
+    return load_config(path, os.environ, flags)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ServeError(
+            Code.NOT_FOUND, f"Cannot read the configuration {path}: {error.strerror}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        fault = Finding(
+            Severity.ERROR, str(path), None, "", f"not TOML: {error}", "lines like: http_port = 8080"
+        )
+        raise ConfigError((fault,)) from error
+
+
+def _put(values: dict[str, Any], faults: list[Finding], file: str, key: str, value: Any) -> None:
+    known = {option.name: option.type for option in fields(ServerConfig)}
+    if key not in known:
+        near = difflib.get_close_matches(key, known, 1)
+        mend = f"Did you mean '{near[0]}'?" if near else "Remove it."
+        faults.append(Finding(Severity.ERROR, file, None, key, "no such option", ", ".join(known), mend))
+        return
+    kind = known[key]
+    assert isinstance(kind, type)
+    try:
+        values[key] = _parse(kind, value)
+    except (ValueError, KeyError):
+        words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+        faults.append(Finding(Severity.ERROR, file, None, key, f"{value!r}", words[kind]))
+
+
+def _parse(kind: type, value: Any) -> Any:
+    if kind is bool:
+        return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
+    if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
+        raise ValueError
+    if kind is int and isinstance(value, float):
+        raise ValueError
+    return kind(value)

@@ -1,0 +1,179 @@
+"""Who is let in: checks a request against a model's spec, and a full queue's refusal. Pure.
+
+It refuses with sentences that name the tensor, what was found and what the model takes. It knows neither the
+queue nor the clock; what it needs of them comes in as numbers.
+"""
+
+import math
+from collections.abc import Hashable
+from typing import NoReturn
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
+
+
+class Admitted(msgspec.Struct, frozen=True, gc=False):
+    """What the queue has to know of an item. Items of different `shape_key` cannot share a batch."""
+
+    rows: int
+    shape_key: Hashable
+
+
+class InputRules:
+    """One model's rules for payloads, prepared once."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self._model = spec.name
+        self._inputs = {tensor.name: tensor for tensor in spec.inputs}
+        self._outputs = frozenset(tensor.name for tensor in spec.outputs)
+        self._required = frozenset(tensor.name for tensor in spec.inputs if not tensor.optional)
+        self._has_axis = spec.batching.batch_axis
+        self._max_rows = spec.batching.max_rows
+        is_fixed = len(self._required) == len(spec.inputs) and all(
+            -1 not in tensor.dims for tensor in spec.inputs
+        )
+        self._needs_key = spec.batching.merge and not is_fixed
+
+    def admit(self, infer: Infer) -> Admitted:
+        """Rows and shape key of a request that fits the model; ServeError for one that does not."""
+        payload = infer.payload
+        if not isinstance(payload, Tensors):
+            self._refuse_payload()
+        for output in infer.outputs:
+            if output.name not in self._outputs:
+                self._refuse(f"has no output '{output.name}'", f"its outputs are {_names(self._outputs)}")
+        items = payload.items
+        for tensor in items:
+            self._check(tensor)
+        if len(items) != 1 or len(self._inputs) != 1:
+            self._check_names(items)
+        if not self._has_axis or not items:
+            return Admitted(1, _shape_key(items) if self._needs_key else None)
+        rows = items[0].shape[0]
+        if not 0 < rows <= self._max_rows:
+            self._refuse_rows(rows)
+        for tensor in items[1:]:
+            if tensor.shape[0] != rows:
+                self._refuse(
+                    f"got {rows} rows in '{items[0].name}' and {tensor.shape[0]} in '{tensor.name}'",
+                    "the first dimension of every input is the batch and must be the same",
+                )
+        return Admitted(rows, _shape_key(items) if self._needs_key else None)
+
+    def _check(self, tensor: Tensor) -> None:
+        rule = self._inputs.get(tensor.name)
+        if rule is None:
+            self._refuse(f"has no input '{tensor.name}'", f"it takes {self._wanted()}")
+        if tensor.datatype is not rule.datatype:
+            self._refuse(
+                f"got datatype {tensor.datatype.wire} for input '{tensor.name}'",
+                f"it takes {rule.datatype.wire}",
+            )
+        shape = tensor.shape
+        if self._has_axis:
+            if not shape:
+                self._refuse_shape(tensor, rule)
+            shape = shape[1:]
+        if shape != rule.dims and not _fits(shape, rule.dims):
+            self._refuse_shape(tensor, rule)
+
+    def _check_names(self, items: tuple[Tensor, ...]) -> None:
+        names = {tensor.name for tensor in items}
+        if len(names) != len(items):
+            twice = next(tensor.name for tensor in items if [t.name for t in items].count(tensor.name) > 1)
+            self._refuse(f"got input '{twice}' more than once", "each input is given once")
+        missing = self._required - names
+        if missing:
+            self._refuse(f"got no input {_names(missing)}", f"it takes {self._wanted()}")
+
+    def _wanted(self) -> str:
+        rows = ["rows"] if self._has_axis else []
+        return ", ".join(
+            f"'{tensor.name}' {tensor.datatype.wire}{_shape_text((*rows, *tensor.dims))}"
+            + (" (optional)" if tensor.optional else "")
+            for tensor in self._inputs.values()
+        )
+
+    def _refuse(self, found: str, expected: str) -> NoReturn:
+        raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.")
+
+    def _refuse_payload(self) -> NoReturn:
+        raise ServeError(
+            Code.UNSUPPORTED_MEDIA,
+            f"Model '{self._model}' takes named tensors ({self._wanted()}). "
+            "Send them by the v2 protocol, as JSON or with the binary extension.",
+        )
+
+    def _refuse_shape(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
+        expected = _shape_text((*(["rows"] if self._has_axis else []), *rule.dims))
+        hint = ", where the first dimension is the batch" if self._has_axis else ""
+        self._refuse(
+            f"got shape {_shape_text(tensor.shape)} for input '{tensor.name}'",
+            f"it takes {expected}{hint}; -1 stands for any size",
+        )
+
+    def _refuse_rows(self, rows: int) -> NoReturn:
+        if rows == 0:
+            self._refuse("got an empty batch", f"a request has 1 to {self._max_rows} rows")
+        self._refuse(
+            f"got a batch of {rows} rows", f"it takes at most {self._max_rows}: send it in several requests"
+        )
+
+
+class LevelRules:
+    """One model's rules for priority and time in the queue, prepared once."""
+
+    def __init__(self, scheduling: Dynamic) -> None:
+        self._levels = scheduling.levels
+        self._default = scheduling.default_level
+        self.policies: tuple[QueuePolicy, ...] = tuple(
+            scheduling.level_policies.get(level, scheduling.default_policy)
+            for level in range(1, scheduling.levels + 1)
+        )
+
+    def level(self, priority: int) -> int:
+        """The level of a wish: 0 and what is beyond the last level mean the default one."""
+        return priority if 0 < priority <= self._levels else self._default
+
+    def timeout(self, level: int, wish: float | None) -> float | None:
+        """Seconds that an item may wait: the level's, which a request may only shorten, if it may at all."""
+        policy = self.policies[level - 1]
+        if policy.timeout is None or wish is None or not policy.may_shorten or wish <= 0:
+            return policy.timeout
+        return min(policy.timeout, wish)
+
+
+def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
+    """The refusal of an item for which a bounded queue has no place."""
+    return ServeError(
+        Code.QUEUE_FULL,
+        f"The queue of model '{model}' is full: {waiting} requests are waiting. "
+        f"Try again in {max(1, math.ceil(retry_after))} s, or give the model more instances or a longer "
+        "queue.",
+        retry_after,
+    )
+
+
+def drain_time(rows: int, run_seconds: float, rows_per_run: float, instances: int) -> float:
+    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions."""
+    return rows / max(rows_per_run, 1.0) * run_seconds / max(instances, 1)
+
+
+def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    return len(shape) == len(dims) and all(d in (-1, s) for s, d in zip(shape, dims, strict=True))
+
+
+def _shape_key(items: tuple[Tensor, ...]) -> Hashable:
+    return tuple(sorted((tensor.name, tensor.shape[1:]) for tensor in items))
+
+
+def _shape_text(dims: tuple[int | str, ...]) -> str:
+    return f"[{','.join(map(str, dims))}]"
+
+
+def _names(names: frozenset[str] | set[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(names)) or "none"

@@ -1,0 +1,198 @@
+"""Loads and unloads: registers before loading, loads new before dropping old, drops only what is idle.
+
+The version policy decides which versions; this module carries it out, one change per model at a time. A load
+that fails leaves what served before serving, and its reason in the registry.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from trivium.core import version_policy
+from trivium.core.loaded_model import LoadedModel
+from trivium.core.registry import Record, Registry
+from trivium.core.repository import Found
+from trivium.core.workers.launch import Launcher
+from trivium.core.workers.mailbox import Mailbox
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
+from trivium.types.interfaces import Clock, Engine, Format
+from trivium.types.operations import VersionStatus
+from trivium.types.spec import ModelFacts, ModelSpec, Unreadable
+from trivium.types.state import VersionState
+
+log = logging.getLogger(__name__)
+
+Facts = Callable[[ModelSpec], Awaitable[ModelFacts]]
+Progress = Callable[[VersionStatus], None]
+LOADS_AT_ONCE = 4
+
+
+class Lifecycle:
+    """Used on the loop only. `facts` asks the probe; `progress` is told every change of state."""
+
+    def __init__(
+        self, registry: Registry, engines: Mapping[str, Engine], facts: Facts, mailbox: Mailbox, clock: Clock
+    ) -> None:
+        self._registry = registry
+        self._engines = engines
+        self._facts = facts
+        self._mailbox = mailbox
+        self._clock = clock
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turn = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._drains: set[asyncio.Task[None]] = set()
+        self.progress: Progress = lambda status: None
+
+    async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
+        """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
+        engine = self._engine(spec)
+        if not engine.has_facts:
+            return spec
+        async with self._turn:
+            facts = await self._facts(spec)
+        file = str(spec.root / spec.entry)
+        notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
+        return form.finish(replace(spec, reports=spec.reports + notes), facts)
+
+    async def examine(self, found: Sequence[Found]) -> tuple[list[ModelSpec], list[Unreadable]]:
+        """What would be served of these, complete, and what would not, without loading any."""
+        specs: list[ModelSpec] = []
+        broken: list[Unreadable] = []
+        for model in found:
+            available = {spec.version: spec for spec in model.specs}
+            plan = version_policy.plan((), available, model.specs[0].version_policy)
+            for version in plan.load:
+                try:
+                    specs.append(await self.complete(available[version], model.form))
+                except ServeError as error:
+                    broken.append(_unreadable(available[version], error))
+        return specs, broken
+
+    async def load(self, found: Found, executor: Executor) -> None:
+        """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
+        then nothing is unloaded, so that what served goes on.
+        """
+        name = found.name
+        async with self._locks[name]:
+            available = {spec.version: spec for spec in found.specs}
+            serving = self._registry.ready_versions(name)
+            plan = version_policy.plan(serving, available, found.specs[0].version_policy)
+            records = [self._registry.record(name, version) for version in plan.load]
+            loads = (
+                self._load(record, available[record.version], found.form, executor) for record in records
+            )
+            failures = [error for error in await asyncio.gather(*loads) if error is not None]
+            if failures:
+                raise failures[0]
+            for record in self._registry.records(name):
+                if record.version not in plan.load:
+                    self._drop(record, forget=True)
+
+    async def unload(self, name: str) -> None:
+        """Stop serving; returns at once, what is in flight finishes."""
+        async with self._locks[name]:
+            for record in self._registry.records(name):
+                self._drop(record, forget=False)
+
+    def refuse(self, broken: Unreadable) -> ServeError:
+        """Note a model that cannot be read. What served under its name goes on; returns the error."""
+        error = ServeError(Code.LOAD_FAILED, "; ".join(map(str, broken.findings)))
+        if not self._registry.ready_versions(broken.name):
+            record = self._registry.record(broken.name, "")
+            if record.state is not VersionState.LOADING:
+                record.move(VersionState.LOADING)
+            self._move(record, VersionState.FAILED, error.message)
+        return error
+
+    async def close(self, grace: float) -> None:
+        """Unload everything; what is still in flight after `grace` seconds is given up."""
+        models = [record.loaded for record in self._registry.records() if record.loaded is not None]
+        for record in self._registry.records():
+            self._registry.withdraw(record)
+        drains = [asyncio.ensure_future(model.idle()) for model in models]
+        if waiting := [*drains, *self._drains]:
+            _, late = await asyncio.wait(waiting, timeout=grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for model in models:
+            await model.close()
+
+    async def _load(
+        self, record: Record, spec: ModelSpec, form: Format, executor: Executor
+    ) -> ServeError | None:
+        if record.loaded is None:
+            self._move(record, VersionState.LOADING)
+        try:
+            spec, loaded = await self._open(spec, form, executor)
+        except ServeError as error:
+            failure = error
+        except Exception as error:
+            log.exception("loading model '%s' version %s failed", spec.name, spec.version)
+            failure = ServeError(Code.INTERNAL, f"Loading failed: {type(error).__name__}: {error}")
+        else:
+            record.spec = spec
+            before = self._registry.publish(record, loaded)
+            if before is None:
+                self._move(record, VersionState.READY)
+            else:
+                self._drain(before, None)
+            return None
+        if record.loaded is None:
+            self._move(record, VersionState.FAILED, failure.message)
+        return failure
+
+    async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, LoadedModel]:
+        spec = await self.complete(spec, form)
+        for finding in spec.reports:
+            log.warning("%s", finding)
+        engine = self._engine(spec)
+        launcher = Launcher(engine, spec, executor)
+        loaded = LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock)
+        await loaded.open()
+        return spec, loaded
+
+    def _engine(self, spec: ModelSpec) -> Engine:
+        engine = self._engines.get(spec.engine)
+        if engine is None:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
+                f"this server has: {', '.join(sorted(self._engines))}.",
+            )
+        return engine
+
+    def _drop(self, record: Record, forget: bool) -> None:
+        loaded = self._registry.withdraw(record)
+        if loaded is not None:
+            self._move(record, VersionState.UNLOADING)
+            self._drain(loaded, record)
+        elif forget:
+            self._registry.forget(record)
+
+    def _drain(self, loaded: LoadedModel, record: Record | None) -> None:
+        task = asyncio.ensure_future(self._drained(loaded, record))
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
+
+    async def _drained(self, loaded: LoadedModel, record: Record | None) -> None:
+        await loaded.idle()
+        await loaded.close()
+        # It may have been loaded again while the old one drained.
+        if record is not None and record.state is VersionState.UNLOADING:
+            self._move(record, VersionState.UNLOADED, "unloaded")
+
+    def _move(self, record: Record, state: VersionState, reason: str = "") -> None:
+        record.move(state, reason)
+        self.progress(VersionStatus(record.name, record.version, state, reason))
+
+
+def _unreadable(spec: ModelSpec, error: ServeError) -> Unreadable:
+    if isinstance(error, ConfigError):
+        return Unreadable(spec.name, spec.root, error.findings)
+    finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
+    return Unreadable(spec.name, spec.root, (finding,))

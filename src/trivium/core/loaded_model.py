@@ -1,0 +1,246 @@
+"""One loaded version of one model: the path of an item from the door to its answer.
+
+It joins admission, queue, scheduler, pool and counters, and is the only one that ends items. It knows neither
+versions beside its own nor how it came to be loaded.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from trivium.core.admission import InputRules, LevelRules, drain_time, queue_full
+from trivium.core.item import Item
+from trivium.core.queue import RequestQueue
+from trivium.core.schedulers.dynamic import DynamicScheduler
+from trivium.core.schedulers.policy import Settings
+from trivium.core.statistics import VersionCounters
+from trivium.core.workers.mailbox import Mailbox
+from trivium.core.workers.pool import Pool
+from trivium.core.workers.scaler import Group, Launch, Scaler
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Clock, Sink
+from trivium.types.operations import Infer, ResponsePart, VersionStatistics
+from trivium.types.payload import Payload, Scalar, Tensors
+from trivium.types.running import Executed, ItemId, Part
+from trivium.types.spec import Isolation, ModelSpec, OnExpiry
+from trivium.types.state import ItemState
+
+log = logging.getLogger(__name__)
+
+NOTHING: Mapping[str, Scalar] = {}
+
+
+class LoadedModel:
+    """Serves items until it is closed. Used on the loop only."""
+
+    def __init__(
+        self, spec: ModelSpec, isolation: Isolation, launch: Launch, mailbox: Mailbox, clock: Clock
+    ) -> None:
+        self.spec = spec
+        self._clock = clock
+        self._now = clock.now
+        self._inputs = InputRules(spec)
+        self._levels = LevelRules(spec.scheduling)
+        self._counters = VersionCounters()
+        self._pool = Pool(self, mailbox, spec.batching.merge, clock.now)
+        self._queue = RequestQueue(spec.scheduling.levels, self._pool.free)
+        settings = Settings.of(spec.batching, spec.scheduling)
+        self._scheduler = DynamicScheduler(self._queue, settings, clock, self._start, self._expire)
+        groups = [Group(group, isolation) for group in spec.groups]
+        self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
+        self._active = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    async def open(self) -> None:
+        """Open the instances. Raises the first one's LOAD_FAILED, with nothing left open."""
+        await self._scaler.start()
+
+    async def idle(self) -> None:
+        """Wait until no item is in the queue or in an instance."""
+        await self._is_idle.wait()
+
+    async def close(self) -> None:
+        """Close the instances; only when idle, or to give up what is left."""
+        self._scheduler.close()
+        await self._scaler.close()
+
+    # -- in ------------------------------------------------------------------------------------------------
+
+    def submit(self, number: ItemId, infer: Infer, sink: Sink) -> Item:
+        """Queue an item, or refuse it through its sink."""
+        item = Item(number, infer, sink, self._now(), self._cancel)
+        lease = infer.payload.lease
+        if lease is not None:
+            lease.hold()
+        self._active += 1
+        self._is_idle.clear()
+        try:
+            self._admit(item, infer)
+        except ServeError as error:
+            self._end(item, error)
+            self._leave(item)
+            return item
+        self._queue.add(item)
+        self._scheduler.arrived(item)
+        if self._scaler.is_elastic and self._queue.count:
+            self._scaler.review()
+        return item
+
+    def _admit(self, item: Item, infer: Infer) -> None:
+        admitted = self._inputs.admit(infer)
+        item.rows = admitted.rows
+        item.shape_key = admitted.shape_key
+        item.level = level = self._levels.level(infer.priority)
+        policy = self._levels.policies[level - 1]
+        waiting = self._queue.count + self._pool.ahead
+        if waiting >= self.spec.limits.queue_items or (
+            policy.max_items is not None and self._queue.level_count(level) >= policy.max_items
+        ):
+            raise queue_full(self.spec.name, waiting, self.retry_after())
+        timeout = self._levels.timeout(level, infer.queue_timeout)
+        if timeout is not None:
+            item.queue_deadline = item.enqueued_at + timeout
+            item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
+        if infer.deadline is not None:
+            self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
+
+    def retry_after(self) -> float:
+        """Seconds until what waits now will have run."""
+        counters = self._counters
+        return drain_time(self._queue.rows, counters.mean_run, counters.mean_rows, self._pool.size)
+
+    # -- through -------------------------------------------------------------------------------------------
+
+    def _start(self, instance: int, items: list[Item]) -> None:
+        limit = self.spec.limits.run_deadline
+        if limit is not None:
+            when = self._now() + limit
+            for item in items:
+                self._end_by(item, when, f"the model's run deadline of {limit:g} s")
+        self._pool.start(instance, items)
+
+    def _end_by(self, item: Item, when: float, what: str) -> None:
+        """Answer an item EXPIRED at that time, if it has not ended; an earlier limit stays in force."""
+        if item.deadline is not None and item.deadline <= when:
+            return
+        if item.timer is not None:
+            item.timer.cancel()
+        error = ServeError(Code.EXPIRED, f"The request to model '{self.spec.name}' ran out of time: {what}.")
+        item.deadline = when
+        item.timer = self._clock.call_at(when, partial(item.cancel, error))
+
+    # -- out -----------------------------------------------------------------------------------------------
+
+    def executed(self, run: Executed, items: Sequence[Item]) -> None:
+        """Answer the items of an execution, each with its own outcome."""
+        now = self._now()
+        rows = 0
+        done: list[Item] = []
+        for item, outcome in zip(items, run.outcomes, strict=True):
+            rows += item.rows
+            if item.state is ItemState.ENDED:
+                self._counters.wasted += 1
+            elif not isinstance(outcome, ServeError):
+                done.append(item)
+        self._counters.executed(run, rows, done, now)
+        self._pool.observe(self._counters.mean_run)
+        for item, outcome in zip(items, run.outcomes, strict=True):
+            if item.state is not ItemState.ENDED:
+                if isinstance(outcome, ServeError):
+                    self._end(item, outcome)
+                else:
+                    self._answer(item, outcome)
+            self._leave(item)
+
+    def part(self, item: Item, part: Part) -> None:
+        """Pass on a part that an instance pushed for one item."""
+        if item.state is ItemState.ENDED:
+            self._counters.wasted += part.error is None
+        elif part.error is not None:
+            self._end(item, part.error)
+        elif part.final:
+            self._answer(item, part.payload, part.parameters)
+        else:
+            self._give(item, self._response(part.payload, part.parameters, final=False))
+        if part.final:
+            self._leave(item)
+
+    def died(self, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+        """End what a dead instance may have begun; queue the rest again, in front and in order."""
+        error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
+        for item in lost:
+            if item.state is not ItemState.ENDED:
+                self._end(item, error)
+            self._leave(item)
+        for item in reversed(recalled):
+            item.state = ItemState.QUEUED
+            item.instance = None
+            self._queue.put_back(item)
+        self._scaler.review()
+
+    def freed(self) -> None:
+        """Credits came back, or an instance was opened."""
+        if self._queue.count:
+            self._scheduler.pump()
+        elif self._scaler.is_elastic:
+            self._scaler.review()
+
+    def report(self) -> VersionStatistics:
+        """The counters, frozen."""
+        return self._counters.report(self.spec.name, self.spec.version, self._queue.count)
+
+    def _cancel(self, item: Item, why: ServeError) -> None:
+        if item.state is ItemState.QUEUED:
+            if self._queue.remove(item):  # else it is being refused at this very moment
+                self._end(item, why)
+                self._leave(item)
+                self._scheduler.pump()
+        else:
+            self._end(item, why)
+            self._pool.cancel(item)
+
+    def _expire(self, item: Item, error: ServeError) -> None:
+        self._end(item, error)
+        self._leave(item)
+
+    def _end(self, item: Item, error: ServeError) -> None:
+        item.state = ItemState.ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        self._counters.failed(item, error.code, self._now())
+        self._give(item, ResponsePart(error=error, model=self.spec.name, version=self.spec.version))
+
+    def _answer(
+        self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING
+    ) -> None:
+        item.state = ItemState.ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        wanted = item.operation.outputs
+        if wanted and isinstance(payload, Tensors):
+            names = {output.name for output in wanted}
+            payload = Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
+        self._give(item, self._response(payload, parameters, final=True))
+
+    def _response(
+        self, payload: Payload | None, parameters: Mapping[str, Scalar], final: bool
+    ) -> ResponsePart:
+        spec = self.spec
+        return ResponsePart(payload, None, None, final, parameters, spec.name, spec.version)
+
+    def _give(self, item: Item, part: ResponsePart) -> None:
+        try:
+            item.sink(part)
+        except Exception:
+            log.exception("the receiver of an answer of model '%s' failed", self.spec.name)
+
+    def _leave(self, item: Item) -> None:
+        """The item is neither queued nor in an instance any more."""
+        lease = item.operation.payload.lease
+        if lease is not None:
+            lease.release()
+        self._active -= 1
+        if not self._active:
+            self._is_idle.set()

@@ -1,0 +1,105 @@
+"""Asks an engine what a model file says, in a process of its own: a hostile file may crash that one.
+
+Started by exec; the spec goes in by standard input as JSON, the facts come back by standard output. Which
+program that is, the composition root says; what it runs is `answer`.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Engine
+from trivium.types.spec import ModelFacts, ModelSpec
+
+STDERR_LINES = 20
+
+
+class Refused(msgspec.Struct, tag="refused"):
+    """The engine could not tell."""
+
+    code: Code
+    message: str
+
+
+class Told(msgspec.Struct, tag="told"):
+    """The engine told."""
+
+    facts: ModelFacts
+
+
+def _encode_path(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"no way to encode {type(value).__name__}")
+
+
+def _decode_path(kind: type, value: Any) -> Any:
+    if issubclass(kind, Path):
+        return Path(value)
+    raise TypeError(f"no way to decode {kind.__name__}")
+
+
+def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
+    """What the probe process does: the spec in, a `Told` or `Refused` out."""
+    spec = msgspec.json.decode(request, type=ModelSpec, dec_hook=_decode_path)
+    try:
+        return msgspec.json.encode(Told(engines[spec.engine].facts(spec)))
+    except ServeError as error:
+        return msgspec.json.encode(Refused(error.code, error.message))
+    except Exception as error:
+        return msgspec.json.encode(Refused(Code.LOAD_FAILED, f"{type(error).__name__}: {error}"))
+
+
+class Probe:
+    """Starts `command` once per question. Called on the loop."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+
+    async def facts(self, spec: ModelSpec) -> ModelFacts:
+        """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
+        plain = replace(spec, foreign=None, origin={}, reports=(), warmups=())
+        request = msgspec.json.encode(plain, enc_hook=_encode_path)
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            reply, noise = await asyncio.wait_for(process.communicate(request), spec.limits.startup_deadline)
+        except BaseException as error:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            if isinstance(error, TimeoutError):
+                raise _lost(spec, f"told nothing in {spec.limits.startup_deadline:g} s", b"") from error
+            raise
+        if process.returncode:
+            raise _lost(spec, _how(process.returncode), noise)
+        said = msgspec.json.decode(reply, type=Told | Refused)
+        if isinstance(said, Refused):
+            raise ServeError(said.code, said.message)
+        return said.facts
+
+
+def _how(status: int) -> str:
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def _lost(spec: ModelSpec, how: str, noise: bytes) -> ServeError:
+    lines = noise.decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
+    said = f" Its last words: {' / '.join(lines)}" if lines else ""
+    return ServeError(
+        Code.LOAD_FAILED,
+        f"The process that reads {spec.root / spec.entry} for model '{spec.name}' {how}; the file is "
+        f"damaged, or engine '{spec.engine}' cannot read it.{said}",
+    )

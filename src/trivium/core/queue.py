@@ -1,0 +1,101 @@
+"""The bounded queue of one model version: what waits, in which order, until when.
+
+It only holds; `schedulers/policy` decides and `schedulers/dynamic` acts. Every change is O(1) but for an
+expiry, which looks at all that have a deadline.
+"""
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from trivium.core.item import Item
+from trivium.types.running import InstanceId, ItemId
+from trivium.types.state import ItemState
+
+
+class RequestQueue:
+    """Lanes in the order they are served: level 1, what was demoted from it, level 2, and so on.
+
+    `free` tells which instances have a credit, so that the queue is all that a policy has to see.
+    """
+
+    def __init__(self, levels: int, free: Callable[[], Sequence[InstanceId]]) -> None:
+        self._lanes: list[OrderedDict[ItemId, Item]] = [OrderedDict() for _ in range(2 * levels)]
+        self._deadlines: list[tuple[float, ItemId, Item]] = []
+        self.count = 0
+        self.rows = 0
+        self.free = free
+
+    def add(self, item: Item) -> None:
+        """At the end of its level."""
+        self._lanes[2 * item.level - 2][item.item] = item
+        self.count += 1
+        self.rows += item.rows
+        if item.queue_deadline is not None:
+            heapq.heappush(self._deadlines, (item.queue_deadline, item.item, item))
+
+    def put_back(self, item: Item) -> None:
+        """At the front of its level: it was handed out and recalled. Its time in the queue is not counted."""
+        lane = self._lanes[2 * item.level - 2]
+        lane[item.item] = item
+        lane.move_to_end(item.item, last=False)
+        self.count += 1
+        self.rows += item.rows
+        item.queue_deadline = None
+
+    def remove(self, item: Item) -> bool:
+        """Out of whichever lane it waits in; False if it waits in none."""
+        lane = 2 * item.level - 2
+        if (
+            self._lanes[lane].pop(item.item, None) is None
+            and self._lanes[lane + 1].pop(item.item, None) is None
+        ):
+            return False
+        self.count -= 1
+        self.rows -= item.rows
+        return True
+
+    def demote(self, item: Item) -> None:
+        """Behind all others of its level, with no deadline any more."""
+        lane = 2 * item.level - 2
+        self._lanes[lane + 1][item.item] = self._lanes[lane].pop(item.item)
+        item.queue_deadline = None
+
+    def level_count(self, level: int) -> int:
+        """Items waiting at one level, those demoted included."""
+        return len(self._lanes[2 * level - 2]) + len(self._lanes[2 * level - 1])
+
+    def entries(self) -> Iterator[Item]:
+        """In the order they are due."""
+        if len(self._lanes) == 2 and not self._lanes[1]:
+            return iter(self._lanes[0].values())
+        return chain.from_iterable(lane.values() for lane in self._lanes)
+
+    def expired(self, now: float) -> Sequence[Item]:
+        """Those whose time in the queue is up at `now`."""
+        self._forget_settled()
+        if not self._deadlines or self._deadlines[0][0] > now:
+            return ()
+        due = [row for row in self._deadlines if row[0] <= now and _waits_until(row[2], row[0])]
+        return [item for _, _, item in sorted(due)]
+
+    def next_expiry(self, after: float) -> float | None:
+        """The earliest time later than `after` at which one's time is up."""
+        self._forget_settled()
+        if not self._deadlines:
+            return None
+        if self._deadlines[0][0] > after:
+            return self._deadlines[0][0]
+        return min(
+            (due for due, _, item in self._deadlines if due > after and _waits_until(item, due)), default=None
+        )
+
+    def _forget_settled(self) -> None:
+        """Items that left the queue leave their deadline behind; drop those in front."""
+        while self._deadlines and not _waits_until(self._deadlines[0][2], self._deadlines[0][0]):
+            heapq.heappop(self._deadlines)
+
+
+def _waits_until(item: Item, deadline: float) -> bool:
+    return item.state is ItemState.QUEUED and item.queue_deadline == deadline

@@ -1,0 +1,115 @@
+"""Every known version of every model: its state, and the loaded model that serves it.
+
+It answers who serves a request; it loads nothing. States move by the table in `types/state`.
+"""
+
+import difflib
+from dataclasses import dataclass
+
+from trivium.core.loaded_model import LoadedModel
+from trivium.core.version_policy import by_number
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.spec import ModelSpec
+from trivium.types.state import VERSION_MOVES, VersionState, move
+
+
+@dataclass(slots=True)
+class Record:
+    """One version. `loaded` serves while READY; `spec` is None for a model that could not be read."""
+
+    name: str
+    version: str
+    spec: ModelSpec | None = None
+    state: VersionState = VersionState.REGISTERED
+    reason: str = ""
+    loaded: LoadedModel | None = None
+
+    def move(self, to: VersionState, reason: str = "") -> None:
+        """By the table only."""
+        self.state = move(VERSION_MOVES, self.state, to)
+        self.reason = reason
+
+
+class Registry:
+    """Used on the loop only."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, dict[str, Record]] = {}
+        self._latest: dict[str, LoadedModel] = {}
+
+    def record(self, name: str, version: str) -> Record:
+        """The version's record, made on first sight."""
+        return self._models.setdefault(name, {}).setdefault(version, Record(name, version))
+
+    def records(self, name: str = "") -> list[Record]:
+        """Of one model or of all, sorted by model, then version number."""
+        names = [name] if name else sorted(self._models)
+        return [
+            record
+            for model in names
+            for record in sorted(self._models.get(model, {}).values(), key=lambda r: by_number(r.version))
+        ]
+
+    def forget(self, record: Record) -> None:
+        """The version is no longer in the repository and serves no more."""
+        versions = self._models[record.name]
+        del versions[record.version]
+        if not versions:
+            del self._models[record.name]
+
+    def publish(self, record: Record, loaded: LoadedModel) -> LoadedModel | None:
+        """From now on `loaded` serves the version; returns the one that did, to be drained."""
+        before, record.loaded = record.loaded, loaded
+        self._choose_latest(record.name)
+        return before
+
+    def withdraw(self, record: Record) -> LoadedModel | None:
+        """Nothing serves the version from now on; returns what did."""
+        before, record.loaded = record.loaded, None
+        self._choose_latest(record.name)
+        return before
+
+    def serving(self, name: str, version: str = "") -> LoadedModel:
+        """Who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
+        if not version:
+            latest = self._latest.get(name)
+            if latest is not None:
+                return latest
+        versions = self._models.get(name)
+        if versions is None:
+            raise ServeError(Code.NOT_FOUND, f"There is no model '{name}'. {self._near(name)}")
+        record = versions.get(version) if version else self.records(name)[-1]
+        if record is None:
+            there = ", ".join(r.version for r in self.records(name))
+            raise ServeError(Code.NOT_FOUND, f"Model '{name}' has no version {version}; it has: {there}.")
+        if record.loaded is None:
+            why = f": {record.reason}" if record.reason else "."
+            raise ServeError(
+                Code.NOT_READY,
+                f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
+            )
+        return record.loaded
+
+    def ready_versions(self, name: str) -> tuple[str, ...]:
+        """Ascending."""
+        return tuple(record.version for record in self.records(name) if record.loaded is not None)
+
+    def listing(self, name: str = "") -> Listing:
+        """Every version's state."""
+        return Listing(tuple(VersionStatus(r.name, r.version, r.state, r.reason) for r in self.records(name)))
+
+    def _choose_latest(self, name: str) -> None:
+        ready = [record.loaded for record in self.records(name) if record.loaded is not None]
+        if ready:
+            self._latest[name] = ready[-1]
+        else:
+            self._latest.pop(name, None)
+
+    def _near(self, name: str) -> str:
+        if not self._models:
+            return "This server has no models."
+        near = difflib.get_close_matches(name, self._models, 1)
+        if near:
+            return f"Did you mean '{near[0]}'?"
+        return f"There are: {', '.join(sorted(self._models)[:20])}."

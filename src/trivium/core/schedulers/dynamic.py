@@ -1,0 +1,96 @@
+"""Carries out what the policy decides: takes items from the queue, starts batches, arms the one timer.
+
+It knows no model, payload or wire. It asks after an arrival, a credit, a cancellation and a wake-up.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from trivium.core.item import Item
+from trivium.core.queue import RequestQueue
+from trivium.core.schedulers.policy import Settings, decide
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Clock, Timer
+from trivium.types.running import InstanceId
+from trivium.types.scheduling import Entry
+
+Start = Callable[[InstanceId, list[Item]], None]
+Reject = Callable[[Item, ServeError], None]
+
+
+class DynamicScheduler:
+    """One per model version. `start` runs a batch on an instance; `reject` answers an item that expired."""
+
+    def __init__(
+        self, queue: RequestQueue, settings: Settings, clock: Clock, start: Start, reject: Reject
+    ) -> None:
+        self._queue = queue
+        self._settings = settings
+        self._clock = clock
+        self._start = start
+        self._reject = reject
+        self._timer: Timer | None = None
+        self._wake_at: float | None = None
+        self._is_due = False
+
+    def arrived(self, item: Item) -> None:
+        """A new item is in the queue. A merging model waits for the others of this turn of the loop."""
+        if not self._settings.merge:
+            if item.queue_deadline is not None or self._queue.free():
+                self.pump()
+        elif not self._is_due:
+            self._is_due = True
+            self._clock.call_soon(self._pump_later)
+
+    def pump(self) -> None:
+        """Decide and act once."""
+        queue = self._queue
+        if not queue.count:
+            return
+        decision = decide(queue, self._settings, self._clock.now())
+        for item in cast(Sequence[Item], decision.demote):
+            queue.demote(item)
+        for cut in decision.cuts:
+            items = cast(list[Item], cut.entries)
+            for item in items:
+                queue.remove(item)
+            self._start(cut.instance, items)
+        if decision.wake_at != self._wake_at:
+            self._wake(decision.wake_at)
+        if decision.reject:
+            self._reject_all(decision.reject)
+
+    def _reject_all(self, refusals: Sequence[tuple[Entry, Code]]) -> None:
+        """Last, and only once all have left the queue: whoever is told may submit or cancel at once."""
+        for entry, _ in refusals:
+            self._queue.remove(cast(Item, entry))
+        for entry, code in refusals:
+            item = cast(Item, entry)
+            self._reject(item, _refusal(item, code, self._clock.now()))
+
+    def close(self) -> None:
+        """Forget the timer; the queue is empty or about to be."""
+        self._wake(None)
+
+    def _pump_later(self) -> None:
+        self._is_due = False
+        self.pump()
+
+    def _wake(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake_at = when
+        self._timer = None if when is None else self._clock.call_at(when, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = self._wake_at = None
+        self.pump()
+
+
+def _refusal(item: Item, code: Code, now: float) -> ServeError:
+    waited = now - item.enqueued_at
+    return ServeError(
+        code,
+        f"The request waited {waited:.3f} s in the queue of model '{item.operation.model}' and its time "
+        "there was up. Ask for a longer timeout, send fewer at once, or give the model more instances.",
+    )

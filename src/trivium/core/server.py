@@ -1,0 +1,250 @@
+"""The core's face: takes operations, answers through sinks; complete without HTTP.
+
+It gives each verb to the part that knows: the registry, a loaded model, the life cycle. The composition root
+hands it its formats, engines and probe; it knows none of them by name.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from trivium.core.clock import LoopClock
+from trivium.core.item import Item
+from trivium.core.lifecycle import Facts, Lifecycle, Progress
+from trivium.core.payload import BufferPool
+from trivium.core.registry import Registry
+from trivium.core.repository import Repository
+from trivium.core.workers.mailbox import Mailbox
+from trivium.types.datatype import Array
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Engine, Format, Sink, Ticket
+from trivium.types.operations import (
+    Answer,
+    Describe,
+    Infer,
+    List,
+    Listing,
+    Live,
+    Load,
+    ModelDescription,
+    Operation,
+    Readiness,
+    Ready,
+    ResponsePart,
+    ServerDescription,
+    Statistics,
+    StatisticsReport,
+    Unload,
+)
+from trivium.types.payload import Tensors
+from trivium.types.spec import Defaults, ModelSpec, Unreadable
+from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
+
+log = logging.getLogger(__name__)
+
+
+class Settled:
+    """The ticket of an operation that ended when it was submitted, or that cannot be cancelled."""
+
+    def cancel(self, why: ServeError) -> None:
+        """Too late, or not to be undone half-way."""
+
+
+SETTLED = Settled()
+
+
+class Server:
+    """Use as `async with`. All methods but `execute_sync` belong to the loop that entered it."""
+
+    def __init__(
+        self,
+        formats: Sequence[Format],
+        engines: Mapping[str, Engine],
+        facts: Facts,
+        defaults: Defaults,
+        version: str,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._version = version
+        self._state = ServerState.STARTING
+        self._opening = ThreadPoolExecutor(4, thread_name_prefix="trivium-open")
+        self._registry = Registry()
+        self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
+        clock = LoopClock(self._loop)
+        self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock)
+        self._repository = Repository(formats, defaults, self._opening)
+        self._numbers = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.buffers = BufferPool()
+
+    async def __aenter__(self) -> "Server":
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @property
+    def state(self) -> ServerState:
+        """Where the server is in its life."""
+        return self._state
+
+    def add(self, path: Path) -> None:
+        """A path to serve; before `start`. Raises NOT_FOUND with what would be recognised."""
+        self._repository.add(path)
+
+    async def start(self, progress: Progress | None = None) -> Listing:
+        """Load everything; models that fail are in the listing with their reason, the others serve."""
+        if progress is not None:
+            self._lifecycle.progress = progress
+        found, broken = await self._repository.read()
+        for unreadable in broken:
+            self._lifecycle.refuse(unreadable)
+        loads = (self._lifecycle.load(model, self._opening) for model in found)
+        for result in await asyncio.gather(*loads, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, ServeError):
+                raise result
+        if self._state is ServerState.STARTING:
+            self._move(ServerState.SERVING)
+        return self._registry.listing()
+
+    async def examine(self) -> tuple[list[ModelSpec], list[Unreadable]]:
+        """What `start` would load, complete, and what it could not; loads nothing."""
+        found, broken = await self._repository.read()
+        specs, unfinished = await self._lifecycle.examine(found)
+        return specs, broken + unfinished
+
+    def submit(self, operation: Operation, sink: Sink) -> Ticket:
+        """Begin an operation; its answer comes through the sink, at once where it takes no time."""
+        if isinstance(operation, Infer):
+            return self._infer(operation, sink)
+        if isinstance(operation, Load | Unload):
+            task = self._loop.create_task(self._change(operation, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return SETTLED
+        try:
+            part = ResponsePart(answer=self._answer(operation))
+        except ServeError as error:
+            part = ResponsePart(error=error)
+        sink(part)
+        return SETTLED
+
+    async def execute(self, operation: Operation) -> ResponsePart:
+        """Submit and wait for the final part. Raises the ServeError that it holds. Cancelling cancels."""
+        done: asyncio.Future[ResponsePart] = self._loop.create_future()
+
+        def sink(part: ResponsePart) -> None:
+            if part.final and not done.done():
+                done.set_result(part)
+
+        ticket = self.submit(operation, sink)
+        try:
+            part = await done
+        except asyncio.CancelledError:
+            ticket.cancel(ServeError(Code.CANCELLED, "The caller was cancelled."))
+            raise
+        if part.error is not None:
+            raise part.error
+        return part
+
+    def execute_sync(self, operation: Operation) -> ResponsePart:
+        """`execute` from another thread."""
+        return asyncio.run_coroutine_threadsafe(self.execute(operation), self._loop).result()
+
+    async def infer(self, model: str, inputs: Mapping[str, Array], version: str = "") -> Tensors:
+        """Run one item on numpy arrays by name; outputs by name in the answer. Raises ServeError."""
+        part = await self.execute(Infer(model=model, version=version, payload=Tensors.of(inputs)))
+        assert isinstance(part.payload, Tensors)
+        return part.payload
+
+    def begin_drain(self) -> None:
+        """Readiness says no from now on; requests that still come are served."""
+        if self._state in (ServerState.STARTING, ServerState.SERVING):
+            self._move(ServerState.DRAINING)
+
+    async def close(self, grace: float = 30.0) -> None:
+        """Unload everything, waiting `grace` seconds for what is in flight."""
+        if self._state is ServerState.STOPPED:
+            return
+        self.begin_drain()
+        await self._lifecycle.close(grace)
+        self._opening.shutdown(wait=False, cancel_futures=True)
+        self._move(ServerState.STOPPED)
+
+    def _infer(self, infer: Infer, sink: Sink) -> Item | Settled:
+        try:
+            model = self._registry.serving(infer.model, infer.version)
+        except ServeError as error:
+            sink(ResponsePart(error=error, model=infer.model, version=infer.version))
+            return SETTLED
+        return model.submit(next(self._numbers), infer, sink)
+
+    def _answer(self, operation: Live | Ready | Describe | List | Statistics) -> Answer:
+        match operation:
+            case Live():
+                return Readiness(self._state is not ServerState.STOPPED)
+            case Ready(model, version):
+                return self._model_ready(model, version) if model else self._ready()
+            case Describe("", _):
+                return ServerDescription("trivium", self._version, self._state)
+            case Describe(model, version):
+                spec = self._registry.serving(model, version).spec
+                return ModelDescription(spec, self._registry.ready_versions(model))
+            case List():
+                return self._registry.listing()
+            case Statistics(model, version):
+                return self._statistics(model, version)
+
+    def _ready(self) -> Readiness:
+        if self._state is not ServerState.SERVING:
+            return Readiness(False, f"The server is {self._state.value}.")
+        for row in self._registry.listing().versions:
+            if row.state in (VersionState.FAILED, VersionState.LOADING):
+                return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")
+        return Readiness(True)
+
+    def _model_ready(self, model: str, version: str) -> Readiness:
+        try:
+            self._registry.serving(model, version)
+        except ServeError as error:
+            return Readiness(False, error.message)
+        return Readiness(True)
+
+    def _statistics(self, model: str, version: str) -> StatisticsReport:
+        if version:
+            return StatisticsReport((self._registry.serving(model, version).report(),))
+        if model:
+            self._registry.serving(model)
+        rows = [r.loaded.report() for r in self._registry.records(model) if r.loaded is not None]
+        return StatisticsReport(tuple(rows))
+
+    async def _change(self, operation: Load | Unload, sink: Sink) -> None:
+        try:
+            if isinstance(operation, Load):
+                await self._load(operation.model)
+            else:
+                self._registry.serving(operation.model)
+                await self._lifecycle.unload(operation.model)
+            sink(ResponsePart(answer=self._registry.listing(operation.model)))
+        except ServeError as error:
+            sink(ResponsePart(error=error, model=operation.model))
+
+    async def _load(self, model: str) -> None:
+        found, broken = await self._repository.read()
+        for unreadable in broken:
+            if unreadable.name == model:
+                raise self._lifecycle.refuse(unreadable)
+        for one in found:
+            if one.name == model:
+                await self._lifecycle.load(one, self._opening)
+                return
+        names = ", ".join(sorted(one.name for one in found)) or "nothing"
+        raise ServeError(
+            Code.NOT_FOUND, f"No folder or file of model '{model}' was found; the paths served hold {names}."
+        )
+
+    def _move(self, to: ServerState) -> None:
+        self._state = move(SERVER_MOVES, self._state, to)

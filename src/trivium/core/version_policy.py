@@ -1,0 +1,45 @@
+"""Which versions of a model are to serve, and what to do to get there. Pure.
+
+New versions are loaded before old ones are dropped, so that a model that serves never stops to.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import assert_never
+
+from trivium.types.spec import All, Latest, Specific, VersionPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Load all of `load`, then unload all of `unload`; each ascending."""
+
+    load: tuple[str, ...]
+    unload: tuple[str, ...]
+
+
+def by_number(version: str) -> tuple[int, str]:
+    """The order of versions: numerically, then as text."""
+    return (int(version) if version.isdecimal() else 0, version)
+
+
+def wanted(available: Collection[str], policy: VersionPolicy) -> frozenset[str]:
+    """The versions that a policy picks of those there are."""
+    match policy:
+        case Latest(count):
+            return frozenset(sorted(available, key=by_number)[-count:])
+        case All():
+            return frozenset(available)
+        case Specific(versions):
+            return versions & frozenset(available)
+        case _:
+            assert_never(policy)
+
+
+def plan(serving: Collection[str], available: Collection[str], policy: VersionPolicy) -> Plan:
+    """How to get from what serves to what the policy wants. What serves and is wanted is loaded anew."""
+    wants = wanted(available, policy)
+    return Plan(
+        load=tuple(sorted(wants, key=by_number)),
+        unload=tuple(sorted(set(serving) - wants, key=by_number)),
+    )

@@ -1,0 +1,56 @@
+"""From a runner's one function to the contract of an instance: every item of a batch ends exactly once.
+
+What a runner raises, or a wrong number of outcomes, fails that batch and nothing else.
+"""
+
+import time
+from collections.abc import Set
+
+from trivium.core.item import CANCELLED
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Runner
+from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
+
+
+def execute(runner: Runner, batch: Batch) -> Executed:
+    """Run a batch; never raises an Exception."""
+    began = time.monotonic()
+    try:
+        ran = runner.run(batch)
+        if len(ran.outcomes) != len(batch.items):
+            ran = Ran(_failed(batch, _wrong_count(len(ran.outcomes), len(batch.items))))
+    except Exception as error:
+        ran = Ran(_failed(batch, _fault(error)))
+    ended = time.monotonic()
+    ready = began if ran.input_ready is None else ran.input_ready
+    output = ended if ran.output_began is None else ran.output_began
+    return Executed(batch.items, ran.outcomes, began, ready, output, ended)
+
+
+def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:
+    """The batch less the items that nobody waits for any more, and their ends."""
+    kept = [i for i, item in enumerate(batch.items) if item not in cancelled]
+    ends = [Part(item, None, CANCELLED) for item in batch.items if item in cancelled]
+    smaller = Batch(
+        [batch.items[i] for i in kept], [batch.operations[i] for i in kept], [batch.rows[i] for i in kept]
+    )
+    return smaller, ends
+
+
+def _failed(batch: Batch, error: ServeError) -> list[Outcome]:
+    return [error] * len(batch.items)
+
+
+def _fault(error: Exception) -> ServeError:
+    if isinstance(error, ServeError):
+        return error
+    fault = ServeError(Code.MODEL_FAILED, f"The model raised {type(error).__name__}: {error}")
+    fault.__cause__ = error
+    return fault
+
+
+def _wrong_count(found: int, expected: int) -> ServeError:
+    return ServeError(
+        Code.MODEL_FAILED,
+        f"The model returned {found} results for {expected} requests; it must return one for each, in order.",
+    )

@@ -1,0 +1,97 @@
+"""Opens one instance: the engine's runner, its warm-up, and the kind of worker that its placement asks for.
+
+Everything that blocks runs in the server's opening threads. Whatever goes wrong leaves here as a ServeError.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+
+from trivium.core.warmup import batches
+from trivium.core.workers.inline import InlineInstance
+from trivium.core.workers.thread import ThreadInstance
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Engine, Instance, Port, Runner
+from trivium.types.running import Batch, Placement
+from trivium.types.spec import Isolation, ModelSpec
+
+log = logging.getLogger(__name__)
+
+Wrap = Callable[[Runner, Port, str], Instance]
+
+_KINDS: dict[Isolation, Wrap] = {
+    Isolation.THREAD: ThreadInstance,
+    Isolation.INLINE: lambda runner, port, _name: InlineInstance(runner, port),
+}
+
+
+class Launcher:
+    """Opens the instances of one model version."""
+
+    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._executor = executor
+
+    async def launch(self, placement: Placement, port: Port) -> Instance:
+        """An open, warm instance. Raises LOAD_FAILED, also when the start-up deadline has passed."""
+        wrap = self._kind(placement.isolation)
+        future = self._executor.submit(self._open, placement)
+        deadline = self._spec.limits.startup_deadline
+        try:
+            runner = await asyncio.wait_for(asyncio.wrap_future(future), deadline)
+        except TimeoutError as error:
+            future.add_done_callback(_close_late)
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Instance {placement.name} of model '{self._spec.name}' was not open after {deadline:g} s, "
+                "its start-up deadline.",
+            ) from error
+        return wrap(runner, port, placement.name)
+
+    def _kind(self, isolation: Isolation) -> Wrap:
+        wrap = _KINDS.get(isolation)
+        if wrap is None or isolation not in self._engine.isolation:
+            able = ", ".join(kind.value for kind in self._engine.isolation if kind in _KINDS)
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
+                f"'{isolation.value}'; it can in: {able}.",
+            )
+        return wrap
+
+    def _open(self, placement: Placement) -> Runner:
+        try:
+            runner = self._engine.open(self._spec, placement)
+        except ServeError:
+            raise
+        except Exception as error:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
+                f"'{self._spec.name}': {type(error).__name__}: {error}",
+            ) from error
+        try:
+            _warm(runner, batches(self._spec))
+        except BaseException:
+            runner.close()
+            raise
+        return runner
+
+
+def _warm(runner: Runner, runs: Sequence[Batch]) -> None:
+    for batch in runs:
+        name = batch.operations[0].id
+        try:
+            outcomes = runner.run(batch).outcomes
+        except Exception as error:
+            raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {error}") from error
+        for outcome in outcomes:
+            if isinstance(outcome, ServeError):
+                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
+
+
+def _close_late(future: "Future[Runner]") -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result().close()

@@ -1,0 +1,179 @@
+"""The instances of one model version: who has a credit, who holds which items, what comes back.
+
+The pool keeps the books; the scheduler fills it, the scaler opens and closes. An instance that dies takes
+with it the items that user code may have got; the others go back to the queue.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Protocol, assert_never
+
+from trivium.core.item import Item
+from trivium.core.workers.lead_policy import lead
+from trivium.core.workers.mailbox import Mailbox
+from trivium.types.interfaces import Instance, Port
+from trivium.types.running import (
+    Batch,
+    Begun,
+    Credit,
+    Dead,
+    Event,
+    Executed,
+    InstanceId,
+    ItemId,
+    Part,
+    Placement,
+)
+from trivium.types.state import ItemState
+
+
+class Owner(Protocol):
+    """Whom the pool tells; the model version that it works for."""
+
+    def executed(self, run: Executed, items: Sequence[Item]) -> None:
+        """An execution ended these items, in the order of its outcomes."""
+        ...
+
+    def part(self, item: Item, part: Part) -> None:
+        """One part of one item, final or not."""
+        ...
+
+    def died(self, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+        """An instance is gone: `lost` items may have begun, `recalled` ones have not."""
+        ...
+
+    def freed(self) -> None:
+        """Credits came back, or an instance is gone: look at the queue again."""
+        ...
+
+
+class Slot:
+    """One open instance. A negative number of credits counts what it holds in advance."""
+
+    __slots__ = ("credits", "held", "idle_since", "instance", "placement")
+
+    def __init__(self, placement: Placement, now: float) -> None:
+        self.instance: Instance | None = None
+        self.placement = placement
+        self.credits = 1
+        self.held: dict[ItemId, Item] = {}
+        self.idle_since = now
+
+
+class Pool:
+    """Used on the loop only. `merges` and the mean run time, which the owner tells, decide on the lead."""
+
+    def __init__(self, owner: Owner, mailbox: Mailbox, merges: bool, now: Callable[[], float]) -> None:
+        self._owner = owner
+        self._mailbox = mailbox
+        self._merges = merges
+        self._now = now
+        self._slots: dict[InstanceId, Slot] = {}
+        self._next = 0
+        self._lead = 0
+
+    @property
+    def size(self) -> int:
+        """Open instances."""
+        return len(self._slots)
+
+    @property
+    def ahead(self) -> int:
+        """Batches held in advance: they wait as those in the queue do."""
+        return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
+
+    def slots(self) -> dict[InstanceId, Slot]:
+        """The live table, for the scaler to read."""
+        return self._slots
+
+    def reserve(self, placement: Placement) -> tuple[InstanceId, Slot, Port]:
+        """Names for an instance that is to be opened; `admit` it when it is."""
+        self._next += 1
+        slot = Slot(placement, self._now())
+        return self._next, slot, self._mailbox.port(partial(self._deliver, self._next, slot))
+
+    def admit(self, number: InstanceId, slot: Slot, instance: Instance) -> None:
+        """It can take work from now on."""
+        slot.instance = instance
+        slot.idle_since = self._now()
+        self._slots[number] = slot
+        self._owner.freed()
+
+    def retire(self, number: InstanceId) -> None:
+        """Close an instance; what it holds still ends through its port."""
+        slot = self._slots.pop(number)
+        assert slot.instance is not None
+        slot.instance.close()
+
+    def free(self) -> Sequence[InstanceId]:
+        """Credits, as often as each instance has them, the least busy one in front."""
+        slots = self._slots
+        if len(slots) == 1:
+            for number, slot in slots.items():
+                count = slot.credits + self._lead
+                return (number,) * count if count > 0 else ()
+        rows = [
+            (turn - slot.credits, number)
+            for number, slot in slots.items()
+            for turn in range(slot.credits + self._lead)
+        ]
+        return [number for _, number in sorted(rows)]
+
+    def start(self, number: InstanceId, items: list[Item]) -> None:
+        """Run them together; spends one credit."""
+        slot = self._slots[number]
+        slot.credits -= 1
+        held = slot.held
+        for item in items:
+            item.state = ItemState.STARTED
+            item.instance = number
+            held[item.item] = item
+        batch = Batch(
+            [item.item for item in items], [item.operation for item in items], [item.rows for item in items]
+        )
+        assert slot.instance is not None
+        slot.instance.start(batch)
+
+    def cancel(self, item: Item) -> None:
+        """Tell the instance that nobody waits for it; it still ends here."""
+        slot = self._slots.get(item.instance or 0)
+        if slot is not None and slot.instance is not None:
+            slot.instance.cancel(item.item)
+
+    def observe(self, mean_run: float | None) -> None:
+        """The mean seconds of recent executions."""
+        self._lead = lead(mean_run, len(self._slots), self._merges)
+
+    def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
+        for event in events:
+            match event:
+                case Executed():
+                    pop = slot.held.pop
+                    self._owner.executed(event, [pop(item) for item in event.items])
+                case Credit():
+                    slot.credits += event.count
+                case Part():
+                    item = slot.held.pop(event.item) if event.final else slot.held[event.item]
+                    self._owner.part(item, event)
+                case Begun():
+                    _begin(slot.held[begun] for begun in event.items)
+                case Dead():
+                    self._bury(number, slot, event.post_mortem)
+                case _:
+                    assert_never(event)
+        if not slot.held:
+            slot.idle_since = self._now()
+        self._owner.freed()
+
+    def _bury(self, number: InstanceId, slot: Slot, post_mortem: str) -> None:
+        self._slots.pop(number, None)
+        held, slot.held = slot.held, {}
+        lost = [item for item in held.values() if item.state is not ItemState.STARTED]
+        recalled = [item for item in held.values() if item.state is ItemState.STARTED]
+        self._owner.died(post_mortem, lost, recalled)
+
+
+def _begin(items: Iterable[Item]) -> None:
+    for item in items:
+        if item.state is ItemState.STARTED:  # it may have been cancelled on the way
+            item.state = ItemState.BEGUN

@@ -1,0 +1,129 @@
+"""Opens and closes the instances of one model version as the scaling policy decides.
+
+It holds the tasks that open instances; opening itself is `launch`'s work, off the loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from trivium.core.workers.pool import Pool
+from trivium.core.workers.scaling_policy import GroupView, decide
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import Clock, Instance, Port, Timer
+from trivium.types.running import InstanceId, Placement
+from trivium.types.spec import InstanceGroup, Isolation
+
+log = logging.getLogger(__name__)
+
+Launch = Callable[[Placement, Port], Awaitable[Instance]]
+
+
+class Group:
+    """One instance group with what is known of its openings."""
+
+    def __init__(self, group: InstanceGroup, isolation: Isolation) -> None:
+        self.group = group
+        self.isolation = group.isolation or isolation
+        self.members: dict[InstanceId, int] = {}
+        self.opening: set[int] = set()
+        self.failures = 0
+        self.failed_at = 0.0
+
+    def placement(self) -> Placement:
+        """Where the next instance goes: the lowest free index, taken as being opened."""
+        taken = self.opening | set(self.members.values())
+        index = next(i for i in range(len(taken) + 1) if i not in taken)
+        self.opening.add(index)
+        devices = self.group.device_ids or (0,)
+        name = f"{self.group.name}_{index}"
+        return Placement(name, self.isolation, self.group.device, devices[index % len(devices)], index)
+
+
+class Scaler:
+    """One per model version. `waiting` tells how many items wait."""
+
+    def __init__(
+        self, pool: Pool, groups: Sequence[Group], launch: Launch, clock: Clock, waiting: Callable[[], int]
+    ) -> None:
+        self._pool = pool
+        self._groups = groups
+        self._launch = launch
+        self._clock = clock
+        self._waiting = waiting
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: Timer | None = None
+        self._is_closed = False
+        self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
+
+    async def start(self) -> None:
+        """Open every group's minimum. Raises the first failure, with whatever did open closed again."""
+        tasks = [
+            self._open(group, group.placement()) for group in self._groups for _ in range(group.group.minimum)
+        ]
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                await self.close()
+                raise result
+        self.review()
+
+    def review(self) -> None:
+        """Ask the policy about every group and do as it says. Call when work waits, or an instance died."""
+        if self._is_closed:
+            return
+        times = [time for group in self._groups if (time := self._review(group)) is not None]
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_at(min(times), self.review) if times else None
+
+    async def close(self) -> None:
+        """Close every instance and wait for those being opened. Only when no item is held any more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for number in list(self._pool.slots()):
+            self._pool.retire(number)
+
+    def _review(self, group: Group) -> float | None:
+        slots = self._pool.slots()
+        group.members = {number: index for number, index in group.members.items() if number in slots}
+        members, opening = len(group.members), len(group.opening)
+        idle = tuple((number, slots[number].idle_since) for number in group.members if not slots[number].held)
+        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at)
+        decision = decide(view, group.group, self._clock.now())
+        for number in decision.close:
+            self._pool.retire(number)
+            del group.members[number]
+        for _ in range(decision.open):
+            task = asyncio.ensure_future(self._open_or_note(group, group.placement()))
+            self._tasks.add(task)
+            task.add_done_callback(self._opened)
+        return decision.wake_at
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.review()
+
+    async def _open_or_note(self, group: Group, placement: Placement) -> None:
+        try:
+            await self._open(group, placement)
+            group.failures = 0
+        except ServeError as error:
+            group.failures += 1
+            group.failed_at = self._clock.now()
+            log.error("instance %s did not open: %s", placement.name, error.message)
+
+    async def _open(self, group: Group, placement: Placement) -> None:
+        number, slot, port = self._pool.reserve(placement)
+        try:
+            instance = await self._launch(placement, port)
+        finally:
+            group.opening.discard(placement.index)
+        if self._is_closed:
+            instance.close()
+            return
+        group.members[number] = placement.index
+        self._pool.admit(number, slot, instance)

@@ -1,0 +1,53 @@
+"""How many instances a group has: at least its minimum, more while work waits, fewer when they idle. Pure."""
+
+import msgspec
+
+from trivium.types.running import InstanceId
+from trivium.types.spec import InstanceGroup
+
+FIRST_BACKOFF = 1.0
+LONGEST_BACKOFF = 60.0
+"""Seconds before a group whose last openings failed is tried again; doubled with each failure in a row."""
+
+
+class GroupView(msgspec.Struct, frozen=True, gc=False):
+    """A group as it is: instances open and being opened, those idle with the time since when, items waiting
+    that no instance of the model can take, and the openings that failed in a row.
+    """
+
+    open: int
+    opening: int
+    idle: tuple[tuple[InstanceId, float], ...]
+    waiting: int
+    failures: int = 0
+    failed_at: float = 0.0
+
+
+class Scaling(msgspec.Struct, frozen=True, gc=False):
+    """What to do now; `wake_at` is later than the time it was decided at."""
+
+    open: int = 0
+    close: tuple[InstanceId, ...] = ()
+    wake_at: float | None = None
+
+
+def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
+    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum."""
+    total = view.open + view.opening
+    missing = group.minimum - total
+    if missing <= 0 and view.waiting and not view.idle and not view.opening and total < group.maximum:
+        missing = 1
+    if missing > 0:
+        retry_at = view.failed_at + _backoff(view.failures)
+        if view.failures and retry_at > now:
+            return Scaling(wake_at=retry_at)
+        return Scaling(open=missing)
+    spare = view.open - group.minimum
+    longest = sorted(view.idle, key=lambda row: row[1])[: max(spare, 0)]
+    over = [row for row in longest if row[1] + group.idle_seconds <= now]
+    later = [row[1] + group.idle_seconds for row in longest[len(over) :]]
+    return Scaling(close=tuple(instance for instance, _ in over), wake_at=min(later, default=None))
+
+
+def _backoff(failures: int) -> float:
+    return min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), LONGEST_BACKOFF)

@@ -1,0 +1,85 @@
+"""An instance that runs in a thread of its own, for engines that release the interpreter's lock.
+
+The thread sleeps only when it has nothing in hand, and is woken only when it sleeps: hand-overs are cheap,
+wake-ups are not. It lets go of a batch before it sleeps, since the batch holds the buffers of its requests.
+"""
+
+import logging
+import threading
+from collections import deque
+
+from trivium.core.workers.execution import execute, without
+from trivium.types.interfaces import Port, Runner
+from trivium.types.running import Batch, Credit, Event, ItemId, Part
+
+log = logging.getLogger(__name__)
+
+
+class ThreadInstance:
+    """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop."""
+
+    def __init__(self, runner: Runner, port: Port, name: str) -> None:
+        self._runner = runner
+        self._port = port
+        self._todo: deque[Batch | None] = deque()
+        self._cancelled: set[ItemId] = set()
+        self._sleeps = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def start(self, batch: Batch) -> None:
+        """Hand it over; wakes the thread only if it sleeps."""
+        self._todo.append(batch)
+        if self._sleeps:
+            self._wake()
+
+    def cancel(self, item: ItemId) -> None:
+        """It is dropped if its batch has not begun; a running execution is not interrupted."""
+        self._cancelled.add(item)
+
+    def close(self) -> None:
+        """End after what was handed over."""
+        self._todo.append(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._sleeps = False
+        # The gate may be open already: the thread then has not slept since the last wake-up, and will not
+        # before it has looked at the deque again.
+        if self._gate.locked():
+            self._gate.release()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                batch = self._todo.popleft()
+            except IndexError:
+                self._sleeps = True
+                if not self._todo:
+                    # Nothing is in hand, so what is still listed had ended before it was cancelled. To lose
+                    # one that comes at this very moment only means that it is computed for nobody.
+                    self._cancelled.clear()
+                    self._gate.acquire()
+                self._sleeps = False
+                continue
+            if batch is None:
+                break
+            self._port.push(self._run(batch))
+            del batch
+        self._close_runner()
+
+    def _run(self, batch: Batch) -> tuple[Event, ...]:
+        ends: list[Part] = []
+        if self._cancelled:
+            batch, ends = without(batch, self._cancelled)
+        if not batch.items:
+            return (*ends, Credit(1))
+        return (execute(self._runner, batch), *ends, Credit(1))
+
+    def _close_runner(self) -> None:
+        try:
+            self._runner.close()
+        except Exception:
+            log.exception("closing a model failed in thread %s", self._thread.name)

@@ -1,0 +1,81 @@
+"""The built-in identity engine: gives back what it gets, for tests, first steps and the bench.
+
+It can take as long as it is told to, which makes it the slow model of tests and of queueing experiments. The
+parameter `execute_delay_ms` is that of Triton's identity backend; `execute_delay_ms_per_row` is ours.
+"""
+
+import time
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer
+from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.running import Batch, Outcome, Placement, Ran
+from trivium.types.spec import Isolation, ModelFacts, ModelSpec
+
+
+class IdentityRunner:
+    """Answers input i as output i, uncopied, after `delay` seconds plus `delay_per_row` for every row."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        pairs = zip(spec.inputs, spec.outputs, strict=False)
+        self._outputs = {source.name: target.name for source, target in pairs}
+        self._delay = _seconds(spec, "execute_delay_ms")
+        self._delay_per_row = _seconds(spec, "execute_delay_ms_per_row")
+
+    def run(self, batch: Batch) -> Ran:
+        """The inputs of each item under the names of the outputs."""
+        delay = self._delay + self._delay_per_row * sum(batch.rows)
+        if delay:
+            time.sleep(delay)
+        return Ran([self._renamed(operation) for operation in batch.operations])
+
+    def close(self) -> None:
+        """There is nothing to free."""
+
+    def _renamed(self, operation: Infer) -> Outcome:
+        payload = operation.payload
+        assert isinstance(payload, Tensors)
+        outputs = self._outputs
+        return Tensors(tuple(Tensor(outputs[t.name], t.datatype, t.shape, t.array) for t in payload.items))
+
+
+class IdentityEngine:
+    """The descriptor. It opens no file; inputs and outputs are those of the configuration, in order."""
+
+    name = "identity"
+    takes: frozenset[PayloadKind] = frozenset({PayloadKind.TENSORS})
+    isolation: tuple[Isolation, ...] = (Isolation.THREAD, Isolation.INLINE)
+    has_facts = False
+
+    def facts(self, spec: ModelSpec) -> ModelFacts:
+        """What the configuration says: there is no model file."""
+        return ModelFacts(spec.inputs, spec.outputs, batchable=True)
+
+    def open(self, spec: ModelSpec, placement: Placement) -> IdentityRunner:
+        """LOAD_FAILED where outputs are not the inputs again, or a delay is not a number."""
+        sources = [(tensor.datatype, tensor.dims) for tensor in spec.inputs]
+        targets = [(tensor.datatype, tensor.dims) for tensor in spec.outputs]
+        if sources != targets:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Model '{spec.name}': engine 'identity' gives back its inputs, so outputs must have the inputs' "
+                f"datatypes and dims in the same order; the inputs are {sources}, the outputs {targets}.",
+            )
+        return IdentityRunner(spec)
+
+
+def _seconds(spec: ModelSpec, key: str) -> float:
+    text = spec.parameters.get(key, "0")
+    try:
+        value = float(text) / 1000
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 3600:
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': parameter '{key}' is '{text}'; expected milliseconds from 0 to 3600000.",
+        )
+    return value
+
+
+ENGINE = IdentityEngine()

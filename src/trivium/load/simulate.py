@@ -1,0 +1,133 @@
+"""The core on a virtual clock: the same admission, queue, policy and books as live, with made-up instances.
+
+What a change of batching or instances would do to a known load, in seconds of computing instead of hours.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+
+import numpy as np
+
+from trivium.core.loaded_model import LoadedModel
+from trivium.core.workers.mailbox import Mailbox
+from trivium.types.datatype import DataType
+from trivium.types.interfaces import Port
+from trivium.types.operations import Infer, VersionStatistics
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.running import Batch, Credit, Executed, ItemId, Outcome, Placement
+from trivium.types.spec import Isolation, ModelSpec
+
+
+class VirtualTimer:
+    """A call that waits for its virtual time."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """It will not be made."""
+        self.callback = None
+
+
+class VirtualClock:
+    """A `Clock` whose time passes only when `run` has nothing left to do at the present."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._order = itertools.count()
+        self._calls: list[tuple[float, int, VirtualTimer]] = []
+
+    def now(self) -> float:
+        """Virtual seconds."""
+        return self._now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> VirtualTimer:
+        """Call once, at `when` or now if that has passed."""
+        timer = VirtualTimer(callback)
+        heapq.heappush(self._calls, (max(when, self._now), next(self._order), timer))
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call once, now, after what was asked for before."""
+        self.call_at(self._now, callback)
+
+    def run(self, until: float = float("inf")) -> None:
+        """Make every call due up to `until`, in order of time, then of asking."""
+        while self._calls and self._calls[0][0] <= until:
+            self._now, _, timer = heapq.heappop(self._calls)
+            if timer.callback is not None:
+                timer.callback()
+        if until != float("inf"):
+            self._now = max(self._now, until)
+
+
+class VirtualInstance:
+    """Takes `service(rows)` virtual seconds for a batch and answers each item with its own payload."""
+
+    def __init__(self, clock: VirtualClock, port: Port, service: Callable[[int], float]) -> None:
+        self._clock = clock
+        self._port = port
+        self._service = service
+        self._free_at = 0.0
+
+    def start(self, batch: Batch) -> None:
+        """Begins when what it holds already has ended."""
+        began = max(self._clock.now(), self._free_at)
+        self._free_at = ended = began + self._service(sum(batch.rows))
+        outcomes: list[Outcome] = [operation.payload for operation in batch.operations]
+        run = Executed(batch.items, outcomes, began, began, ended, ended)
+        self._clock.call_at(ended, lambda: self._port.push((run, Credit(1))))
+
+    def cancel(self, item: ItemId) -> None:
+        """It runs to its end, as in a thread."""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def load_virtually(
+    spec: ModelSpec,
+    clock: VirtualClock,
+    service: Callable[[int], float],
+    run: Callable[[Coroutine[object, object, None]], None] = asyncio.run,
+) -> LoadedModel:
+    """The core of one model on the virtual clock, open. `run` runs the coroutine that opens it."""
+
+    async def launch(placement: Placement, port: Port) -> VirtualInstance:
+        return VirtualInstance(clock, port, service)
+
+    model = LoadedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock)
+    run(model.open())
+    return model
+
+
+def simulate(
+    spec: ModelSpec, arrivals: Sequence[float], service: Callable[[int], float]
+) -> VersionStatistics:
+    """Statistics of `spec` after requests of one row at `arrivals` (seconds), each batch of n rows taking
+    `service(n)` seconds. The spec's only input must be FP32.
+    """
+    clock = VirtualClock()
+    model = load_virtually(spec, clock, service)
+    infer = _one_row(spec)
+    for number, when in enumerate(arrivals, 1):
+        clock.call_at(when, partial(_submit, model, number, infer))
+    clock.run()
+    return model.report()
+
+
+def _submit(model: LoadedModel, number: ItemId, infer: Infer) -> None:
+    model.submit(number, infer, lambda part: None)
+
+
+def _one_row(spec: ModelSpec) -> Infer:
+    tensor = spec.inputs[0]
+    dims = tuple(1 if dim == -1 else dim for dim in tensor.dims)
+    shape = (1, *dims) if spec.batching.batch_axis else dims
+    payload = Tensors((Tensor(tensor.name, DataType.FP32, shape, np.zeros(shape, "<f4")),))
+    return Infer(model=spec.name, payload=payload)
