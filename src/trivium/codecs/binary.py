@@ -1,0 +1,63 @@
+"""v2 binary tensors: raw little-endian, row-major bytes without padding, viewed and never copied.
+
+Source: the binary tensor data extension of the Open Inference Protocol v2 (spec sheet `triton`, section
+4.6). An array may lie at any address of its buffer: who needs aligned memory looks at `array.flags.aligned`.
+"""
+
+import numpy as np
+
+from trivium.codecs import elements
+from trivium.codecs.shapes import element_count
+from trivium.types.datatype import Array, DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Tensor
+
+Buffer = bytes | memoryview
+
+
+def decode(
+    name: str,
+    datatype: DataType,
+    shape: tuple[int, ...],
+    buffer: Buffer,
+    offset: int = 0,
+    size: int | None = None,
+) -> Tensor:
+    """The tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES.
+    Without a size it is the rest of the buffer.
+
+    INVALID where the shape is impossible, `size` is not what shape and datatype make, or a byte of a BOOL
+    tensor is neither 0 nor 1 (numpy and the engines compute nonsense with those).
+    """
+    count = element_count(name, shape)
+    if size is None:
+        size = len(buffer) - offset
+    if not datatype.itemsize:
+        items = elements.decode(name, memoryview(buffer)[offset : offset + size], count)
+        return Tensor(name, datatype, shape, elements.object_array(items, shape))
+    if count * datatype.itemsize != size:
+        raise ServeError(
+            Code.INVALID,
+            f"Tensor {name!r} of datatype {datatype.wire} and shape {list(shape)} takes "
+            f"{count * datatype.itemsize} bytes, but {size} were sent. Correct the shape or the data.",
+        )
+    array: Array = np.ndarray(shape, datatype.dtype, buffer, offset)
+    if datatype is DataType.BOOL and size and array.view(np.uint8).max() > 1:
+        raise ServeError(
+            Code.INVALID,
+            f"BOOL tensor {name!r} has a byte that is neither 0 nor 1. Send one byte per element, 0 or 1.",
+        )
+    return Tensor(name, datatype, shape, array)
+
+
+def encode(tensor: Tensor) -> Buffer:
+    """The tensor's bytes: a view of its array where that is contiguous, else a copy."""
+    array = tensor.array
+    if tensor.datatype is DataType.BYTES:
+        return elements.encode(tensor.name, array.ravel().tolist())
+    try:
+        return array.data.cast("B")
+    except TypeError:  # a view cannot be cast that has strides, or a dim of zero
+        if not array.size:
+            return b""
+        return np.ascontiguousarray(array).data.cast("B")

@@ -1,0 +1,68 @@
+"""BYTES elements and their wire form: each is its length in 4 bytes, little-endian, then its bytes.
+
+Source: the binary tensor data extension of the Open Inference Protocol v2 (spec sheet `triton`, section
+4.6). Decides nothing about shapes; nothing is allocated by a length or a count that the blob cannot hold.
+"""
+
+from collections.abc import Iterable
+from struct import Struct, error
+
+import numpy as np
+
+from trivium.types.datatype import Array
+from trivium.types.errors import Code, ServeError
+
+_LENGTH = Struct("<I")
+_PREFIX = _LENGTH.size
+
+
+def object_array(elements: list[bytes], shape: tuple[int, ...]) -> Array:
+    """An array of dtype object that holds these elements, row-major; their number must be the shape's."""
+    array = np.empty(len(elements), dtype=object)
+    array[:] = elements
+    return array.reshape(shape)
+
+
+def decode(name: str, blob: bytes | memoryview, count: int) -> list[bytes]:
+    """The `count` elements of a blob, copied out of it. INVALID if it holds fewer, or bytes are left over."""
+    size = len(blob)
+    if count * _PREFIX > size:
+        raise _misfit(name, count, f"its {size} bytes cannot hold as many lengths of {_PREFIX} bytes")
+    view = memoryview(blob)
+    elements: list[bytes] = []
+    at = 0
+    for index in range(count):
+        start = at + _PREFIX
+        if start > size:
+            raise _misfit(name, count, f"its {size} bytes end before the length of element {index}")
+        at = start + _LENGTH.unpack_from(view, start - _PREFIX)[0]
+        if at > size:
+            raise _misfit(name, count, f"element {index} claims {at - start} bytes and {size - start} follow")
+        elements.append(view[start:at].tobytes())
+    if at != size:
+        raise _misfit(name, count, f"{size - at} bytes are left over behind them")
+    return elements
+
+
+def encode(name: str, elements: Iterable[bytes]) -> bytes:
+    """The blob of these elements. MODEL_FAILED for one whose length does not fit into 4 bytes."""
+    pieces: list[bytes] = []
+    for element in elements:
+        try:
+            pieces.append(_LENGTH.pack(len(element)))
+        except error as cause:
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"Tensor {name!r} has an element of {len(element)} bytes; the v2 binary form can hold "
+                "4294967295 at most. Let the model return it in pieces.",
+            ) from cause
+        pieces.append(element)
+    return b"".join(pieces)
+
+
+def _misfit(name: str, count: int, found: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"The binary data of BYTES tensor {name!r} is not the {count} elements of its shape: {found}. "
+        "Send each element as its length in 4 little-endian bytes, then its bytes.",
+    )

@@ -1,0 +1,197 @@
+"""The `data` of a tensor in JSON: flat or nested arrays, row-major, in; one flat array out.
+
+Source: the Open Inference Protocol v2 (spec sheet `triton`, section 4.3). Flat data is decoded and checked
+in one typed pass. What that pass refuses (nesting, the bare words NaN and Infinity, a number beyond the
+floats, a fault) is parsed again untyped: slower, and only there are faults put into words.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from trivium.codecs.elements import object_array
+from trivium.codecs.shapes import element_count
+from trivium.types.datatype import Array, DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Tensor
+
+MAX_DEPTH = 100
+"""Arrays within arrays, the flat form being 1 deep."""
+
+_MAX_UINT64 = 2**64 - 1
+_FAULTY_INDEX = re.compile(r"\$\[(\d+)\]")
+
+
+class _Form:
+    """How the elements of one datatype look in JSON, in a type for msgspec and in words."""
+
+    def __init__(self, element: Any, expected: str) -> None:
+        self.flat = list[element]
+        self.decoder = msgspec.json.Decoder(self.flat)
+        self.expected = expected
+
+
+def _integers(low: int, high: int) -> _Form:
+    # msgspec takes no bound beyond 64 signed bits: the upper one of UINT64 is left to numpy.
+    bounds = msgspec.Meta(ge=low, le=high) if high < _MAX_UINT64 else msgspec.Meta(ge=low)
+    return _Form(Annotated[int, bounds], f"an integer from {low} to {high}")
+
+
+_FLOATS = _Form(float, "a number")
+
+_FORMS: dict[DataType, _Form] = {
+    DataType.BOOL: _Form(bool, "true or false"),
+    DataType.UINT8: _integers(0, 2**8 - 1),
+    DataType.UINT16: _integers(0, 2**16 - 1),
+    DataType.UINT32: _integers(0, 2**32 - 1),
+    DataType.UINT64: _integers(0, _MAX_UINT64),
+    DataType.INT8: _integers(-(2**7), 2**7 - 1),
+    DataType.INT16: _integers(-(2**15), 2**15 - 1),
+    DataType.INT32: _integers(-(2**31), 2**31 - 1),
+    DataType.INT64: _integers(-(2**63), 2**63 - 1),
+    DataType.FP32: _FLOATS,
+    DataType.FP64: _FLOATS,
+    DataType.BYTES: _Form(str, "a string"),
+}
+
+
+def decode(name: str, datatype: DataType, shape: tuple[int, ...], data: msgspec.Raw) -> Tensor:
+    """The tensor whose elements `data` lists, strings as UTF-8. A number beyond FP32 becomes infinity.
+
+    INVALID for an impossible shape, another number of elements, an element that does not fit the datatype
+    (named by its index; integers never wrap), nesting beyond `MAX_DEPTH`, and FP16 and BF16.
+    """
+    count = element_count(name, shape)
+    form = _FORMS.get(datatype)
+    if form is None:
+        raise _not_in_json(name, datatype)
+    elements = _elements(name, datatype, form, data)
+    if len(elements) != count:
+        raise ServeError(
+            Code.INVALID,
+            f"The data of tensor {name!r} has {len(elements)} elements, but its shape {list(shape)} "
+            f"makes {count}. Correct the shape or the data.",
+        )
+    return Tensor(name, datatype, shape, _array(name, datatype, elements).reshape(shape))
+
+
+def encode(tensor: Tensor) -> bytes:
+    """The JSON text of the tensor's elements, flat; an FP32 as its double value, NaN and Infinity bare.
+
+    INVALID, with the mend, for FP16, BF16 and for BYTES that are not UTF-8.
+    """
+    form = _FORMS.get(tensor.datatype)
+    if form is None:
+        raise _not_in_json(tensor.name, tensor.datatype)
+    elements = tensor.array.ravel().tolist()
+    if tensor.datatype is DataType.BYTES:
+        return msgspec.json.encode(_texts(tensor.name, elements))
+    text = msgspec.json.encode(elements)
+    if form is _FLOATS and b"n" in text:  # msgspec writes NaN and the infinities as null
+        return json.dumps(elements, separators=(",", ":")).encode()
+    return text
+
+
+def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw) -> list[Any]:
+    try:
+        return form.decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        elements: list[Any] = []
+        _flatten(name, _parse(name, data), 1, elements)
+    try:
+        return msgspec.convert(elements, form.flat)
+    except msgspec.ValidationError as error:
+        index = _FAULTY_INDEX.search(str(error))
+        assert index is not None, "msgspec names the index of a faulty element"
+        raise _unfit(name, datatype, form.expected, int(index[1]), elements) from error
+
+
+def _parse(name: str, data: msgspec.Raw) -> list[Any]:
+    """The data untyped. Python's own parser knows the bare words, and numbers beyond the floats."""
+    try:
+        try:
+            value = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            value = json.loads(bytes(data).decode())
+    except RecursionError as error:
+        raise _too_deep(name) from error
+    except ValueError as error:
+        raise ServeError(
+            Code.INVALID, f"The data of tensor {name!r} is no valid JSON: {error}. Correct it."
+        ) from error
+    if isinstance(value, list):
+        return value
+    raise ServeError(
+        Code.INVALID,
+        f"The data of tensor {name!r} is {_shown(value)}, expected an array. Put the elements into brackets.",
+    )
+
+
+def _flatten(name: str, nested: list[Any], depth: int, into: list[Any]) -> None:
+    if depth > MAX_DEPTH:
+        raise _too_deep(name)
+    for element in nested:
+        if type(element) is list:
+            _flatten(name, element, depth + 1, into)
+        else:
+            into.append(element)
+
+
+def _array(name: str, datatype: DataType, elements: list[Any]) -> Array:
+    if datatype is DataType.BYTES:
+        return object_array([text.encode() for text in elements], (len(elements),))
+    if datatype is DataType.FP32:
+        with np.errstate(over="ignore"):
+            return np.array(elements, datatype.dtype)
+    try:
+        return np.array(elements, datatype.dtype)
+    except OverflowError as error:  # the upper bound of UINT64
+        index = next(index for index, element in enumerate(elements) if element > _MAX_UINT64)
+        raise _unfit(name, datatype, _FORMS[datatype].expected, index, elements) from error
+
+
+def _texts(name: str, elements: Iterable[bytes]) -> list[str]:
+    texts: list[str] = []
+    for element in elements:
+        try:
+            texts.append(element.decode())
+        except UnicodeDecodeError as error:
+            raise ServeError(
+                Code.INVALID,
+                f"Element {len(texts)} of tensor {name!r} is not UTF-8, so JSON cannot carry it. "
+                "Ask for this output with the parameter binary_data set to true.",
+            ) from error
+    return texts
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _unfit(name: str, datatype: DataType, expected: str, index: int, elements: list[Any]) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Element {index} of tensor {name!r} (counted from 0, row-major) is {_shown(elements[index])}, "
+        f"but {datatype.wire} takes {expected}. Correct the data or the datatype.",
+    )
+
+
+def _too_deep(name: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"The data of tensor {name!r} is nested more than {MAX_DEPTH} arrays deep. "
+        "Send it flat, row-major; the shape says the rest.",
+    )
+
+
+def _not_in_json(name: str, datatype: DataType) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Tensor {name!r} is {datatype.wire}, which JSON cannot carry. Use the binary tensor data extension: "
+        "binary_data_size for an input, binary_data set to true for an output.",
+    )

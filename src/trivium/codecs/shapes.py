@@ -1,0 +1,46 @@
+"""Shapes that came from outside: how many elements one has, or why no tensor can have it.
+
+Judged in Python's unbounded integers before anything is allocated. Knows no datatype and no bytes.
+"""
+
+from math import prod
+
+import numpy as np
+
+from trivium.types.errors import Code, ServeError
+
+MAX_RANK: int = getattr(np, "MAXDIMS", 64)
+"""Dimensions that the running numpy can hold: 32 before numpy 2, which no longer names its 64."""
+
+MAX_ELEMENTS = 2**40
+"""More than any machine holds; below it numpy's own products of sizes cannot overflow."""
+
+
+def element_count(name: str, shape: tuple[int, ...]) -> int:
+    """The product of the dims, 1 for a shape without any. INVALID for a shape that no tensor can have.
+
+    Dims that are not zero count against `MAX_ELEMENTS` even beside a zero, as they do in numpy.
+    """
+    count = prod(shape)
+    if 0 < count <= MAX_ELEMENTS and len(shape) <= MAX_RANK and min(shape, default=0) >= 0:
+        return count
+    if len(shape) > MAX_RANK:
+        raise ServeError(
+            Code.INVALID,
+            f"The shape of tensor {name!r} has {len(shape)} dimensions; at most {MAX_RANK} can be served. "
+            "Reshape the tensor.",
+        )
+    for axis, dim in enumerate(shape):
+        if dim < 0:
+            raise ServeError(
+                Code.INVALID,
+                f"Dimension {axis} of the shape of tensor {name!r} is negative. "
+                "Send the tensor's true shape; -1 is only for model metadata.",
+            )
+    if prod(dim for dim in shape if dim) > MAX_ELEMENTS:
+        raise ServeError(
+            Code.INVALID,
+            f"The dims of the shape of tensor {name!r} multiply to more than {MAX_ELEMENTS} elements, "
+            "more than any tensor can hold. Send the tensor's true shape.",
+        )
+    return count

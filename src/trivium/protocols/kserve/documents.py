@@ -1,0 +1,163 @@
+"""The answers of the read routes as JSON: health, metadata, configuration, statistics, the index of models.
+
+Source: spec sheet `triton`, sections 4.2, 4.9 and 6.1. What only the dialect of Triton knows (a model's
+platform, its configuration in that form) is asked of it.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+
+from trivium.dialects.triton.description import config_json, platform_of
+from trivium.protocols.kserve.errors import json_answer, refuse
+from trivium.protocols.kserve.routes import Verb
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import (
+    Answer,
+    BatchStatistics,
+    Duration,
+    Listing,
+    ModelDescription,
+    Readiness,
+    ResponsePart,
+    ServerDescription,
+    StatisticsReport,
+    VersionStatistics,
+    VersionStatus,
+)
+from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.state import VersionState
+from trivium.types.wire import HttpAnswer, Target
+
+_NOTHING = HttpAnswer(200, b"Content-Type: text/plain\r\n", (), 0)
+_NOT_READY = HttpAnswer(400, b"Content-Type: text/plain\r\n", (), 0)
+_NEVER = Duration()
+
+_INDEX_STATES = {
+    VersionState.REGISTERED: "UNAVAILABLE",
+    VersionState.LOADING: "LOADING",
+    VersionState.READY: "READY",
+    VersionState.UNLOADING: "UNLOADING",
+    VersionState.UNLOADED: "UNAVAILABLE",
+    VersionState.FAILED: "UNAVAILABLE",
+}
+
+
+class Identity(msgspec.Struct, frozen=True, gc=False):
+    """As what the server presents itself on this wire; `extensions` by their names in the protocol."""
+
+    name: str
+    version: str
+    extensions: tuple[str, ...]
+
+
+class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
+    """Writes the answer to one read route."""
+
+    target: Target
+    identity: Identity
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """The document, or the error. Never raises."""
+        if part.error is not None:
+            return refuse(part.error)
+        try:
+            if part.answer is None:
+                raise ServeError(
+                    Code.INTERNAL, f"The server had no answer to {self.target.verb!r}. Report it."
+                )
+            return self._document(part.answer)
+        except ServeError as error:
+            return refuse(error)
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            return refuse(
+                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+            )
+
+    def _document(self, answer: Answer) -> HttpAnswer:
+        match answer:
+            case Readiness():
+                return _readiness(answer, self.target.model)
+            case ServerDescription():
+                return _json(self.identity)
+            case ModelDescription():
+                if self.target.verb == Verb.CONFIG:
+                    return json_answer(200, config_json(answer.spec))
+                return _json(_metadata(answer))
+            case StatisticsReport():
+                return _json({"model_stats": [_statistics(version) for version in answer.versions]})
+            case Listing():
+                return _json([_index_entry(status) for status in answer.versions])
+            case _:
+                assert_never(answer)
+
+
+def _json(document: object) -> HttpAnswer:
+    return json_answer(200, msgspec.json.encode(document))
+
+
+def _readiness(answer: Readiness, model: str) -> HttpAnswer:
+    """Empty for the server, as probes expect; a model's says why not."""
+    if answer.ready:
+        return _NOTHING
+    if not model:
+        return _NOT_READY
+    reason = answer.reason or f"The model {model!r} is not ready."
+    return json_answer(400, msgspec.json.encode({"error": reason}))
+
+
+def _metadata(answer: ModelDescription) -> dict[str, object]:
+    spec = answer.spec
+    return {
+        "name": spec.name,
+        "versions": answer.versions,
+        "platform": platform_of(spec),
+        "inputs": _tensors(spec, spec.inputs),
+        "outputs": _tensors(spec, spec.outputs),
+    }
+
+
+def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
+    rows = (-1,) if spec.batching.batch_axis else ()
+    return [
+        {"name": tensor.name, "datatype": tensor.datatype, "shape": rows + tensor.dims} for tensor in tensors
+    ]
+
+
+def _statistics(version: VersionStatistics) -> dict[str, object]:
+    """All eight durations always: perf_analyzer indexes them. There is no response cache to hit or miss."""
+    return {
+        "name": version.model,
+        "version": version.version,
+        "last_inference": version.last,
+        "inference_count": version.rows,
+        "execution_count": version.executions,
+        "inference_stats": {
+            "success": version.success,
+            "fail": version.fail,
+            "queue": version.queue,
+            "compute_input": version.compute_input,
+            "compute_infer": version.compute_infer,
+            "compute_output": version.compute_output,
+            "cache_hit": _NEVER,
+            "cache_miss": _NEVER,
+        },
+        "response_stats": {},
+        "batch_stats": [_batch(batch) for batch in version.batches],
+        "memory_usage": [],
+    }
+
+
+def _batch(batch: BatchStatistics) -> dict[str, object]:
+    return {
+        "batch_size": batch.rows,
+        "compute_input": batch.compute_input,
+        "compute_infer": batch.compute_infer,
+        "compute_output": batch.compute_output,
+    }
+
+
+def _index_entry(status: VersionStatus) -> dict[str, str]:
+    entry = {"name": status.model, "version": status.version, "state": _INDEX_STATES[status.state]}
+    return entry | {"reason": status.reason} if status.reason else entry

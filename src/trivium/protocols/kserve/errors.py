@@ -1,0 +1,66 @@
+"""How this protocol answers an error: the one table from codes to statuses, and the body `{"error": text}`.
+
+Source: the Open Inference Protocol v2's error object; the statuses are our own judgement by RFC 9110,
+section 15. Texts come with the errors and are not changed here, but for what no UTF-8 can hold.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import HttpAnswer
+
+STATUS: Mapping[Code, int] = {
+    Code.INVALID: 400,
+    Code.NOT_FOUND: 404,
+    Code.METHOD: 405,
+    Code.TOO_LARGE: 413,
+    Code.UNSUPPORTED_MEDIA: 415,
+    Code.CANCELLED: 499,  # nobody reads it: the client left. The number that access logs know
+    Code.MODEL_FAILED: 500,
+    Code.WORKER_DIED: 500,
+    Code.INTERNAL: 500,
+    Code.UNSUPPORTED: 501,
+    Code.NOT_READY: 503,
+    Code.QUEUE_FULL: 503,
+    Code.DRAINING: 503,
+    Code.LOAD_FAILED: 503,
+    Code.EXPIRED: 504,
+}
+
+JSON_FIELDS = b"Content-Type: application/json\r\n"
+
+_MAX_TEXT = 4000
+"""Characters of a message: it may quote the request, which may be huge."""
+
+
+class WireRefusal(ServeError):
+    """A refusal with header lines of its own in `fields`, each with its CRLF: Allow, Accept-Encoding."""
+
+    def __init__(self, code: Code, message: str, fields: bytes) -> None:
+        super().__init__(code, message)
+        self.fields = fields
+
+
+def json_answer(status: int, body: bytes, fields: bytes = JSON_FIELDS) -> HttpAnswer:
+    """A whole answer with one JSON text."""
+    return HttpAnswer(status, fields, (body,), len(body))
+
+
+def refuse(error: ServeError) -> HttpAnswer:
+    """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
+    fields = JSON_FIELDS
+    if error.retry_after is not None:
+        fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
+    if isinstance(error, WireRefusal):
+        fields += error.fields
+    return json_answer(STATUS[error.code], msgspec.json.encode({"error": _writable(error.message)}), fields)
+
+
+def _writable(message: str) -> str:
+    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
+    if len(message) > _MAX_TEXT:
+        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
+    return message.encode("utf-8", "backslashreplace").decode()

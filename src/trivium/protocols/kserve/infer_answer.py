@@ -1,0 +1,128 @@
+"""From a part of an answer to the bytes of an infer response: JSON, or JSON and blobs behind it.
+
+Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
+4.3 and 4.6): key order, no `id` where none was given, flat data, blobs in the order of the outputs.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from trivium.codecs import binary, jsontensors
+from trivium.codecs.binary import Buffer
+from trivium.protocols.kserve.errors import json_answer, refuse
+from trivium.protocols.kserve.infer_request import InferRequest
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import ResponsePart
+from trivium.types.payload import Scalar, Tensor, Tensors
+from trivium.types.wire import HttpAnswer
+
+
+class _BinarySize(msgspec.Struct, frozen=True, gc=False):
+    binary_data_size: int
+
+
+class _Output(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    name: str
+    datatype: DataType
+    shape: tuple[int, ...]
+    parameters: _BinarySize | UnsetType = UNSET
+    data: Raw | UnsetType = UNSET
+
+
+class _Response(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    id: str = ""
+    model_name: str
+    model_version: str
+    parameters: Mapping[str, Scalar] = {}
+    outputs: list[_Output]
+
+
+_ENCODER = msgspec.json.Encoder()
+_BINARY_FIELDS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
+
+
+class InferEncoder(msgspec.Struct, frozen=True, gc=False):
+    """Writes the answer to one infer request: the outputs it asked for, each in the form it asked for."""
+
+    id: str
+    forms: Mapping[str, bool]
+    binary_output: bool
+
+    @classmethod
+    def of(cls, request: InferRequest) -> "InferEncoder":
+        """The encoder for the answer to this request."""
+        return cls(request.operation.id, request.forms, request.binary_output)
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""
+        if part.error is not None:
+            return refuse(part.error)
+        try:
+            return self._answer(part)
+        except ServeError as error:
+            return refuse(error)
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            return refuse(
+                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+            )
+
+    def _answer(self, part: ResponsePart) -> HttpAnswer:
+        payload = part.payload
+        if not isinstance(payload, Tensors) or not part.final:
+            raise _not_tensors(part)
+        outputs: list[_Output] = []
+        blobs: list[Buffer] = []
+        size = 0
+        for tensor in payload.items:
+            is_binary = self._form(tensor.name)
+            if is_binary is None:
+                continue
+            if is_binary:
+                blob = binary.encode(tensor)
+                blobs.append(blob)
+                size += len(blob)
+                outputs.append(_described(tensor, _BinarySize(len(blob)), UNSET))
+            else:
+                outputs.append(_described(tensor, UNSET, Raw(jsontensors.encode(tensor))))
+        text = _ENCODER.encode(
+            _Response(
+                id=self.id,
+                model_name=part.model,
+                model_version=part.version,
+                parameters=part.parameters,
+                outputs=outputs,
+            )
+        )
+        if not blobs:
+            return json_answer(200, text)
+        return HttpAnswer(200, _BINARY_FIELDS % len(text), (text, *blobs), len(text) + size)
+
+    def _form(self, name: str) -> bool | None:
+        """Binary or not; None for an output that was not asked for."""
+        return self.forms.get(name) if self.forms else self.binary_output
+
+
+def _described(tensor: Tensor, parameters: _BinarySize | UnsetType, data: Raw | UnsetType) -> _Output:
+    return _Output(tensor.name, tensor.datatype, tensor.shape, parameters, data)
+
+
+def _not_tensors(part: ResponsePart) -> ServeError:
+    if part.payload is None and part.answer is None:
+        return ServeError(
+            Code.MODEL_FAILED,
+            f"The model {part.model!r} ended the request without an answer. It must return its outputs.",
+        )
+    if not part.final:
+        return ServeError(
+            Code.UNSUPPORTED,
+            f"The model {part.model!r} answers in several parts, and this route answers once. "
+            "Use a route that streams.",
+        )
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"The model {part.model!r} answered with something else than tensors, which the v2 protocol does "
+        "not carry yet. Use the protocol that its handler was written for.",
+    )

@@ -1,0 +1,136 @@
+"""The JSON of an infer request as typed values, and in words what is wrong with one that does not fit.
+
+Source: the Open Inference Protocol v2's inference request object (spec sheet `triton`, section 4.3). Keys
+that the protocol does not name are ignored, as it says. The `data` of an input stays undecoded.
+"""
+
+import json
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class InputParameters(msgspec.Struct, frozen=True, gc=False):
+    """Those of an input: `binary_data_size` in bytes. The others are read only to be refused."""
+
+    binary_data_size: _Size | UnsetType = UNSET
+    shared_memory_region: object = UNSET
+    shared_memory_byte_size: object = UNSET
+    shared_memory_offset: object = UNSET
+
+
+class InputHeader(msgspec.Struct, frozen=True, gc=False):
+    """One input; `data` is its JSON text, empty where there is none."""
+
+    name: str
+    shape: tuple[int, ...]
+    datatype: DataType
+    parameters: InputParameters = InputParameters()
+    data: Raw = Raw()
+
+
+class OutputParameters(msgspec.Struct, frozen=True, gc=False):
+    """Those of an output asked for. All but `binary_data` are read only to be refused."""
+
+    binary_data: bool | UnsetType = UNSET
+    classification: _Size = 0
+    shared_memory_region: object = UNSET
+    shared_memory_byte_size: object = UNSET
+    shared_memory_offset: object = UNSET
+
+
+class OutputHeader(msgspec.Struct, frozen=True, gc=False):
+    """One output asked for."""
+
+    name: str
+    parameters: OutputParameters = OutputParameters()
+
+
+class InferHeader(msgspec.Struct, frozen=True, gc=False):
+    """The whole object; `parameters` are judged apart."""
+
+    inputs: tuple[InputHeader, ...]
+    id: str = ""
+    outputs: tuple[OutputHeader, ...] = ()
+    parameters: dict[str, Any] = {}
+
+
+_DECODER = msgspec.json.Decoder(InferHeader)
+_BARE_WORDS = (b"NaN", b"Infinity")
+_QUOTED = re.compile("`([^`]*)`")
+_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a string",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def decode_header(text: bytes | memoryview) -> InferHeader:
+    """The header in this JSON text. INVALID, with the place, for text that is no JSON or does not fit."""
+    try:
+        return _DECODER.decode(text)
+    except msgspec.ValidationError as error:
+        raise _unfit(error) from error
+    except RecursionError as error:
+        raise _malformed("it is nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        whole = bytes(text)
+        if any(word in whole for word in _BARE_WORDS):
+            return _decode_with_bare_words(whole, error)
+        raise _malformed(str(error)) from error
+
+
+def _decode_with_bare_words(text: bytes, error: Exception) -> InferHeader:
+    """Python's parser knows the bare words NaN and Infinity, which only data may hold: the data is written
+    out again by itself, and the rest goes the usual way.
+    """
+    try:
+        document = json.loads(text.decode())
+        inputs = document.get("inputs") if isinstance(document, dict) else None
+        entries = inputs if isinstance(inputs, list) else []
+        taken = [entry.pop("data", None) for entry in entries if isinstance(entry, dict)]
+        header = _DECODER.decode(json.dumps(document))
+    except msgspec.ValidationError as misfit:
+        raise _unfit(misfit) from misfit
+    except (ValueError, RecursionError):
+        raise _malformed(str(error)) from error
+    replaced = [
+        entry if data is None else msgspec.structs.replace(entry, data=Raw(json.dumps(data)))
+        for entry, data in zip(header.inputs, taken, strict=True)
+    ]
+    return msgspec.structs.replace(header, inputs=tuple(replaced))
+
+
+def _malformed(found: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"The infer request is no valid JSON: {found}. If binary data follows the JSON, give the length of "
+        "the JSON in the header Inference-Header-Content-Length.",
+    )
+
+
+def _unfit(error: msgspec.ValidationError) -> ServeError:
+    """msgspec's sentence ("Expected `int`, got `str` - at `$.inputs[0].shape[1]`") in the words of JSON."""
+    found, _, place = str(error).partition(" - at `$")
+    where = f"at {place.strip('.`')}" if place else "at the top"
+    if found.startswith("Invalid enum value"):
+        found = (
+            f"{found.replace('enum value', 'datatype')}; v2 has {', '.join(kind.wire for kind in DataType)}"
+        )
+    words = _QUOTED.sub(lambda quoted: _WORDS.get(quoted[1], quoted[0]), found)
+    return ServeError(
+        Code.INVALID,
+        f"The infer request is not of the v2 form {where}: {words[:1].lower()}{words[1:]}. "
+        'Expected is {"inputs": [{"name", "shape", "datatype", "data"}], ...}.',
+    )

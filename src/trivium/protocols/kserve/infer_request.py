@@ -1,0 +1,192 @@
+"""From the bytes of an infer request to an `Infer`: the JSON header, and blobs behind it.
+
+Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
+4.3 and 4.6). On the path of every request: nothing is copied or formatted unless it refuses. Knows no
+model: whether the inputs are those of the model is the core's to judge.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, Struct
+
+from trivium.codecs import binary, jsontensors
+from trivium.codecs.shapes import element_count
+from trivium.protocols.kserve.errors import WireRefusal
+from trivium.protocols.kserve.infer_header import (
+    InferHeader,
+    InputHeader,
+    InputParameters,
+    OutputHeader,
+    OutputParameters,
+    decode_header,
+)
+from trivium.protocols.kserve.parameters import read_parameters
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer, WantedOutput
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.wire import Body, Head, Target
+
+HEADER_LENGTH = b"inference-header-content-length"
+_LONGEST_LENGTH = 18  # digits: no body is longer, and int() takes no time over it
+
+
+class InferRequest(Struct, frozen=True, gc=False):
+    """An operation, and how its answer is to be written: `forms` says of each output asked for whether in
+    binary; where none is named, `binary_output` says so of all.
+    """
+
+    operation: Infer
+    forms: dict[str, bool]
+    binary_output: bool
+
+
+def decode_infer(head: Head, target: Target, body: Body) -> InferRequest:
+    """The request in this body, whose tensors view it. INVALID, UNSUPPORTED or UNSUPPORTED_MEDIA."""
+    coding = head.headers.get(b"content-encoding")
+    if coding is not None:
+        _refuse_coding(coding)
+    data = body.data
+    length = header_length(head)
+    if length is None:
+        length = len(data)
+        header = decode_header(data)
+    else:
+        _judge_length(length, len(data))
+        header = decode_header(memoryview(data)[:length])
+    items = _tensors(header, data, length)
+    parameters = read_parameters(header.parameters)
+    operation = Infer(
+        target.model,
+        Tensors(items, body.lease),
+        target.version,
+        header.id,
+        tuple([WantedOutput(output.name) for output in header.outputs]),
+        parameters.own,
+        parameters.priority,
+        parameters.queue_timeout,
+        sequence=parameters.sequence,
+    )
+    forms = _forms(header.outputs, parameters.binary_output) if header.outputs else {}
+    return InferRequest(operation, forms, parameters.binary_output)
+
+
+def header_length(head: Head) -> int | None:
+    """The length in bytes of the JSON that blobs follow; None if the whole body is JSON."""
+    value = head.headers.get(HEADER_LENGTH)
+    if value is None:
+        return None
+    if not value.isdigit() or len(value) > _LONGEST_LENGTH:
+        raise ServeError(
+            Code.INVALID,
+            f"The header Inference-Header-Content-Length is {value[:40].decode('latin-1')!r}; expected is "
+            "the length in bytes of the JSON that the body begins with, in digits.",
+        )
+    return int(value)
+
+
+def _judge_length(length: int, size: int) -> None:
+    if length == 0:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "A body of raw data alone (Inference-Header-Content-Length: 0) is not served yet. Send the "
+            "JSON header with name, shape, datatype and binary_data_size of the input in front of the data.",
+        )
+    if length > size:
+        raise ServeError(
+            Code.INVALID,
+            f"The header Inference-Header-Content-Length is {length}, but the body has only {size} bytes. "
+            "Give the length of the JSON alone.",
+        )
+
+
+def _tensors(header: InferHeader, data: bytes | memoryview, offset: int) -> tuple[Tensor, ...]:
+    """Every input in order; the blobs, from `offset` on, are used up exactly."""
+    items: list[Tensor] = []
+    size = len(data)
+    for entry in header.inputs:
+        blob = entry.parameters.binary_data_size
+        _refuse_shared_memory(entry.name, entry.parameters)
+        if blob is UNSET:
+            items.append(_from_json(entry))
+            continue
+        if entry.data:
+            raise _unclear_data(entry.name, "both")
+        if blob > size - offset:
+            raise ServeError(
+                Code.INVALID,
+                f"Input {entry.name!r} has binary_data_size {blob}, but {size - offset} bytes are left for "
+                "it. Send all data, and the length of the JSON in Inference-Header-Content-Length.",
+            )
+        items.append(binary.decode(entry.name, entry.datatype, entry.shape, data, offset, blob))
+        offset += blob
+    if offset != size:
+        raise ServeError(
+            Code.INVALID,
+            f"The body has {size} bytes, but its JSON and the binary_data_size of its inputs make {offset}: "
+            f"{size - offset} are left over. Declare the data of every input.",
+        )
+    if len(items) > 1:
+        _refuse_twins("input", [tensor.name for tensor in items])
+    return tuple(items)
+
+
+def _from_json(entry: InputHeader) -> Tensor:
+    if entry.data:
+        return jsontensors.decode(entry.name, entry.datatype, entry.shape, entry.data)
+    if element_count(entry.name, entry.shape):
+        raise _unclear_data(entry.name, "neither")
+    return binary.decode(entry.name, entry.datatype, entry.shape, b"")
+
+
+def _forms(outputs: Sequence[OutputHeader], in_binary: bool) -> dict[str, bool]:
+    for output in outputs:
+        _refuse_shared_memory(output.name, output.parameters)
+        if output.parameters.classification:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Output {output.name!r} is asked for with classification, which is not served yet. "
+                "Ask for the plain output and sort its scores.",
+            )
+    _refuse_twins("output", [output.name for output in outputs])
+    return {
+        output.name: in_binary if output.parameters.binary_data is UNSET else output.parameters.binary_data
+        for output in outputs
+    }
+
+
+def _refuse_coding(coding: bytes) -> None:
+    if coding.strip().lower() == b"identity":
+        return
+    raise WireRefusal(
+        Code.UNSUPPORTED_MEDIA,
+        f"The body has Content-Encoding {coding[:40].decode('latin-1')!r}, which is not served yet. "
+        "Send it without compression.",
+        b"Accept-Encoding: identity\r\n",
+    )
+
+
+def _refuse_shared_memory(name: str, parameters: InputParameters | OutputParameters) -> None:
+    if (
+        parameters.shared_memory_region is UNSET
+        and parameters.shared_memory_offset is UNSET
+        and parameters.shared_memory_byte_size is UNSET
+    ):
+        return
+    raise ServeError(
+        Code.UNSUPPORTED,
+        f"{name!r} is to be in shared memory, which is not served yet. Send it, or ask for it, in the body.",
+    )
+
+
+def _refuse_twins(kind: str, names: list[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    twin = next(name for index, name in enumerate(names) if name in names[:index])
+    raise ServeError(Code.INVALID, f"The {kind} {twin!r} is given more than once. Give each {kind} once.")
+
+
+def _unclear_data(name: str, found: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Input {name!r} has {found} of data and the parameter binary_data_size. Give exactly one of them.",
+    )

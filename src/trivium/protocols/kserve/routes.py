@@ -1,0 +1,109 @@
+"""From method and path to a target: the routes of the Open Inference Protocol v2 over HTTP.
+
+Source: the protocol's HTTP/REST part and spec sheet `triton`, section 4.1; HEAD and 405 by RFC 9110,
+sections 9.3.2 and 15.5.6. A version is any segment: whether there is such a version the core knows.
+On the path of every request: no regular expression, no formatting unless it refuses.
+"""
+
+from difflib import get_close_matches
+from enum import StrEnum
+from urllib.parse import unquote
+
+from trivium.protocols.kserve.errors import WireRefusal
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head, Target
+
+
+class Verb(StrEnum):
+    """What a target asks; the value is `Target.verb`."""
+
+    INFER = "infer"
+    LIVE = "live"
+    READY = "ready"
+    METADATA = "metadata"
+    CONFIG = "config"
+    STATISTICS = "stats"
+
+
+_HEALTH = {"live": Verb.LIVE, "ready": Verb.READY}
+_MODEL_READS = {"ready": Verb.READY, "config": Verb.CONFIG, "stats": Verb.STATISTICS}
+_SERVER_PATHS = ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/stats")
+_MODEL_PATHS = ("", "/infer", "/ready", "/config", "/stats", "/versions/1", "/versions/1/infer")
+_LONGEST_SHOWN = 200
+
+
+def find_target(head: Head) -> Target:
+    """The target of a head. NOT_FOUND names the routes near it, METHOD says which methods there are.
+
+    HEAD comes as GET: the front end, who owns the framing, keeps the content of the answer back.
+    """
+    match head.path.split("/"):
+        case ["", "v2", "models", model, action] if model and action:
+            return _of_model(head, model, "", action)
+        case ["", "v2", "models", model, "versions", version, action] if model and version and action:
+            return _of_model(head, model, version, action)
+        case ["", "v2", "models", "stats"]:
+            return _read(head, Verb.STATISTICS)
+        case ["", "v2", "models", model] if model:
+            return _read(head, Verb.METADATA, model)
+        case ["", "v2", "models", model, "versions", version] if model and version:
+            return _read(head, Verb.METADATA, model, version)
+        case ["", "v2"]:
+            return _read(head, Verb.METADATA)
+        case ["", "v2", "health", kind] if kind in _HEALTH:
+            return _read(head, _HEALTH[kind])
+    raise _unknown(head)
+
+
+def _of_model(head: Head, model: str, version: str, action: str) -> Target:
+    if action == "infer":
+        if head.method != "POST":
+            raise _wrong_method(head, "POST")
+        return Target(Verb.INFER, _name(model), _name(version), True)
+    verb = _MODEL_READS.get(action)
+    if verb is None:
+        raise _unknown(head)
+    return _read(head, verb, model, version)
+
+
+def _read(head: Head, verb: Verb, model: str = "", version: str = "") -> Target:
+    if head.method != "GET":
+        raise _wrong_method(head, "GET, HEAD")
+    return Target(verb, _name(model), _name(version))
+
+
+def _name(segment: str) -> str:
+    """A segment percent-decoded, once the path has been split: a %2F is part of a name."""
+    if "%" not in segment:
+        return segment
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError as error:
+        raise ServeError(
+            Code.INVALID,
+            f"The path segment {_shown(segment)} is not percent-encoded UTF-8. Encode the name so.",
+        ) from error
+
+
+def _wrong_method(head: Head, allowed: str) -> WireRefusal:
+    return WireRefusal(
+        Code.METHOD,
+        f"{_shown(head.path)} is not served under the method {_shown(head.method)}; use {allowed}.",
+        b"Allow: %s\r\n" % allowed.encode(),
+    )
+
+
+def _unknown(head: Head) -> ServeError:
+    path = head.path[:_LONGEST_SHOWN]
+    segments = path.split("/")
+    model = segments[3] if segments[1:3] == ["v2", "models"] and len(segments) > 3 else ""
+    routes = [f"/v2/models/{model or 'MODEL'}{end}" for end in _MODEL_PATHS]
+    near = get_close_matches(path, (*_SERVER_PATHS, *routes), n=3, cutoff=0.0)
+    return ServeError(
+        Code.NOT_FOUND,
+        f"There is no route {_shown(head.path)}. Routes near it: {', '.join(near)}.",
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")

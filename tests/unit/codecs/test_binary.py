@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.codecs.tensor_strategies import same, tensors
+
+from trivium.codecs import binary
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Tensor
+
+
+@settings(max_examples=120, deadline=None)
+@given(tensors(st.sampled_from(DataType)), st.binary(max_size=3))
+def test_round_trip_at_any_offset(tensor, before):
+    blob = bytes(binary.encode(tensor))
+    buffer = bytearray(before + blob + b"after")
+    again = binary.decode("t", tensor.datatype, tensor.shape, memoryview(buffer), len(before), len(blob))
+    assert same(again, tensor)
+    assert bytes(binary.encode(again)) == blob
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (), (1,)])
+def test_a_numeric_tensor_is_a_view_both_ways(shape):
+    buffer = bytearray(4 * int(np.prod(shape)))
+    tensor = binary.decode("x", DataType.FP32, shape, memoryview(buffer))
+    buffer[0:4] = np.float32(5).tobytes()
+    assert tensor.array.flat[0] == 5
+    assert np.shares_memory(np.frombuffer(binary.encode(tensor), "u1"), tensor.array)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(12, dtype="<i4").reshape(3, 4).T,
+        np.arange(12, dtype="<i4")[::2],
+        np.zeros((0, 3), "<i4"),
+    ],
+)
+def test_other_layouts_are_written_row_major(array):
+    tensor = Tensor("x", DataType.INT32, array.shape, array)
+    assert bytes(binary.encode(tensor)) == array.tobytes()
+
+
+def test_a_tensor_without_elements_needs_no_bytes():
+    assert binary.decode("x", DataType.FP32, (0, 2**40), b"").array.shape == (0, 2**40)
+    assert binary.decode("x", DataType.BYTES, (2, 0), b"").array.shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "blob", "words"),
+    [
+        (DataType.FP32, (2,), b"1234567", "takes 8 bytes, but 7 were sent"),
+        (DataType.FP32, (2,), b"123456789", "takes 8 bytes, but 9 were sent"),
+        (DataType.FP32, (), b"", "takes 4 bytes, but 0 were sent"),
+        (DataType.INT64, (2**39,), b"", "takes 4398046511104 bytes"),
+        (DataType.FP32, (-2, -2), b"1234" * 4, "negative"),
+        (DataType.BF16, (2**62,), b"", "more than any tensor"),
+        (DataType.BOOL, (3,), b"\0\1\2", "neither 0 nor 1"),
+        (DataType.BYTES, (1,), b"\2\0\0\0a", "claims 2 bytes"),
+        (DataType.BYTES, (2**40,), b"", "cannot hold"),
+    ],
+)
+def test_refuses_what_does_not_fit(datatype, shape, blob, words):
+    with pytest.raises(ServeError, match=words) as refused:
+        binary.decode("x", datatype, shape, blob)
+    assert refused.value.code is Code.INVALID
+    assert "'x'" in refused.value.message

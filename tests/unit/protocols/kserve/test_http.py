@@ -1,0 +1,259 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trivium.protocols.kserve import documents
+from trivium.protocols.kserve.http import KServeHttp
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import WireProtocol
+from trivium.types.operations import (
+    BatchStatistics,
+    Describe,
+    Duration,
+    Infer,
+    Listing,
+    Live,
+    ModelDescription,
+    Readiness,
+    Ready,
+    ResponsePart,
+    ServerDescription,
+    Statistics,
+    StatisticsReport,
+    VersionStatistics,
+    VersionStatus,
+)
+from trivium.types.payload import Raw, RawPart
+from trivium.types.spec import Batching, ModelSpec, TensorSpec
+from trivium.types.state import ServerState, VersionState
+from trivium.types.wire import Body, Head
+
+PROTOCOL: WireProtocol = KServeHttp("trivium", "1.2")
+
+SPEC = ModelSpec(
+    "m",
+    "2",
+    Path("m"),
+    "identity",
+    "",
+    inputs=(TensorSpec("x", DataType.FP32, (-1, 4)),),
+    outputs=(TensorSpec("y", DataType.BYTES, ()),),
+)
+
+
+def exchange(method, path, *parts, body=b"", headers=None):
+    """A whole exchange but for the core: the operation, and the answers to these parts as bytes."""
+    head = Head(method, path, "", headers or {}, len(body))
+    try:
+        operation, encoder = PROTOCOL.decode(head, PROTOCOL.head(head), Body(body))
+    except ServeError as error:
+        return None, [as_bytes(PROTOCOL.refuse(error))]
+    return operation, [as_bytes(encoder.encode(part)) for part in parts]
+
+
+def as_bytes(answer):
+    content = b"".join(answer.buffers)
+    assert answer.size == len(content)
+    return b"%d\r\n%b\r\n%b" % (answer.status, answer.fields, content)
+
+
+def answer(value):
+    return ResponsePart(answer=value)
+
+
+def ok(document):
+    return b"200\r\nContent-Type: application/json\r\n\r\n" + document
+
+
+@pytest.fixture(autouse=True)
+def dialect(monkeypatch):
+    monkeypatch.setattr(documents, "platform_of", lambda spec: f"platform of {spec.name}")
+    monkeypatch.setattr(documents, "config_json", lambda spec: b'{"name":"%b"}' % spec.name.encode())
+
+
+def test_health():
+    yes, no = answer(Readiness(True)), answer(Readiness(False, "draining"))
+    empty = b"%d\r\nContent-Type: text/plain\r\n\r\n"
+    assert exchange("GET", "/v2/health/live", yes) == (Live(), [empty % 200])
+    assert exchange("GET", "/v2/health/ready", yes, no) == (Ready(), [empty % 200, empty % 400])
+
+
+def test_a_model_says_why_it_is_not_ready():
+    operation, answers = exchange(
+        "GET",
+        "/v2/models/m/versions/2/ready",
+        answer(Readiness(True)),
+        answer(Readiness(False, "loading")),
+        answer(Readiness(False)),
+    )
+    assert operation == Ready("m", "2")
+    assert answers == [
+        b"200\r\nContent-Type: text/plain\r\n\r\n",
+        b'400\r\nContent-Type: application/json\r\n\r\n{"error":"loading"}',
+        b'400\r\nContent-Type: application/json\r\n\r\n{"error":"The model \'m\' is not ready."}',
+    ]
+
+
+def test_server_metadata():
+    part = answer(ServerDescription("core", "0", ServerState.SERVING))
+    assert exchange("GET", "/v2", part) == (
+        Describe(),
+        [
+            ok(
+                b'{"name":"trivium","version":"1.2","extensions":'
+                b'["binary_tensor_data","parameters","statistics","model_configuration"]}'
+            )
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("batching", "shapes"),
+    [(Batching(), (b"[-1,4]", b"[]")), (Batching(True, 8, True), (b"[-1,-1,4]", b"[-1]"))],
+)
+def test_model_metadata(batching, shapes):
+    spec = ModelSpec(
+        SPEC.name, SPEC.version, SPEC.root, SPEC.engine, "", SPEC.inputs, SPEC.outputs, batching=batching
+    )
+    assert exchange("GET", "/v2/models/m", answer(ModelDescription(spec, ("1", "2")))) == (
+        Describe("m"),
+        [
+            ok(
+                b'{"name":"m","versions":["1","2"],"platform":"platform of m",'
+                b'"inputs":[{"name":"x","datatype":"FP32","shape":%b}],'
+                b'"outputs":[{"name":"y","datatype":"BYTES","shape":%b}]}' % shapes
+            )
+        ],
+    )
+
+
+def test_model_configuration():
+    part = answer(ModelDescription(SPEC, ("2",)))
+    assert exchange("GET", "/v2/models/m/versions/2/config", part) == (
+        Describe("m", "2"),
+        [ok(b'{"name":"m"}')],
+    )
+
+
+def test_the_dialect_describes_a_model_of_any_format(monkeypatch):
+    monkeypatch.undo()
+    part = answer(ModelDescription(SPEC, ("2",)))
+    (metadata,) = exchange("GET", "/v2/models/m", part)[1]
+    (config,) = exchange("GET", "/v2/models/m/config", part)[1]
+    assert isinstance(json.loads(metadata.partition(b"\r\n\r\n")[2])["platform"], str)
+    assert json.loads(config.partition(b"\r\n\r\n")[2])["name"] == "m"
+
+
+def test_statistics():
+    once = Duration(1, 10)
+    version = VersionStatistics(
+        "m", "2", 99, 5, 3, Duration(4, 100), once, Duration(4, 20), once, Duration(4, 30), once,
+        (BatchStatistics(2, once, Duration(1, 20), once),), {"invalid": 1}, 0, 0,
+    )  # fmt: skip
+    operation, answers = exchange("GET", "/v2/models/m/stats", answer(StatisticsReport((version,))))
+    assert operation == Statistics("m")
+    assert answers == [
+        ok(
+            b'{"model_stats":[{"name":"m","version":"2","last_inference":99,"inference_count":5,'
+            b'"execution_count":3,"inference_stats":{"success":{"count":4,"ns":100},"fail":{"count":1,"ns":10},'
+            b'"queue":{"count":4,"ns":20},"compute_input":{"count":1,"ns":10},'
+            b'"compute_infer":{"count":4,"ns":30},"compute_output":{"count":1,"ns":10},'
+            b'"cache_hit":{"count":0,"ns":0},"cache_miss":{"count":0,"ns":0}},"response_stats":{},'
+            b'"batch_stats":[{"batch_size":2,"compute_input":{"count":1,"ns":10},'
+            b'"compute_infer":{"count":1,"ns":20},"compute_output":{"count":1,"ns":10}}],"memory_usage":[]}]}'
+        )
+    ]
+    assert exchange("GET", "/v2/models/stats", answer(StatisticsReport(()))) == (
+        Statistics(),
+        [ok(b'{"model_stats":[]}')],
+    )
+
+
+def test_a_listing_is_the_index():
+    listing = Listing(
+        tuple(
+            VersionStatus("m", str(index), state, "why" * (index == 0))
+            for index, state in enumerate(VersionState)
+        )
+    )
+    _, answers = exchange("GET", "/v2", answer(listing))
+    entries = json.loads(answers[0].partition(b"\r\n\r\n")[2])
+    assert entries[0] == {"name": "m", "version": "0", "state": "UNAVAILABLE", "reason": "why"}
+    assert [entry["state"] for entry in entries if "reason" not in entry] == [
+        documents._INDEX_STATES[state] for state in list(VersionState)[1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "status", "words"),
+    [
+        (ResponsePart(error=ServeError(Code.NOT_FOUND, "no model 'm'")), b"404", b"no model 'm'"),
+        (ResponsePart(), b"500", b"no answer"),
+        (answer(ModelDescription(SPEC, ("\ud800",))), b"500", b"could not be written"),
+    ],
+)
+def test_a_read_that_fails_is_an_error(part, status, words):
+    _, answers = exchange("GET", "/v2/models/m", part)
+    assert answers[0].startswith(status)
+    assert words in answers[0]
+
+
+def test_infer():
+    text = b'{"id":"7","inputs":[{"name":"x","datatype":"INT8","shape":[2],"parameters":{"binary_data_size":2}}]}'
+    headers = {b"inference-header-content-length": b"%d" % len(text)}
+    operation, _ = exchange("POST", "/v2/models/m/infer", body=text + b"\1\2", headers=headers)
+    assert isinstance(operation, Infer)
+    part = ResponsePart(operation.payload, model="m", version="2")
+    _, answers = exchange("POST", "/v2/models/m/infer", part, body=text + b"\1\2", headers=headers)
+    assert answers == [
+        ok(
+            b'{"id":"7","model_name":"m","model_version":"2",'
+            b'"outputs":[{"name":"x","datatype":"INT8","shape":[2],"data":[1,2]}]}'
+        )
+    ]
+    assert np.array_equal(operation.payload["x"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("POST", "/v2/models/m/infer", b"400", b"no valid JSON"),
+        (
+            "GET",
+            "/v2/models/m/infer",
+            b"405\r\nContent-Type: application/json\r\nAllow: POST\r\n",
+            b"use POST",
+        ),
+        ("GET", "/v3", b"404", b"Routes near it: /v2"),
+        ("GET", "/v2/models/\udcff/nothing", b"404", b"udcff"),
+    ],
+)
+def test_refusals(method, path, status, words):
+    operation, answers = exchange(method, path)
+    assert operation is None
+    assert answers[0].startswith(status)
+    assert words in answers[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "costly"),
+    [
+        (131072, None, False),
+        (131073, None, True),
+        (10**9, b"100", False),
+        (10**9, b"131073", True),
+        (10**9, b"x", False),
+    ],
+)
+def test_large_json_is_costly(size, length, costly):
+    headers = {} if length is None else {b"inference-header-content-length": length}
+    assert PROTOCOL.is_costly(Head("POST", "/v2/models/m/infer", "", headers, size), size) is costly
+
+
+def test_a_raw_answer_is_refused_in_the_protocols_form():
+    part = ResponsePart(Raw((RawPart(b"x"),)), model="m")
+    _, answers = exchange("POST", "/v2/models/m/infer", part, body=b'{"inputs":[]}')
+    assert answers[0].startswith(b'501\r\nContent-Type: application/json\r\n\r\n{"error":"The model \'m\'')

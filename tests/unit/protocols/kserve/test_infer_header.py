@@ -1,0 +1,75 @@
+import json
+
+import pytest
+
+from trivium.protocols.kserve.infer_header import InputParameters, decode_header
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+
+
+def an_input(**changed):
+    return {"name": "a", "shape": [2], "datatype": "FP32"} | changed
+
+
+def test_a_header():
+    text = (
+        b'{"id": "r", "inputs": [{"name": "a", "shape": [2], "datatype": "BF16",'
+        b'"parameters": {"binary_data_size": 4, "content_type": "x"}}], "unknown": {}}'
+    )
+    got = decode_header(memoryview(text))
+    assert (got.id, got.outputs, got.parameters) == ("r", (), {})
+    (item,) = got.inputs
+    assert (item.name, item.shape, item.datatype) == ("a", (2,), DataType.BF16)
+    assert item.parameters == InputParameters(4)
+    assert not item.data
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_bare_words_in_data_are_kept_as_text(word):
+    text = f'{{"inputs": [{{"name": "a", "shape": [2], "datatype": "FP32", "data": [{word}, 1]}}]}}'
+    got = decode_header(text.encode())
+    assert bytes(got.inputs[0].data) == f"[{word}, 1]".encode()
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (b"", "no valid JSON"),
+        (b"{", "no valid JSON"),
+        (b"{}x", "at the top: object missing required field `inputs`"),
+        (b'{"inputs": []} \x00\x01', "Inference-Header-Content-Length"),
+        (b'{"inputs": [], "id": "\xff"}', "no valid JSON"),
+        (b'{"inputs": [], "id": "\\ud800"}', "no valid JSON"),
+        (b'{"inputs": [], "x": NaN', "no valid JSON"),
+        (b'{"inputs": [NaN]}', "no valid JSON"),
+        (b'{"inputs": NaN}', "no valid JSON"),
+        (
+            b'{"inputs": [{"name": "a", "shape": [Infinity], "datatype": "FP32"}]}',
+            "no valid JSON",
+        ),
+        (b"NaN", "no valid JSON"),
+        (b"[]", "at the top: expected an object, got an array"),
+        (b"{}", "at the top: object missing required field `inputs`"),
+        (b'{"inputs": {}}', "at inputs: expected an array, got an object"),
+        (b'{"inputs": [1]}', r"at inputs\[0\]: expected an object, got an integer"),
+        (b'{"inputs": [], "id": 1}', "at id: expected a string, got an integer"),
+        (b'{"inputs": [], "id": null}', "at id: expected a string, got null"),
+        (b'{"inputs": [], "outputs": [{}]}', r"at outputs\[0\]: .* `name`"),
+        (b'{"inputs": [], "parameters": []}', "at parameters: expected an object"),
+        (b'{"inputs": [], "x": ' + b"[" * 100000 + b"]" * 100000 + b"}", "nested too deeply"),
+        (b'{"inputs": [{"shape": [1], "datatype": "FP32"}]}', "missing required field `name`"),
+        (b'{"inputs": [{"name": "a", "datatype": "FP32"}]}', "missing required field `shape`"),
+        (b'{"inputs": [{"name": "a", "shape": [1]}]}', "missing required field `datatype`"),
+        (an_input(shape=("1",)), r"at inputs\[0\].shape\[0\]: expected an integer, got a string"),
+        (an_input(shape=(1.5,)), "expected an integer, got a number"),
+        (an_input(shape=(True,)), "expected an integer, got true or false"),
+        (an_input(datatype="FP31"), r"invalid datatype 'FP31'; v2 has BOOL, .*BYTES"),
+        (an_input(datatype=7), "datatype: expected a string, got an integer"),
+        (an_input(parameters=[]), r"at inputs\[0\].parameters: expected an object"),
+    ],
+)
+def test_headers_that_are_refused(document, words):
+    text = document if isinstance(document, bytes) else json.dumps({"inputs": [document]}).encode()
+    with pytest.raises(ServeError, match=words) as refused:
+        decode_header(text)
+    assert refused.value.code is Code.INVALID

@@ -1,0 +1,287 @@
+import json
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trivium.protocols.kserve.errors import WireRefusal
+from trivium.protocols.kserve.infer_request import decode_infer
+from trivium.types.buffers import Lease
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import SequenceRef, WantedOutput
+from trivium.types.wire import Body, Head, Target
+
+TARGET = Target("infer", "m", "2", True)
+LENGTH = b"inference-header-content-length"
+
+
+def decode(body, headers=None):
+    return decode_infer(Head("POST", "/v2/models/m/infer", "", headers or {}), TARGET, Body(body))
+
+
+def decode_binary(document, *blobs, length=None):
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    headers = {LENGTH: str(len(text)).encode() if length is None else length}
+    return decode(text + b"".join(blobs), headers)
+
+
+def an_input(name="a", shape=(2,), datatype="FP32", **more):
+    return {"name": name, "shape": list(shape), "datatype": datatype, **more}
+
+
+def blob_input(size, **more):
+    return an_input(parameters={"binary_data_size": size}, **more)
+
+
+def refusal(body, headers=None):
+    with pytest.raises(ServeError) as refused:
+        decode(body, headers)
+    return refused.value
+
+
+def test_json_data():
+    request = decode(json.dumps({"inputs": [an_input(data=[1, 2.5])]}).encode())
+    operation = request.operation
+    assert (operation.model, operation.version, operation.id) == ("m", "2", "")
+    assert (operation.outputs, operation.priority, operation.queue_timeout) == ((), 0, None)
+    tensor = operation.payload.items[0]
+    assert (tensor.name, tensor.datatype, tensor.shape) == ("a", DataType.FP32, (2,))
+    assert tensor.array.tolist() == [1.0, 2.5]
+
+
+def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():
+    values = np.array([1, 2], "<f4")
+    document = {
+        "inputs": [
+            blob_input(8),
+            an_input("j", (1,), "INT8", data=[3]),
+            blob_input(5, name="s", shape=(1,), datatype="BYTES"),
+        ]
+    }
+    text = json.dumps(document).encode()
+    lent = memoryview(bytearray(text + values.tobytes() + b"\1\0\0\0x"))
+    lease = Lease(lent, lambda view: None)
+    head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
+    payload = decode_infer(head, TARGET, Body(lent, lease)).operation.payload
+    assert [tensor.array.tolist() for tensor in payload.items] == [[1.0, 2.0], [3], [b"x"]]
+    assert np.shares_memory(payload["a"], np.frombuffer(lent, "u1"))
+    assert payload.lease is lease
+
+
+def test_what_else_a_request_says():
+    document = {
+        "id": "r1",
+        "inputs": [],
+        "outputs": [{"name": "x"}, {"name": "y", "parameters": {"binary_data": False, "classification": 0}}],
+        "parameters": {
+            "binary_data_output": True,
+            "priority": 3,
+            "timeout": 2000000,
+            "k": "v",
+            "sequence_id": 9,
+        },
+        "model_name": "another",
+        "unknown": [{}],
+    }
+    request = decode(json.dumps(document).encode())
+    operation = request.operation
+    assert operation.id == "r1"
+    assert operation.outputs == (WantedOutput("x"), WantedOutput("y"))
+    assert request.forms == {"x": True, "y": False}
+    assert (operation.priority, operation.queue_timeout, operation.parameters) == (3, 2.0, {"k": "v"})
+    assert operation.sequence == SequenceRef(9)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1, 0), (0, 3)])
+@pytest.mark.parametrize("datatype", ["FP32", "BYTES", "FP16"])
+def test_an_input_without_elements_needs_no_data(shape, datatype):
+    body = json.dumps({"inputs": [an_input(shape=shape, datatype=datatype)]}).encode()
+    assert decode(body).operation.payload.items[0].array.shape == shape
+
+
+def test_no_dimensions():
+    document = {"inputs": [an_input(shape=(), datatype="INT32", data=[7])]}
+    assert decode(json.dumps(document).encode()).operation.payload["a"].shape == ()
+    assert decode_binary({"inputs": [blob_input(4, shape=())]}, b"1234").operation.payload["a"].shape == ()
+
+
+def test_bare_words_are_numbers_in_data():
+    body = (
+        b'{"inputs": [{"name": "NaN", "shape": [3], "datatype": "FP32", "data": [NaN, -Infinity, 1]},'
+        b'{"name": "s", "shape": [1], "datatype": "BYTES", "data": ["Infinity"]},'
+        b'{"name": "n", "shape": [0], "datatype": "FP64"}], "id": "Infinity"}'
+    )
+    payload = decode(body).operation.payload
+    assert np.array_equal(payload["NaN"], [np.nan, -np.inf, 1], equal_nan=True)
+    assert payload["s"].tolist() == [b"Infinity"]
+    assert payload["n"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (an_input(shape=(-1,), data=[1]), "Dimension 0 .* negative"),
+        (an_input(shape=(2**32, 2**32), data=[1]), "more than any tensor"),
+        (an_input(shape=(10**30,), data=[1]), "more than any tensor"),
+        (an_input(shape=(1,) * 100, data=[1]), "has 100 dimensions"),
+        (an_input(data=[1]), "has 1 elements, but its shape"),
+        (an_input(data={}), "expected an array"),
+        (an_input(data=None), "expected an array"),
+        (an_input(), "neither"),
+        (an_input(shape=(2, 0), data=[1]), "has 1 elements"),
+    ],
+)
+def test_data_that_do_not_fit_their_shape(document, words):
+    with pytest.raises(ServeError, match=words) as refused:
+        decode(json.dumps({"inputs": [document]}).encode())
+    assert refused.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    ("document", "blob", "words"),
+    [
+        (blob_input(8), b"1234567", "binary_data_size 8, but 7 bytes are left"),
+        (blob_input(8), b"123456789", "make [0-9]+: 1 are left over"),
+        (blob_input(4), b"1234", "takes 8 bytes, but 4 were sent"),
+        (blob_input(-1), b"", "binary_data_size: expected an integer >= 0"),
+        (blob_input(True), b"1", "expected an integer, got true or false"),
+        (blob_input("8"), b"12345678", "expected an integer, got a string"),
+        (blob_input(8.0), b"12345678", "expected an integer, got a number"),
+        (blob_input(10**30), b"12345678", "binary_data_size 1000000000000000000000000000000, but 8"),
+        (blob_input(2**40, shape=(2**40,), datatype="UINT8"), b"", "but 0 bytes are left"),
+        (blob_input(8, data=[1, 2]), b"12345678", "both"),
+        (blob_input(None), b"", "expected an integer"),
+        (an_input(data=[1, 2]), b"1", "1 are left over"),
+        (blob_input(2, shape=(2,), datatype="BOOL"), b"\1\2", "neither 0 nor 1"),
+    ],
+)
+def test_blobs_that_do_not_add_up(document, blob, words):
+    with pytest.raises(ServeError, match=words) as refused:
+        decode_binary({"inputs": [document]}, blob)
+    assert refused.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    ("length", "code", "words"),
+    [
+        (b"0", Code.UNSUPPORTED, "raw data alone"),
+        (b"000", Code.UNSUPPORTED, "raw data alone"),
+        (b"-1", Code.INVALID, "'-1'; expected is the length"),
+        (b"+5", Code.INVALID, "'\\+5'"),
+        (b"", Code.INVALID, "''"),
+        (b"abc", Code.INVALID, "'abc'"),
+        (b"1e3", Code.INVALID, "'1e3'"),
+        (b"1_0", Code.INVALID, "'1_0'"),
+        (b"\xb2", Code.INVALID, "expected is the length"),
+        (b"9" * 5000, Code.INVALID, "expected is the length"),
+        (b"999999", Code.INVALID, "999999, but the body has only"),
+        (b"5", Code.INVALID, "no valid JSON"),
+    ],
+)
+def test_wrong_lengths_of_the_header(length, code, words):
+    with pytest.raises(ServeError, match=words) as refused:
+        decode_binary({"inputs": [blob_input(8)]}, b"12345678", length=length)
+    assert refused.value.code is code
+
+
+def test_a_length_into_the_blob_is_refused():
+    text = json.dumps({"inputs": [blob_input(8)]}).encode()
+    error = refusal(text + b"12345678", {LENGTH: str(len(text) + 4).encode()})
+    assert error.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "words"),
+    [
+        ({"inputs": [an_input(data=[1, 2])] * 2}, Code.INVALID, "input 'a' is given more than once"),
+        ({"inputs": [], "parameters": {"foo": {"a": 1}}}, Code.INVALID, "'foo'"),
+        ({"inputs": [], "outputs": [{"name": "x"}] * 2}, Code.INVALID, "output 'x' is given more than once"),
+        (
+            {"inputs": [], "outputs": [{"name": "x", "parameters": {"classification": 3}}]},
+            Code.UNSUPPORTED,
+            "classification.*sort",
+        ),
+        (
+            {"inputs": [], "outputs": [{"name": "x", "parameters": {"shared_memory_region": "r"}}]},
+            Code.UNSUPPORTED,
+            "'x' is to be in shared memory",
+        ),
+        (
+            {"inputs": [an_input(parameters={"shared_memory_region": "r", "shared_memory_byte_size": 8})]},
+            Code.UNSUPPORTED,
+            "'a' is to be in shared memory",
+        ),
+        (
+            {"inputs": [an_input(parameters={"shared_memory_offset": 8}, data=[1, 2])]},
+            Code.UNSUPPORTED,
+            "shared memory",
+        ),
+        (
+            {"inputs": [], "outputs": [{"name": "x", "parameters": {"classification": -1}}]},
+            Code.INVALID,
+            ">= 0",
+        ),
+        (
+            {"inputs": [], "outputs": [{"name": "x", "parameters": {"binary_data": 1}}]},
+            Code.INVALID,
+            "true or",
+        ),
+    ],
+)
+def test_wishes_that_are_refused(document, code, words):
+    with pytest.raises(ServeError, match=words) as refused:
+        decode(json.dumps(document).encode())
+    assert refused.value.code is code
+
+
+def test_a_compressed_body_is_refused_and_told_the_coding():
+    error = refusal(b"", {b"content-encoding": b"gzip"})
+    assert isinstance(error, WireRefusal)
+    assert error.code is Code.UNSUPPORTED_MEDIA
+    assert error.fields == b"Accept-Encoding: identity\r\n"
+    assert decode(b'{"inputs": []}', {b"content-encoding": b"Identity"}).operation.payload.items == ()
+
+
+NUMERIC = [kind for kind in DataType if kind not in (DataType.BYTES, DataType.BOOL)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(NUMERIC), st.integers(0, 3)), max_size=4), st.randoms())
+def test_any_binary_tensors_come_out_as_they_went_in(kinds, chance):
+    blobs = [chance.randbytes(kind.itemsize * count) for kind, count in kinds]
+    document = {
+        "inputs": [
+            blob_input(len(blob), name=f"i{index}", shape=(count,), datatype=kind.wire)
+            for index, ((kind, count), blob) in enumerate(zip(kinds, blobs, strict=True))
+        ]
+    }
+    items = decode_binary(document, *blobs).operation.payload.items
+    assert [(item.name, item.datatype, item.array.tobytes()) for item in items] == [
+        (f"i{index}", kind, blob) for index, ((kind, _), blob) in enumerate(zip(kinds, blobs, strict=True))
+    ]
+
+
+VALID = json.dumps(
+    {"id": "x", "inputs": [blob_input(8), an_input("b", data=[[1], [2]])], "outputs": [{"name": "o"}]}
+).encode()
+
+
+def test_what_is_damaged_below_was_whole():
+    assert decode(VALID + b"12345678", {LENGTH: str(len(VALID)).encode()}).operation.id == "x"
+
+
+noise = st.one_of(
+    st.binary(max_size=12), st.text('[]{}":,0123456789.-eNaInfity\\ut', max_size=12).map(str.encode)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(noise, st.integers(0, len(VALID) + 8), st.sampled_from([None, 0, 1]), st.integers(0, 300))
+def test_hostile_bytes_are_decoded_or_refused(noise, place, kept, length):
+    damaged = VALID[:place] + noise + VALID[place + len(noise) * (kept or 0) :] + b"12345678"
+    for headers in ({}, {LENGTH: str(len(VALID)).encode()}, {LENGTH: str(length).encode()}):
+        with suppress(ServeError):
+            decode(damaged, headers)
