@@ -22,7 +22,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink
 from trivium.types.operations import Infer, ResponsePart, VersionStatistics
 from trivium.types.payload import Payload, Scalar, Tensors
-from trivium.types.running import Executed, ItemId, Part
+from trivium.types.running import Executed, ItemId, Outcome, Part
 from trivium.types.spec import Isolation, ModelSpec, OnExpiry
 from trivium.types.state import ItemState
 
@@ -49,9 +49,9 @@ class LoadedModel:
         self._scheduler = DynamicScheduler(self._queue, settings, clock, self._start, self._expire)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
+        self._queue_limit = spec.limits.queue_items
         self._active = 0
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
+        self._idle_waiters: list[asyncio.Future[None]] = []
 
     async def open(self) -> None:
         """Open the instances. Raises the first one's LOAD_FAILED, with nothing left open."""
@@ -59,7 +59,10 @@ class LoadedModel:
 
     async def idle(self) -> None:
         """Wait until no item is in the queue or in an instance."""
-        await self._is_idle.wait()
+        if self._active:
+            waiter = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
 
     async def close(self) -> None:
         """Close the instances; only when idle, or to give up what is left."""
@@ -75,7 +78,6 @@ class LoadedModel:
         if lease is not None:
             lease.hold()
         self._active += 1
-        self._is_idle.clear()
         try:
             self._admit(item, infer)
         except ServeError as error:
@@ -94,17 +96,20 @@ class LoadedModel:
         item.shape_key = admitted.shape_key
         item.level = level = self._levels.level(infer.priority)
         policy = self._levels.policies[level - 1]
-        waiting = self._queue.count + self._pool.ahead
-        if waiting >= self.spec.limits.queue_items or (
-            policy.max_items is not None and self._queue.level_count(level) >= policy.max_items
-        ):
-            raise queue_full(self.spec.name, waiting, self.retry_after())
+        if self._active > self._queue_limit or policy.max_items is not None:
+            self._check_room(level, policy.max_items)
         timeout = self._levels.timeout(level, infer.queue_timeout)
         if timeout is not None:
             item.queue_deadline = item.enqueued_at + timeout
             item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
         if infer.deadline is not None:
             self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
+
+    def _check_room(self, level: int, most: int | None) -> None:
+        """What instances hold in advance waits as well, though not in the queue."""
+        waiting = self._queue.count + self._pool.ahead
+        if waiting >= self._queue_limit or (most is not None and self._queue.level_count(level) >= most):
+            raise queue_full(self.spec.name, waiting, self.retry_after())
 
     def retry_after(self) -> float:
         """Seconds until what waits now will have run."""
@@ -138,20 +143,25 @@ class LoadedModel:
         now = self._now()
         rows = 0
         done: list[Item] = []
+        answers: list[tuple[Item, Outcome]] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
             rows += item.rows
             if item.state is ItemState.ENDED:
                 self._counters.wasted += 1
-            elif not isinstance(outcome, ServeError):
-                done.append(item)
+            else:
+                answers.append((item, outcome))
+                if not isinstance(outcome, ServeError):
+                    done.append(item)
         self._counters.executed(run, rows, done, now)
         self._pool.observe(self._counters.mean_run)
-        for item, outcome in zip(items, run.outcomes, strict=True):
-            if item.state is not ItemState.ENDED:
-                if isinstance(outcome, ServeError):
-                    self._end(item, outcome)
-                else:
-                    self._answer(item, outcome)
+        for item, outcome in answers:
+            if item.state is ItemState.ENDED:
+                continue  # the receiver of another item's answer cancelled it just now
+            if isinstance(outcome, ServeError):
+                self._end(item, outcome)
+            else:
+                self._answer(item, outcome)
+        for item in items:
             self._leave(item)
 
     def part(self, item: Item, part: Part) -> None:
@@ -242,5 +252,11 @@ class LoadedModel:
         if lease is not None:
             lease.release()
         self._active -= 1
-        if not self._active:
-            self._is_idle.set()
+        if not self._active and self._idle_waiters:
+            self._settle()
+
+    def _settle(self) -> None:
+        for waiter in self._idle_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._idle_waiters.clear()

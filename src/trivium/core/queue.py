@@ -74,6 +74,8 @@ class RequestQueue:
 
     def expired(self, now: float) -> Sequence[Item]:
         """Those whose time in the queue is up at `now`."""
+        if not self._deadlines:
+            return ()
         self._forget_settled()
         if not self._deadlines or self._deadlines[0][0] > now:
             return ()
@@ -82,6 +84,8 @@ class RequestQueue:
 
     def next_expiry(self, after: float) -> float | None:
         """The earliest time later than `after` at which one's time is up."""
+        if not self._deadlines:
+            return None
         self._forget_settled()
         if not self._deadlines:
             return None

@@ -1,6 +1,8 @@
-"""Counters of one model version: integers and one fixed-bucket histogram, updated once per batch.
+"""Counters of one model version: sums and one fixed-bucket histogram, updated once per batch.
 
-Rendering is the protocols' business, at scrape time. Durations are nanoseconds inside, seconds on the way in.
+Rendering is the protocols' business, at scrape time. Sums are float seconds here, which keeps a batch's update
+to a dozen additions, and become integer nanoseconds in a report; a double holds a year of them to the
+nanosecond's tenth part.
 """
 
 import time
@@ -39,11 +41,13 @@ class VersionCounters:
         self._last = 0
         self._rows = 0
         self._executions = 0
-        self._success = [0, 0]
-        self._fail = [0, 0]
-        self._queue_ns = 0
-        self._compute_ns = [0, 0, 0]
-        self._batches: dict[int, list[int]] = {}
+        self._successes = 0
+        self._success_time = 0.0
+        self._fails = 0
+        self._fail_time = 0.0
+        self._queue_time = 0.0
+        self._compute_times = [0.0, 0.0, 0.0]
+        self._batches: dict[int, list[float]] = {}
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self.wasted = 0
@@ -52,63 +56,60 @@ class VersionCounters:
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
-        infer = run.output_began - run.input_ready
-        times = (
-            int((run.input_ready - run.began) * 1e9),
-            int(infer * 1e9),
-            int((run.ended - run.output_began) * 1e9),
-        )
+        began = run.began
+        on_input = run.input_ready - began
+        on_infer = run.output_began - run.input_ready
+        on_output = run.ended - run.output_began
         self._executions += 1
-        self.mean_run += 0.1 * (run.ended - run.began - self.mean_run)
+        self.mean_run += 0.1 * (run.ended - began - self.mean_run)
         self.mean_rows += 0.1 * (rows - self.mean_rows)
         batch = self._batches.get(rows)
         if batch is None:
-            batch = self._batches[rows] = [0, 0, 0, 0]
+            batch = self._batches[rows] = [0, 0.0, 0.0, 0.0]
         batch[0] += 1
+        batch[1] += on_input
+        batch[2] += on_infer
+        batch[3] += on_output
         count = len(succeeded)
-        for index, spent in enumerate(times):
-            batch[index + 1] += spent
-            self._compute_ns[index] += spent * count
-        if count:
-            self._succeeded(succeeded, run.began, now)
-
-    def _succeeded(self, items: Sequence[Item], began: float, now: float) -> None:
-        waited = total = 0.0
-        for item in items:
-            wait = began - item.enqueued_at
-            waited += wait
-            total += now - item.enqueued_at
+        if not count:
+            return
+        times = self._compute_times
+        times[0] += on_input * count
+        times[1] += on_infer * count
+        times[2] += on_output * count
+        self._successes += count
+        for item in succeeded:
+            since = item.enqueued_at
+            self._queue_time += began - since
+            self._success_time += now - since
             self._rows += item.rows
-            self._waits[bisect_left(WAIT_BUCKETS, wait)] += 1
-        self._success[0] += len(items)
-        self._success[1] += int(total * 1e9)
-        self._queue_ns += int(waited * 1e9)
-        self._last = time.time_ns() // 1_000_000
+            self._waits[bisect_left(WAIT_BUCKETS, began - since)] += 1
+        self._last = time.time_ns()
 
     def failed(self, item: Item, code: Code, now: float) -> None:
         """An item ended with an error, or was refused at the door."""
-        self._fail[0] += 1
-        self._fail[1] += int((now - item.enqueued_at) * 1e9)
+        self._fails += 1
+        self._fail_time += now - item.enqueued_at
         self._failures[code] = self._failures.get(code, 0) + 1
 
     def report(self, model: str, version: str, queued_items: int) -> VersionStatistics:
         """A frozen copy of the counters."""
-        done = self._success[0]
-        compute = [Duration(done, spent) for spent in self._compute_ns]
+        done = self._successes
+        compute = [Duration(done, _ns(spent)) for spent in self._compute_times]
         return VersionStatistics(
             model=model,
             version=version,
-            last=self._last,
+            last=self._last // 1_000_000,
             rows=self._rows,
             executions=self._executions,
-            success=Duration(*self._success),
-            fail=Duration(*self._fail),
-            queue=Duration(done, self._queue_ns),
+            success=Duration(done, _ns(self._success_time)),
+            fail=Duration(self._fails, _ns(self._fail_time)),
+            queue=Duration(done, _ns(self._queue_time)),
             compute_input=compute[0],
             compute_infer=compute[1],
             compute_output=compute[2],
             batches=tuple(
-                BatchStatistics(rows, *(Duration(row[0], spent) for spent in row[1:]))
+                BatchStatistics(rows, *(Duration(int(row[0]), _ns(spent)) for spent in row[1:]))
                 for rows, row in sorted(self._batches.items())
             ),
             failures={code.value: count for code, count in self._failures.items()},
@@ -116,3 +117,7 @@ class VersionCounters:
             queued_items=queued_items,
             queue_wait_buckets=tuple(zip((*WAIT_BUCKETS, float("inf")), self._waits, strict=True)),
         )
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

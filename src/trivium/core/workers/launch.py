@@ -21,7 +21,9 @@ log = logging.getLogger(__name__)
 Wrap = Callable[[Runner, Port, str], Instance]
 
 _KINDS: dict[Isolation, Wrap] = {
-    Isolation.THREAD: ThreadInstance,
+    Isolation.THREAD: lambda runner, port, name: ThreadInstance(
+        runner, port, name, asyncio.get_running_loop().call_soon
+    ),
     Isolation.INLINE: lambda runner, port, _name: InlineInstance(runner, port),
 }
 

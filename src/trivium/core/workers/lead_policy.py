@@ -4,15 +4,18 @@ Where a run is shorter than a wake-up is dear, an instance that finds its next w
 the cost of a request. Longer runs gain nothing, and items held in advance are beyond priorities and merging.
 """
 
-SHORT_RUN = 0.001
-"""Seconds; below it a lead pays (measured: 54 to 24 CPU-us per request)."""
+LEAD_SECONDS = 0.0005
+"""Work that one instance may hold in advance, by the mean of its recent runs."""
+
+MOST = 15
+"""Batches in advance at most; more were not faster, however short the runs."""
 
 
 def lead(mean_run: float | None, instances: int, merges: bool) -> int:
-    """Batches in advance of the running one. `mean_run` is None before the first execution.
+    """Batches in advance of the running one. `mean_run`, in seconds, is None before the first execution.
 
     With several instances a long lead would let a slow one hoard; a merging model gains more by waiting.
     """
-    if merges or mean_run is None or mean_run >= SHORT_RUN:
+    if merges or mean_run is None:
         return 0
-    return 3 if instances == 1 else 1
+    return min(int(LEAD_SECONDS / max(mean_run, 1e-6)), MOST if instances == 1 else 1)

@@ -69,6 +69,7 @@ class Pool:
         self._merges = merges
         self._now = now
         self._slots: dict[InstanceId, Slot] = {}
+        self._only: tuple[InstanceId, Slot] | None = None
         self._next = 0
         self._lead = 0
 
@@ -97,24 +98,25 @@ class Pool:
         slot.instance = instance
         slot.idle_since = self._now()
         self._slots[number] = slot
+        self._count()
         self._owner.freed()
 
     def retire(self, number: InstanceId) -> None:
         """Close an instance; what it holds still ends through its port."""
         slot = self._slots.pop(number)
+        self._count()
         assert slot.instance is not None
         slot.instance.close()
 
     def free(self) -> Sequence[InstanceId]:
         """Credits, as often as each instance has them, the least busy one in front."""
-        slots = self._slots
-        if len(slots) == 1:
-            for number, slot in slots.items():
-                count = slot.credits + self._lead
-                return (number,) * count if count > 0 else ()
+        only = self._only
+        if only is not None:
+            count = only[1].credits + self._lead
+            return (only[0],) * count if count > 0 else ()
         rows = [
             (turn - slot.credits, number)
-            for number, slot in slots.items()
+            for number, slot in self._slots.items()
             for turn in range(slot.credits + self._lead)
         ]
         return [number for _, number in sorted(rows)]
@@ -144,29 +146,32 @@ class Pool:
         """The mean seconds of recent executions."""
         self._lead = lead(mean_run, len(self._slots), self._merges)
 
+    def _count(self) -> None:
+        self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
+
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
         for event in events:
-            match event:
-                case Executed():
-                    pop = slot.held.pop
-                    self._owner.executed(event, [pop(item) for item in event.items])
-                case Credit():
-                    slot.credits += event.count
-                case Part():
-                    item = slot.held.pop(event.item) if event.final else slot.held[event.item]
-                    self._owner.part(item, event)
-                case Begun():
-                    _begin(slot.held[begun] for begun in event.items)
-                case Dead():
-                    self._bury(number, slot, event.post_mortem)
-                case _:
-                    assert_never(event)
+            if isinstance(event, Executed):
+                pop = slot.held.pop
+                self._owner.executed(event, [pop(item) for item in event.items])
+            elif isinstance(event, Credit):
+                slot.credits += event.count
+            elif isinstance(event, Part):
+                item = slot.held.pop(event.item) if event.final else slot.held[event.item]
+                self._owner.part(item, event)
+            elif isinstance(event, Begun):
+                _begin(slot.held[begun] for begun in event.items)
+            elif isinstance(event, Dead):
+                self._bury(number, slot, event.post_mortem)
+            else:
+                assert_never(event)
         if not slot.held:
             slot.idle_since = self._now()
         self._owner.freed()
 
     def _bury(self, number: InstanceId, slot: Slot, post_mortem: str) -> None:
         self._slots.pop(number, None)
+        self._count()
         held, slot.held = slot.held, {}
         lost = [item for item in held.values() if item.state is not ItemState.STARTED]
         recalled = [item for item in held.values() if item.state is ItemState.STARTED]

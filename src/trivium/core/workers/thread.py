@@ -6,7 +6,9 @@ wake-ups are not. It lets go of a batch before it sleeps, since the batch holds 
 
 import logging
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 
 from trivium.core.workers.execution import execute, without
 from trivium.types.interfaces import Port, Runner
@@ -15,12 +17,21 @@ from trivium.types.running import Batch, Credit, Event, ItemId, Part
 log = logging.getLogger(__name__)
 
 
-class ThreadInstance:
-    """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop."""
+COALESCE = 0.0001
+"""Seconds that an outcome may wait for those of the next batches in hand before it is pushed."""
 
-    def __init__(self, runner: Runner, port: Port, name: str) -> None:
+
+class ThreadInstance:
+    """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop; `soon` is the
+    loop's way to call after what runs now.
+    """
+
+    def __init__(
+        self, runner: Runner, port: Port, name: str, soon: Callable[[Callable[[], None]], object]
+    ) -> None:
         self._runner = runner
         self._port = port
+        self._soon = soon
         self._todo: deque[Batch | None] = deque()
         self._cancelled: set[ItemId] = set()
         self._sleeps = False
@@ -30,10 +41,13 @@ class ThreadInstance:
         self._thread.start()
 
     def start(self, batch: Batch) -> None:
-        """Hand it over; wakes the thread only if it sleeps."""
+        """Hand it over. A sleeping thread is woken once the loop has handed over all that it has now: sooner,
+        the two would only compete for the interpreter.
+        """
         self._todo.append(batch)
         if self._sleeps:
-            self._wake()
+            self._sleeps = False
+            self._soon(self._wake)
 
     def cancel(self, item: ItemId) -> None:
         """It is dropped if its batch has not begun; a running execution is not interrupted."""
@@ -45,30 +59,39 @@ class ThreadInstance:
         self._wake()
 
     def _wake(self) -> None:
-        self._sleeps = False
         # The gate may be open already: the thread then has not slept since the last wake-up, and will not
         # before it has looked at the deque again.
         if self._gate.locked():
             self._gate.release()
 
     def _work(self) -> None:
+        events: list[Event] = []
+        first = 0.0
         while True:
             try:
                 batch = self._todo.popleft()
             except IndexError:
-                self._sleeps = True
-                if not self._todo:
-                    # Nothing is in hand, so what is still listed had ended before it was cancelled. To lose
-                    # one that comes at this very moment only means that it is computed for nobody.
-                    self._cancelled.clear()
-                    self._gate.acquire()
-                self._sleeps = False
+                self._sleep()
                 continue
             if batch is None:
                 break
-            self._port.push(self._run(batch))
+            if not events:
+                first = time.monotonic()
+            events += self._run(batch)
             del batch
+            if not self._todo or time.monotonic() - first > COALESCE:
+                self._port.push(events)
+                events = []
         self._close_runner()
+
+    def _sleep(self) -> None:
+        self._sleeps = True
+        if not self._todo:
+            # Nothing is in hand, so what is still listed had ended before it was cancelled. To lose
+            # one that comes at this very moment only means that it is computed for nobody.
+            self._cancelled.clear()
+            self._gate.acquire()
+        self._sleeps = False
 
     def _run(self, batch: Batch) -> tuple[Event, ...]:
         ends: list[Part] = []
