@@ -18,6 +18,9 @@ from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.frontends.http import HttpFrontend
+from trivium.frontends.limits import HttpLimits
+from trivium.protocols.kserve.http import KServeHttp
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
@@ -54,6 +57,26 @@ async def load(
             if row.reason:
                 raise ServeError(Code.LOAD_FAILED, f"Model '{row.model}' did not load. {row.reason}")
         yield server
+
+
+def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
+    """Every protocol over HTTP, by the first segment of the path; what no protocol knows is refused in v2's form."""
+    kserve = KServeHttp("trivium", VERSION)
+    limits = HttpLimits(
+        connections=config.max_connections,
+        header_bytes=config.max_header_bytes,
+        body_bytes=config.max_body_bytes,
+        total_body_bytes=config.max_buffered_bytes,
+        idle_seconds=config.idle_timeout,
+        header_seconds=config.header_timeout,
+        body_seconds=config.body_timeout,
+        write_seconds=config.write_timeout,
+        slowest_rate=config.slowest_rate,
+        access_log=config.access_log or None,
+    )
+    return HttpFrontend(
+        server, {"v2": kserve}, kserve, lambda target, size: server.buffers.lend(size), limits
+    )
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[Unreadable]]:

@@ -30,21 +30,19 @@ class ServerConfig:
     open: bool = _option(False, "Listen beyond loopback, for anybody who reaches this machine.")
     http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.")
     queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.")
-    max_body_bytes: int = _option(256 * 2**20, "Largest request body.")
-    max_header_bytes: int = _option(64 * 2**10, "Largest request head.")
     max_connections: int = _option(4096, "Open connections before new ones are refused.")
+    max_header_bytes: int = _option(32 * 2**10, "Largest request head.")
+    max_body_bytes: int = _option(256 * 2**20, "Largest request body.")
     max_buffered_bytes: int = _option(2 * 2**30, "Request bodies held at once, over all connections.")
-    idle_timeout: float = _option(75.0, "A connection without a request is closed after this.")
-    header_timeout: float = _option(15.0, "A request head must have arrived in this time.")
-    body_timeout: float = _option(30.0, "Base time for a body; larger ones get more, by the minimum rate.")
-    body_min_rate: int = _option(16 * 2**10, "Bytes per second that a body must arrive with beyond the base.")
+    idle_timeout: float = _option(75.0, "Seconds before a connection without a request is closed.")
+    header_timeout: float = _option(10.0, "Seconds in which a request head must have arrived.")
+    body_timeout: float = _option(20.0, "Seconds for a body, plus its size at the slowest rate.")
     write_timeout: float = _option(
-        60.0, "A client that takes no byte of its answer for this long is dropped."
+        30.0, "Seconds in which a client must take its answer at the slowest rate."
     )
-    drain_timeout: float = _option(30.0, "On SIGTERM, requests in work get this long to finish.")
-    access_log: str = _option(
-        "", "File for one JSON line per request; '-' for standard output; empty for none."
-    )
+    slowest_rate: int = _option(16 * 2**10, "Bytes per second below which a client is too slow.")
+    drain_timeout: float = _option(30.0, "Seconds that requests in work get to finish after SIGTERM.")
+    access_log: str = _option("", "File for a JSON line per request; '-' is standard output; empty is none.")
     log_level: str = _option("warning", "debug, info, warning or error.")
 
 

@@ -8,19 +8,10 @@ import math
 from collections.abc import Hashable
 from typing import NoReturn
 
-import msgspec
-
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
-
-
-class Admitted(msgspec.Struct, frozen=True, gc=False):
-    """What the queue has to know of an item. Items of different `shape_key` cannot share a batch."""
-
-    rows: int
-    shape_key: Hashable
 
 
 class InputRules:
@@ -36,33 +27,33 @@ class InputRules:
         is_fixed = len(self._required) == len(spec.inputs) and all(
             -1 not in tensor.dims for tensor in spec.inputs
         )
-        self._needs_key = spec.batching.merge and not is_fixed
+        self.needs_key = spec.batching.merge and not is_fixed
 
-    def admit(self, infer: Infer) -> Admitted:
-        """Rows and shape key of a request that fits the model; ServeError for one that does not."""
+    def admit(self, infer: Infer) -> int:
+        """The rows of a request that fits the model; ServeError for one that does not."""
         payload = infer.payload
         if not isinstance(payload, Tensors):
             self._refuse_payload()
-        for output in infer.outputs:
-            if output.name not in self._outputs:
-                self._refuse(f"has no output '{output.name}'", f"its outputs are {_names(self._outputs)}")
+        if infer.outputs:
+            self._check_outputs(infer.outputs)
         items = payload.items
         for tensor in items:
             self._check(tensor)
         if len(items) != 1 or len(self._inputs) != 1:
             self._check_names(items)
         if not self._has_axis or not items:
-            return Admitted(1, _shape_key(items) if self._needs_key else None)
+            return 1
         rows = items[0].shape[0]
         if not 0 < rows <= self._max_rows:
             self._refuse_rows(rows)
-        for tensor in items[1:]:
-            if tensor.shape[0] != rows:
-                self._refuse(
-                    f"got {rows} rows in '{items[0].name}' and {tensor.shape[0]} in '{tensor.name}'",
-                    "the first dimension of every input is the batch and must be the same",
-                )
-        return Admitted(rows, _shape_key(items) if self._needs_key else None)
+        if len(items) > 1:
+            self._check_rows(items, rows)
+        return rows
+
+    def shape_key(self, infer: Infer) -> Hashable:
+        """What items of one batch must have in common, for models where `needs_key` says that it can differ."""
+        assert isinstance(infer.payload, Tensors)
+        return tuple(sorted((tensor.name, tensor.shape[1:]) for tensor in infer.payload.items))
 
     def _check(self, tensor: Tensor) -> None:
         rule = self._inputs.get(tensor.name)
@@ -80,6 +71,19 @@ class InputRules:
             shape = shape[1:]
         if shape != rule.dims and not _fits(shape, rule.dims):
             self._refuse_shape(tensor, rule)
+
+    def _check_rows(self, items: tuple[Tensor, ...], rows: int) -> None:
+        for tensor in items:
+            if tensor.shape[0] != rows:
+                self._refuse(
+                    f"got {rows} rows in '{items[0].name}' and {tensor.shape[0]} in '{tensor.name}'",
+                    "the first dimension of every input is the batch and must be the same",
+                )
+
+    def _check_outputs(self, outputs: tuple[WantedOutput, ...]) -> None:
+        for output in outputs:
+            if output.name not in self._outputs:
+                self._refuse(f"has no output '{output.name}'", f"its outputs are {_names(self._outputs)}")
 
     def _check_names(self, items: tuple[Tensor, ...]) -> None:
         names = {tensor.name for tensor in items}
@@ -134,6 +138,8 @@ class LevelRules:
             scheduling.level_policies.get(level, scheduling.default_policy)
             for level in range(1, scheduling.levels + 1)
         )
+        self.are_plain = self.policies == (QueuePolicy(),)
+        """One level, no time-outs, no bound of its own: there is nothing to decide."""
 
     def level(self, priority: int) -> int:
         """The level of a wish: 0 and what is beyond the last level mean the default one."""
@@ -165,10 +171,6 @@ def drain_time(rows: int, run_seconds: float, rows_per_run: float, instances: in
 
 def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     return len(shape) == len(dims) and all(d in (-1, s) for s, d in zip(shape, dims, strict=True))
-
-
-def _shape_key(items: tuple[Tensor, ...]) -> Hashable:
-    return tuple(sorted((tensor.name, tensor.shape[1:]) for tensor in items))
 
 
 def _shape_text(dims: tuple[int | str, ...]) -> str:

@@ -1,10 +1,13 @@
 """One request inside the core, from the door to its final part.
 
 The item is also its ticket: whoever submitted it may cancel it. It moves by the table in `types/state`, and
-only `end` may call the sink with a final part, so it ends exactly once.
+only its owner may call the sink with a final part, so it ends exactly once.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from typing import Protocol
+
+import msgspec
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink, Timer
@@ -13,56 +16,38 @@ from trivium.types.running import InstanceId, ItemId
 from trivium.types.state import ItemState
 
 
-class Item:
-    """A queued or running request. `enqueued_at` is on the core's clock; times are seconds.
+class ItemOwner(Protocol):
+    """Who queues and ends the item."""
 
-    `cancelled_by` is the owner's way to take the item out of wherever it is.
+    def cancel(self, item: "Item", why: ServeError) -> None:
+        """End it with `why`, wherever it is. Called only while it has not ended."""
+        ...
+
+
+class Item(msgspec.Struct, eq=False):
+    """A queued or running request; times are seconds on the core's clock. Unlike the other values of the
+    request path it changes, and belongs to the loop.
     """
 
-    __slots__ = (
-        "cancelled_by",
-        "deadline",
-        "enqueued_at",
-        "instance",
-        "is_demotable",
-        "item",
-        "level",
-        "operation",
-        "queue_deadline",
-        "rows",
-        "shape_key",
-        "sink",
-        "state",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        item: ItemId,
-        operation: Infer,
-        sink: Sink,
-        enqueued_at: float,
-        cancelled_by: Callable[["Item", ServeError], None],
-    ) -> None:
-        self.item = item
-        self.operation = operation
-        self.sink = sink
-        self.enqueued_at = enqueued_at
-        self.cancelled_by = cancelled_by
-        self.rows = 1
-        self.shape_key: Hashable = None
-        self.level = 1
-        self.queue_deadline: float | None = None
-        self.is_demotable = False
-        self.state = ItemState.QUEUED
-        self.instance: InstanceId | None = None
-        self.deadline: float | None = None
-        self.timer: Timer | None = None
+    item: ItemId
+    operation: Infer
+    sink: Sink
+    enqueued_at: float
+    owner: ItemOwner
+    rows: int = 1
+    shape_key: Hashable = None
+    level: int = 1
+    queue_deadline: float | None = None
+    is_demotable: bool = False
+    state: ItemState = ItemState.QUEUED
+    instance: InstanceId = 0
+    deadline: float | None = None
+    timer: Timer | None = None
 
     def cancel(self, why: ServeError) -> None:
         """End it with `why`, wherever it is; nothing happens if it has ended."""
         if self.state is not ItemState.ENDED:
-            self.cancelled_by(self, why)
+            self.owner.cancel(self, why)
 
 
 CANCELLED = ServeError(Code.CANCELLED, "The request was cancelled by its client.")

@@ -22,7 +22,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink
 from trivium.types.operations import Infer, ResponsePart, VersionStatistics
 from trivium.types.payload import Payload, Scalar, Tensors
-from trivium.types.running import Executed, ItemId, Outcome, Part
+from trivium.types.running import Executed, InstanceId, ItemId, Part
 from trivium.types.spec import Isolation, ModelSpec, OnExpiry
 from trivium.types.state import ItemState
 
@@ -38,6 +38,8 @@ class LoadedModel:
         self, spec: ModelSpec, isolation: Isolation, launch: Launch, mailbox: Mailbox, clock: Clock
     ) -> None:
         self.spec = spec
+        self._name = spec.name
+        self._version = spec.version
         self._clock = clock
         self._now = clock.now
         self._inputs = InputRules(spec)
@@ -46,7 +48,8 @@ class LoadedModel:
         self._pool = Pool(self, mailbox, spec.batching.merge, clock.now)
         self._queue = RequestQueue(spec.scheduling.levels, self._pool.free)
         settings = Settings.of(spec.batching, spec.scheduling)
-        self._scheduler = DynamicScheduler(self._queue, settings, clock, self._start, self._expire)
+        start = self._pool.start if spec.limits.run_deadline is None else self._start_with_deadline
+        self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
         self._queue_limit = spec.limits.queue_items
@@ -73,37 +76,40 @@ class LoadedModel:
 
     def submit(self, number: ItemId, infer: Infer, sink: Sink) -> Item:
         """Queue an item, or refuse it through its sink."""
-        item = Item(number, infer, sink, self._now(), self._cancel)
+        item = Item(number, infer, sink, self._now(), self)
         lease = infer.payload.lease
         if lease is not None:
             lease.hold()
         self._active += 1
         try:
-            self._admit(item, infer)
+            item.rows = self._inputs.admit(infer)
+            if self._inputs.needs_key:
+                item.shape_key = self._inputs.shape_key(infer)
+            if not self._levels.are_plain:
+                self._rank(item, infer)
+            if self._active > self._queue_limit:
+                self._check_room(item.level, None)
         except ServeError as error:
             self._end(item, error)
             self._leave(item)
             return item
+        if infer.deadline is not None:
+            self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
         self._queue.add(item)
-        self._scheduler.arrived(item)
-        if self._scaler.is_elastic and self._queue.count:
+        self._scheduler.arrived()
+        if self._scaler.is_elastic:
             self._scaler.review()
         return item
 
-    def _admit(self, item: Item, infer: Infer) -> None:
-        admitted = self._inputs.admit(infer)
-        item.rows = admitted.rows
-        item.shape_key = admitted.shape_key
+    def _rank(self, item: Item, infer: Infer) -> None:
         item.level = level = self._levels.level(infer.priority)
         policy = self._levels.policies[level - 1]
-        if self._active > self._queue_limit or policy.max_items is not None:
+        if policy.max_items is not None:
             self._check_room(level, policy.max_items)
         timeout = self._levels.timeout(level, infer.queue_timeout)
         if timeout is not None:
             item.queue_deadline = item.enqueued_at + timeout
             item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
-        if infer.deadline is not None:
-            self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
 
     def _check_room(self, level: int, most: int | None) -> None:
         """What instances hold in advance waits as well, though not in the queue."""
@@ -118,12 +124,12 @@ class LoadedModel:
 
     # -- through -------------------------------------------------------------------------------------------
 
-    def _start(self, instance: int, items: list[Item]) -> None:
+    def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
         limit = self.spec.limits.run_deadline
-        if limit is not None:
-            when = self._now() + limit
-            for item in items:
-                self._end_by(item, when, f"the model's run deadline of {limit:g} s")
+        assert limit is not None
+        when = self._now() + limit
+        for item in items:
+            self._end_by(item, when, f"the model's run deadline of {limit:g} s")
         self._pool.start(instance, items)
 
     def _end_by(self, item: Item, when: float, what: str) -> None:
@@ -140,28 +146,22 @@ class LoadedModel:
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """Answer the items of an execution, each with its own outcome."""
-        now = self._now()
         rows = 0
         done: list[Item] = []
-        answers: list[tuple[Item, Outcome]] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
             rows += item.rows
             if item.state is ItemState.ENDED:
                 self._counters.wasted += 1
-            else:
-                answers.append((item, outcome))
-                if not isinstance(outcome, ServeError):
-                    done.append(item)
-        self._counters.executed(run, rows, done, now)
+            elif not isinstance(outcome, ServeError):
+                done.append(item)
+        self._counters.executed(run, rows, done, self._now())
         self._pool.observe(self._counters.mean_run)
-        for item, outcome in answers:
-            if item.state is ItemState.ENDED:
-                continue  # the receiver of another item's answer cancelled it just now
-            if isinstance(outcome, ServeError):
-                self._end(item, outcome)
-            else:
-                self._answer(item, outcome)
-        for item in items:
+        for item, outcome in zip(items, run.outcomes, strict=True):
+            if item.state is not ItemState.ENDED:  # the receiver of another answer may just have cancelled it
+                if isinstance(outcome, ServeError):
+                    self._end(item, outcome)
+                else:
+                    self._answer(item, outcome)
             self._leave(item)
 
     def part(self, item: Item, part: Part) -> None:
@@ -173,7 +173,10 @@ class LoadedModel:
         elif part.final:
             self._answer(item, part.payload, part.parameters)
         else:
-            self._give(item, self._response(part.payload, part.parameters, final=False))
+            parameters = part.parameters
+            self._give(
+                item, ResponsePart(part.payload, None, None, False, parameters, self._name, self._version)
+            )
         if part.final:
             self._leave(item)
 
@@ -186,7 +189,7 @@ class LoadedModel:
             self._leave(item)
         for item in reversed(recalled):
             item.state = ItemState.QUEUED
-            item.instance = None
+            item.instance = 0
             self._queue.put_back(item)
         self._scaler.review()
 
@@ -201,12 +204,13 @@ class LoadedModel:
         """The counters, frozen."""
         return self._counters.report(self.spec.name, self.spec.version, self._queue.count)
 
-    def _cancel(self, item: Item, why: ServeError) -> None:
+    def cancel(self, item: Item, why: ServeError) -> None:
+        """End it with `why`, wherever it is."""
         if item.state is ItemState.QUEUED:
             if self._queue.remove(item):  # else it is being refused at this very moment
                 self._end(item, why)
                 self._leave(item)
-                self._scheduler.pump()
+                self._scheduler.arrived()
         else:
             self._end(item, why)
             self._pool.cancel(item)
@@ -232,13 +236,7 @@ class LoadedModel:
         if wanted and isinstance(payload, Tensors):
             names = {output.name for output in wanted}
             payload = Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
-        self._give(item, self._response(payload, parameters, final=True))
-
-    def _response(
-        self, payload: Payload | None, parameters: Mapping[str, Scalar], final: bool
-    ) -> ResponsePart:
-        spec = self.spec
-        return ResponsePart(payload, None, None, final, parameters, spec.name, spec.version)
+        self._give(item, ResponsePart(payload, None, None, True, parameters, self._name, self._version))
 
     def _give(self, item: Item, part: ResponsePart) -> None:
         try:

@@ -7,9 +7,7 @@ program that is, the composition root says; what it runs is `answer`.
 import asyncio
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -33,23 +31,27 @@ class Told(msgspec.Struct, tag="told"):
     facts: ModelFacts
 
 
-def _encode_path(value: object) -> str:
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"no way to encode {type(value).__name__}")
+class Question(msgspec.Struct):
+    """What an engine needs of a spec to look into the model file."""
 
+    engine: str
+    name: str
+    version: str
+    root: str
+    entry: str
+    parameters: dict[str, str]
 
-def _decode_path(kind: type, value: Any) -> Any:
-    if issubclass(kind, Path):
-        return Path(value)
-    raise TypeError(f"no way to decode {kind.__name__}")
+    def spec(self) -> ModelSpec:
+        """A spec with nothing in it but this."""
+        root = Path(self.root)
+        return ModelSpec(self.name, self.version, root, self.engine, self.entry, parameters=self.parameters)
 
 
 def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
-    """What the probe process does: the spec in, a `Told` or `Refused` out."""
-    spec = msgspec.json.decode(request, type=ModelSpec, dec_hook=_decode_path)
+    """What the probe process does: a `Question` in, a `Told` or `Refused` out."""
+    question = msgspec.json.decode(request, type=Question)
     try:
-        return msgspec.json.encode(Told(engines[spec.engine].facts(spec)))
+        return msgspec.json.encode(Told(engines[question.engine].facts(question.spec())))
     except ServeError as error:
         return msgspec.json.encode(Refused(error.code, error.message))
     except Exception as error:
@@ -64,8 +66,8 @@ class Probe:
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
-        plain = replace(spec, foreign=None, origin={}, reports=(), warmups=())
-        request = msgspec.json.encode(plain, enc_hook=_encode_path)
+        root = str(spec.root.absolute())
+        question = Question(spec.engine, spec.name, spec.version, root, spec.entry, dict(spec.parameters))
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -73,7 +75,9 @@ class Probe:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            reply, noise = await asyncio.wait_for(process.communicate(request), spec.limits.startup_deadline)
+            reply, noise = await asyncio.wait_for(
+                process.communicate(msgspec.json.encode(question)), spec.limits.startup_deadline
+            )
         except BaseException as error:
             if process.returncode is None:
                 process.kill()

@@ -44,6 +44,15 @@ class RequestQueue:
         self.rows += item.rows
         item.queue_deadline = None
 
+    def take(self, items: Sequence[Item]) -> None:
+        """All of these out: they are about to run."""
+        for item in items:
+            lane = 2 * item.level - 2
+            if self._lanes[lane].pop(item.item, None) is None:
+                del self._lanes[lane + 1][item.item]
+            self.rows -= item.rows
+        self.count -= len(items)
+
     def remove(self, item: Item) -> bool:
         """Out of whichever lane it waits in; False if it waits in none."""
         lane = 2 * item.level - 2

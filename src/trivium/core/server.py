@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trivium.core.clock import LoopClock
-from trivium.core.item import Item
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
 from trivium.core.payload import BufferPool
 from trivium.core.registry import Registry
@@ -116,10 +115,19 @@ class Server:
         specs, unfinished = await self._lifecycle.examine(found)
         return specs, broken + unfinished
 
+    def serving(self) -> tuple[ModelSpec, ...]:
+        """The specs of all versions that serve, sorted by model, then version number."""
+        return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
+
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
         if isinstance(operation, Infer):
-            return self._infer(operation, sink)
+            try:
+                model = self._registry.serving(operation.model, operation.version)
+            except ServeError as error:
+                sink(ResponsePart(error=error, model=operation.model, version=operation.version))
+                return SETTLED
+            return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
             task = self._loop.create_task(self._change(operation, sink))
             self._tasks.add(task)
@@ -173,14 +181,6 @@ class Server:
         await self._lifecycle.close(grace)
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
-
-    def _infer(self, infer: Infer, sink: Sink) -> Item | Settled:
-        try:
-            model = self._registry.serving(infer.model, infer.version)
-        except ServeError as error:
-            sink(ResponsePart(error=error, model=infer.model, version=infer.version))
-            return SETTLED
-        return model.submit(next(self._numbers), infer, sink)
 
     def _answer(self, operation: Live | Ready | Describe | List | Statistics) -> Answer:
         match operation:

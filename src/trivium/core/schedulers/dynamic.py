@@ -33,27 +33,24 @@ class DynamicScheduler:
         self._wake_at: float | None = None
         self._is_due = False
 
-    def arrived(self, item: Item) -> None:
-        """A new item is in the queue. A merging model waits for the others of this turn of the loop."""
-        if not self._settings.merge:
-            if item.queue_deadline is not None or self._queue.free():
-                self.pump()
-        elif not self._is_due:
+    def arrived(self) -> None:
+        """A new item is in the queue. The decision waits for the others of this turn of the loop: it costs the
+        same for all of them together, and an instance is woken at the end of a turn anyway.
+        """
+        if not self._is_due:
             self._is_due = True
             self._clock.call_soon(self._pump_later)
 
     def pump(self) -> None:
         """Decide and act once."""
         queue = self._queue
-        if not queue.count:
-            return
         decision = decide(queue, self._settings, self._clock.now())
-        for item in cast(Sequence[Item], decision.demote):
-            queue.demote(item)
+        if decision.demote:
+            for item in cast(Sequence[Item], decision.demote):
+                queue.demote(item)
         for cut in decision.cuts:
             items = cast(list[Item], cut.entries)
-            for item in items:
-                queue.remove(item)
+            queue.take(items)
             self._start(cut.instance, items)
         if decision.wake_at != self._wake_at:
             self._wake(decision.wake_at)
@@ -74,7 +71,8 @@ class DynamicScheduler:
 
     def _pump_later(self) -> None:
         self._is_due = False
-        self.pump()
+        if self._queue.count:
+            self.pump()
 
     def _wake(self, when: float | None) -> None:
         if self._timer is not None:

@@ -126,19 +126,20 @@ class Pool:
         slot = self._slots[number]
         slot.credits -= 1
         held = slot.held
+        batch = Batch([], [], [])
         for item in items:
             item.state = ItemState.STARTED
             item.instance = number
             held[item.item] = item
-        batch = Batch(
-            [item.item for item in items], [item.operation for item in items], [item.rows for item in items]
-        )
+            batch.items.append(item.item)
+            batch.operations.append(item.operation)
+            batch.rows.append(item.rows)
         assert slot.instance is not None
         slot.instance.start(batch)
 
     def cancel(self, item: Item) -> None:
         """Tell the instance that nobody waits for it; it still ends here."""
-        slot = self._slots.get(item.instance or 0)
+        slot = self._slots.get(item.instance)
         if slot is not None and slot.instance is not None:
             slot.instance.cancel(item.item)
 
@@ -152,8 +153,7 @@ class Pool:
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, Executed):
-                pop = slot.held.pop
-                self._owner.executed(event, [pop(item) for item in event.items])
+                self._owner.executed(event, list(map(slot.held.pop, event.items)))
             elif isinstance(event, Credit):
                 slot.credits += event.count
             elif isinstance(event, Part):

@@ -1,0 +1,25 @@
+"""`trivium check PATH...`: what would be served, where each value comes from, and what stands in the way."""
+
+import asyncio
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from trivium import app
+from trivium.cli.findings import print_check
+from trivium.cli.options import PATHS
+from trivium.config import ServerConfig
+from trivium.types.errors import ServeError
+
+
+@click.command("check")
+@PATHS
+def command(paths: tuple[Path, ...]) -> None:
+    """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
+    try:
+        specs, unreadable = asyncio.run(app.examine(paths, ServerConfig()))
+    except ServeError as error:
+        raise click.ClickException(error.message) from error
+    if not print_check(Console(), specs, unreadable):
+        raise SystemExit(1)

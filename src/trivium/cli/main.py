@@ -1,0 +1,43 @@
+"""The command `trivium`. Each subcommand is a file of its own, imported when it is called."""
+
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+COMMANDS = {
+    "serve": ("trivium.cli.serve", "Serve model folders and files over HTTP."),
+    "check": ("trivium.cli.check", "Explain model folders and files without serving them."),
+    "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand only to run it, so that help and errors are quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """None for an unknown name; click then says so."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("trivium"), prog_name="trivium")
+def main() -> None:
+    """Trivium serves any model folder, on any engine, to any client."""
+
+
+if __name__ == "__main__":
+    main()

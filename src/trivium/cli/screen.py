@@ -1,0 +1,97 @@
+"""What a person sees of a server: a progress line while models load, then a table and requests to paste."""
+
+import json
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from trivium.types.datatype import DataType
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.state import VersionState
+
+LONGEST_DATA = 256
+"""Elements of an example request; a model that takes more gets no line to paste."""
+
+_COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionState.LOADING: "yellow"}
+
+
+class Progress:
+    """The line while models load. On a screen it is one line; in a log, one line per model."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._loading: dict[tuple[str, str], None] = {}
+        self._status = Status("reading models", console=console)
+
+    def __enter__(self) -> "Progress":
+        self._status.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._status.stop()
+
+    def __call__(self, status: VersionStatus) -> None:
+        """A version changed its state."""
+        key = (status.model, status.version)
+        if status.state is VersionState.LOADING:
+            self._loading[key] = None
+        else:
+            self._loading.pop(key, None)
+            self._console.print(_line(status), soft_wrap=True)
+        names = ", ".join(f"{model} {version}" for model, version in self._loading)
+        self._status.update(f"loading {names}" if names else "")
+
+
+def _line(status: VersionStatus) -> Text:
+    name = f"{status.model} version {status.version}" if status.version else status.model
+    text = Text.assemble(f"{name}: ", (status.state.value, _COLOURS.get(status.state, "")))
+    return text.append(f" - {status.reason}") if status.reason else text
+
+
+def print_models(console: Console, listing: Listing, specs: Sequence[ModelSpec]) -> None:
+    """The table of models."""
+    by_version = {(spec.name, spec.version): spec for spec in specs}
+    table = Table("model", "version", "state", "engine", "inputs", "outputs")
+    for row in listing.versions:
+        spec = by_version.get((row.model, row.version))
+        state = Text(row.state.value, style=_COLOURS.get(row.state, ""))
+        about = (
+            (spec.engine, _tensors(spec, spec.inputs), _tensors(spec, spec.outputs)) if spec else ("", "", "")
+        )
+        table.add_row(row.model, row.version, state, *(Text(text) for text in about))
+    console.print(table)
+
+
+def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
+    rows = ["rows"] if spec.batching.batch_axis else []
+    return "\n".join(
+        f"{tensor.name} {tensor.datatype.wire}[{','.join(map(str, [*rows, *tensor.dims]))}]"
+        for tensor in tensors
+    )
+
+
+def example_request(spec: ModelSpec, url: str) -> str | None:
+    """A curl command for one inference on made-up data; None where that would be longer than a screen."""
+    inputs = [_example(spec, tensor) for tensor in spec.inputs if not tensor.optional]
+    if not inputs or None in inputs:
+        return None
+    body = json.dumps({"inputs": inputs}, separators=(",", ":"))
+    return f"curl -s {url}/v2/models/{spec.name}/infer -d '{body}'"
+
+
+def _example(spec: ModelSpec, tensor: TensorSpec) -> dict[str, object] | None:
+    shape = [1] * spec.batching.batch_axis + [1 if dim == -1 else dim for dim in tensor.dims]
+    count = math.prod(shape)
+    if count > LONGEST_DATA or tensor.datatype in (DataType.FP16, DataType.BF16):
+        return None
+    element: object = 0
+    if tensor.datatype is DataType.BYTES:
+        element = "text"
+    elif tensor.datatype is DataType.BOOL:
+        element = True
+    return {"name": tensor.name, "shape": shape, "datatype": tensor.datatype.wire, "data": [element] * count}

@@ -1,0 +1,134 @@
+"""`trivium serve PATH...`: listen, load, tell what is up, serve until told to stop, then drain."""
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from trivium import app
+from trivium.cli.options import PATHS, configure, server_options
+from trivium.cli.process import run
+from trivium.cli.screen import Progress, example_request, print_models
+from trivium.config import ServerConfig
+from trivium.core.server import Server
+from trivium.frontends.http import HttpFrontend
+from trivium.types.errors import ServeError
+from trivium.types.operations import Listing
+from trivium.types.spec import ModelSpec
+from trivium.types.state import VersionState
+
+Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
+
+
+@click.command("serve")
+@PATHS
+@server_options
+def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> None:
+    """Serve model folders and files over HTTP until SIGTERM or Ctrl-C.
+
+    Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
+    """
+    serve(paths, configure(config_file, flags), print_requests)
+
+
+def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
+    """Serve until told to stop; a refusal ends the command with its sentence."""
+    if not config.open and not _is_loopback(config.host):
+        raise click.ClickException(
+            f"--host {config.host} listens beyond this machine, to anybody who reaches it. Add --open to do "
+            "so all the same, or leave --host at 127.0.0.1."
+        )
+    try:
+        status = run(_main(paths, config, greet), config.log_level)
+    except ServeError as error:
+        raise click.ClickException(error.message) from error
+    raise SystemExit(status)
+
+
+async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> int:
+    console = Console(highlight=False)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with app.build(config) as server:
+        app.add_all(server, paths)
+        frontend = app.http_frontend(server, config)
+        url = await _listen(frontend, config)
+        loading = asyncio.ensure_future(_load(server, console))
+        await asyncio.wait(
+            {loading, (stopped := asyncio.ensure_future(stop.wait()))}, return_when="FIRST_COMPLETED"
+        )
+        if not loading.done():
+            loading.cancel()
+            await asyncio.wait({loading})
+        elif not _tell(console, server, loading.result(), url, greet):
+            await frontend.close()
+            stopped.cancel()
+            return 1
+        await stopped
+        return await _go_down(server, frontend, console, config.drain_timeout)
+
+
+async def _listen(frontend: HttpFrontend, config: ServerConfig) -> str:
+    try:
+        port = await frontend.start(config.host, config.http_port)
+    except OSError as error:
+        raise click.ClickException(
+            f"Cannot listen on {config.host} port {config.http_port}: {error.strerror or error}. Choose another "
+            "with --http-port (0 takes a free one), or stop what listens there."
+        ) from error
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{port}"
+
+
+async def _load(server: Server, console: Console) -> Listing:
+    with Progress(console) as progress:
+        return await server.start(progress)
+
+
+def _tell(console: Console, server: Server, listing: Listing, url: str, greet: Greet) -> bool:
+    """Print what is up; False if nothing is."""
+    specs = server.serving()
+    print_models(console, listing, specs)
+    if not specs:
+        console.print("Nothing can be served; see the reasons above.", style="red")
+        return False
+    failed = sum(row.state is VersionState.FAILED for row in listing.versions)
+    console.print(f"HTTP on {url} (Open Inference Protocol v2)")
+    if failed:
+        console.print(
+            f"{failed} of {len(listing.versions)} did not load; /v2/health/ready says so.", style="red"
+        )
+    greet(console, url, specs)
+    return True
+
+
+def print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
+    """One request per model, ready to paste."""
+    for spec in specs:
+        request = example_request(spec, url) or f"curl -s {url}/v2/models/{spec.name}"
+        console.print(request, soft_wrap=True, markup=False)
+
+
+async def _go_down(server: Server, frontend: HttpFrontend, console: Console, grace: float) -> int:
+    server.begin_drain()
+    console.print(f"Stopping: no new connections; requests in work have {grace:g} s to finish.")
+    report = await frontend.drain(grace)
+    await frontend.close()
+    await server.close(grace=1.0 if report.unfinished else grace)
+    for line in report.unfinished:
+        console.print(f"cut off: {line}", style="red", markup=False, soft_wrap=True)
+    console.print(f"Stopped. {report.finished} requests finished, {len(report.unfinished)} cut off.")
+    return 1 if report.unfinished else 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,97 @@
+"""Which backend serves a model: by platform, backend, file name, or what lies in the first version folder.
+
+The table and its order are the original's (sheet "triton", section 2.4, step A). Pure: file names come in.
+"""
+
+import difflib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.types.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A backend, the platform that names it too (may be empty) and the file it opens (empty: needs none).
+
+    `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
+    and outputs may be left to the model file.
+    """
+
+    name: str
+    platform: str = ""
+    filename: str = ""
+    engine: str = ""
+    cpu_instances: int = 1
+    completes: bool = False
+
+    @property
+    def engine_name(self) -> str:
+        return self.engine or self.name
+
+
+BACKENDS = (
+    Backend("tensorrt", "tensorrt_plan", "model.plan"),
+    Backend("onnxruntime", "onnxruntime_onnx", "model.onnx", engine="onnx", cpu_instances=2, completes=True),
+    Backend("openvino", "", "model.xml"),
+    Backend("pytorch", "pytorch_libtorch", "model.pt"),
+    Backend("pytorch", "torch_aoti", "model.pt2"),
+    Backend("python", "", "model.py"),
+    Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
+    Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
+)
+_ALIASES = {"libtorch": "pytorch_libtorch"}
+_NAMES = sorted({backend.name for backend in BACKENDS})
+MODEL_FILES = frozenset(backend.filename for backend in BACKENDS)
+"""File names by which a version folder is recognised."""
+
+
+def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Backend | Finding:
+    """The backend of a model folder named `model`, whose first version folder holds `files`; or why not."""
+    config = text.config
+    if config.platform:
+        return _by_platform(text)
+    if config.backend:
+        rows = [backend for backend in BACKENDS if backend.name == config.backend]
+        return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
+    for clue in ({config.default_model_filename}, files):
+        for backend in BACKENDS:
+            if backend.filename in clue:
+                return backend
+    _, _, suffix = model.rpartition(".")
+    if suffix != model and suffix:
+        return next((b for b in BACKENDS if b.name == suffix), Backend(suffix, filename=f"model.{suffix}"))
+    there = ", ".join(sorted(files)) or "nothing"
+    return text.fault(
+        "backend",
+        f"neither backend nor platform, and no model file that tells (the first version folder has {there})",
+        f"backend: one of {', '.join(_NAMES)}, or another's name",
+        'Add backend: "onnxruntime" or whichever serves the file.',
+    )
+
+
+def _by_platform(text: ConfigText) -> Backend | Finding:
+    platform, name = text.config.platform, text.config.backend
+    known = {backend.platform: backend for backend in BACKENDS if backend.platform}
+    backend = known.get(_ALIASES.get(platform, platform))
+    if backend is not None and name in ("", backend.name):
+        return backend
+    if backend is None and name and name not in _NAMES:
+        return Backend(name, platform)
+    if name:
+        expected = backend.name if backend else f"a platform of {name}"
+        mend = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
+        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, mend)
+    near = difflib.get_close_matches(platform, known, n=1)
+    mend = f"Did you mean {near[0]}?" if near else "Write backend instead, with the backend's name."
+    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", mend)
+
+
+def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:
+    """Of a backend with several file kinds the one whose file is named or there, else the first."""
+    for clue in ({filename}, files):
+        for backend in rows:
+            if backend.filename in clue:
+                return backend
+    return rows[0]

@@ -1,0 +1,146 @@
+"""What becomes of each key: used, passed on, reported (no effect on results) or refused (wrong results).
+
+One row per field of each message; below a reported or refused block nothing needs a row. The texts say what
+happens instead. A value that changes nothing (the default, or `harmless`) is not worth a word.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from trivium.dialects.triton.config_text import ConfigText, Entry
+from trivium.dialects.triton.schema import MESSAGES, Field
+from trivium.types.findings import Finding
+
+
+class Role(Enum):
+    """What a format does with a key."""
+
+    USED = "used"
+    PASSED_ON = "passed on"
+    REPORTED = "reported"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The role of a key; `text` says what happens instead of serving it, `harmless` is the value for which
+    that makes no difference (None: the type's default).
+    """
+
+    role: Role
+    text: str = ""
+    harmless: object = None
+
+
+_USED = """
+ModelConfig: name platform backend version_policy max_batch_size input output instance_group
+ModelConfig: default_model_filename dynamic_batching optimization model_warmup model_operations
+ModelConfig: model_transaction_policy model_repository_agents response_cache
+ModelVersionPolicy: latest all specific
+ModelVersionPolicy.Latest: num_versions
+ModelVersionPolicy.Specific: versions
+ModelInput: name data_type dims optional
+ModelOutput: name data_type dims
+ModelOptimizationPolicy: graph input_pinned_memory output_pinned_memory
+ModelDynamicBatching: preferred_batch_size max_queue_delay_microseconds priority_levels
+ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy
+ModelQueuePolicy: timeout_action default_timeout_microseconds allow_timeout_override max_queue_size
+ModelInstanceGroup: name count kind gpus
+ModelWarmup: name batch_size inputs count
+ModelWarmup.Input: data_type dims zero_data random_data input_data_file
+"""
+
+_PASSED_ON = """
+ModelConfig: parameters
+ModelParameter: string_value
+ModelOptimizationPolicy.Graph: level
+"""
+
+_REPORTED: Mapping[str, str | Row] = {
+    "ModelConfig.cc_model_filenames": "the default file is opened on every device",
+    "ModelConfig.metric_tags": "metrics carry no labels of the model's own",
+    "ModelConfig.model_metrics": "histograms have the server's own buckets",
+    "ModelInput.format": "the layout of a picture is not checked",
+    "ModelInput.allow_ragged_batch": "requests of different shapes run in different batches",
+    "ModelOutput.label_filename": "the labels are read, but there is no classification by them yet",
+    "ModelOptimizationPolicy.priority": "all models have the same priority",
+    "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
+    "ModelOptimizationPolicy.execution_accelerators": "the engine chooses its own execution providers",
+    "ModelOptimizationPolicy.gather_kernel_buffer_threshold": "inputs are put together on the host",
+    "ModelOptimizationPolicy.eager_batching": "a batch is put together when it is cut",
+    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": Row(
+        Role.REPORTED, "the engine decides about pinned memory", harmless=True
+    ),
+    "ModelDynamicBatching.preserve_ordering": "an answer leaves as soon as it is ready",
+    "ModelInstanceGroup.rate_limiter": "an instance runs whenever it is free",
+    "ModelInstanceGroup.secondary_devices": "the engine places the model",
+    "ModelInstanceGroup.profile": "the engine chooses for itself",
+    "ModelInstanceGroup.passive": "the group runs like any other",
+    "ModelInstanceGroup.host_policy": "the operating system places the instance's threads",
+    "ModelResponseCache.enable": "every request is computed",
+}
+
+_REFUSED: Mapping[str, str] = {
+    "ModelConfig.runtime": "Remove it: engines bring their own runtime.",
+    "ModelConfig.sequence_batching": "Sequences would lose their state: serve the model where they are known.",
+    "ModelConfig.ensemble_scheduling": "Serve the steps as models of their own and chain them in the client.",
+    "ModelConfig.batch_input": "The model would miss these inputs: remove them, or compute them in the model.",
+    "ModelConfig.batch_output": "Answers would be split wrongly: let each output have the batch's rows.",
+    "ModelInput.reshape": "Write in dims the shape that the model file has, and remove it.",
+    "ModelInput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
+    "ModelInput.is_non_linear_format_io": "Export the model with linear tensors.",
+    "ModelOutput.reshape": "Write in dims the shape that the model file has, and remove it.",
+    "ModelOutput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
+    "ModelOutput.is_non_linear_format_io": "Export the model with linear tensors.",
+    "ModelOperations.op_library_filename": "The model could not be opened: express it in standard operators.",
+    "ModelTransactionPolicy.decoupled": "Only one answer per request is served: remove it, if the model gives one.",
+    "ModelRepositoryAgents.agents": "The model may need what they do: apply it to the folder beforehand.",
+}
+
+
+def _named(table: str, role: Role) -> Iterator[tuple[str, Row]]:
+    for line in table.split("\n"):
+        message, _, names = line.partition(":")
+        yield from ((f"{message}.{name}", Row(role)) for name in names.split())
+
+
+ROWS: Mapping[str, Row] = {
+    **dict(_named(_USED, Role.USED)),
+    **dict(_named(_PASSED_ON, Role.PASSED_ON)),
+    **{key: text if isinstance(text, Row) else Row(Role.REPORTED, text) for key, text in _REPORTED.items()},
+    **{key: Row(Role.REFUSED, text) for key, text in _REFUSED.items()},
+}
+"""`Message.field` -> its row."""
+
+
+def findings_by_role(text: ConfigText) -> list[Finding]:
+    """A notice for each reported key of the file, an error for each refused one: the outermost of them."""
+    findings: list[Finding] = []
+    closed: set[str] = set()
+    for key, entry in text.entries.items():
+        if key.endswith("]"):
+            continue
+        outer, _, name = key.rpartition(".")
+        message = text.entries[outer].type if outer else "ModelConfig"
+        row = ROWS.get(f"{message}.{name}")
+        if outer.rpartition("[")[0] in closed or outer in closed:
+            closed.add(key)
+        elif row is not None and row.role in (Role.REPORTED, Role.REFUSED):
+            closed.add(key)
+            if _matters(entry, row, MESSAGES[message][name]):
+                findings.append(_finding(text, key, row))
+    return findings
+
+
+def _matters(entry: Entry, row: Row, field: Field) -> bool:
+    if field.is_list or field.is_block:
+        return True
+    return entry.value not in (None, field.default if row.harmless is None else row.harmless)
+
+
+def _finding(text: ConfigText, key: str, row: Row) -> Finding:
+    name = key.rpartition(".")[2]
+    if row.role is Role.REFUSED:
+        return text.fault(key, f"{name}, which is not served yet", f"a model without {name}", row.text)
+    return text.notice(key, f"{name} is read and not served yet: {row.text}")

@@ -1,0 +1,155 @@
+"""The typed face of the configuration: the fields that are served, as mypy shall see them.
+
+The messages themselves are made by `descriptor`; these classes are never instantiated. Fields that are only
+read, reported or refused are reached by name through the tables and need no line here. Enums are numbers.
+"""
+
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
+from typing import Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+Block = TypeVar("Block", covariant=True)
+
+
+class Blocks(Protocol[Block]):
+    """A repeated message field."""
+
+    def add(self) -> Block: ...
+    def __iter__(self) -> Iterator[Block]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Block: ...
+
+
+class ModelTensor(Message):
+    """A ModelInput or a ModelOutput, whose served fields are alike."""
+
+    name: str
+    data_type: int
+    dims: MutableSequence[int]
+
+
+class ModelInput(ModelTensor):
+    """An input."""
+
+    optional: bool
+
+
+class ModelOutput(ModelTensor):
+    """An output."""
+
+    label_filename: str
+
+
+class Latest(Message):
+    """The greatest `num_versions` versions."""
+
+    num_versions: int
+
+
+class Specific(Message):
+    """These versions."""
+
+    versions: MutableSequence[int]
+
+
+class ModelVersionPolicy(Message):
+    """One of `latest`, `all`, `specific`."""
+
+    latest: Latest
+    all: Message
+    specific: Specific
+
+
+class Pinned(Message):
+    """A PinnedMemoryBuffer."""
+
+    enable: bool
+
+
+class Graph(Message):
+    """The optimisation of the graph."""
+
+    level: int
+
+
+class ModelOptimizationPolicy(Message):
+    """Of this block only the graph's level has an effect here."""
+
+    graph: Graph
+    input_pinned_memory: Pinned
+    output_pinned_memory: Pinned
+
+
+class ModelQueuePolicy(Message):
+    """Rules of one priority level; 0 means none or any."""
+
+    timeout_action: int
+    default_timeout_microseconds: int
+    allow_timeout_override: bool
+    max_queue_size: int
+
+
+class ModelDynamicBatching(Message):
+    """The dynamic scheduler."""
+
+    preferred_batch_size: MutableSequence[int]
+    max_queue_delay_microseconds: int
+    preserve_ordering: bool
+    priority_levels: int
+    default_priority_level: int
+    default_queue_policy: ModelQueuePolicy
+    priority_queue_policy: MutableMapping[int, ModelQueuePolicy]
+
+
+class ModelInstanceGroup(Message):
+    """Alike instances; `kind` is one of the KIND numbers."""
+
+    name: str
+    kind: int
+    count: int
+    gpus: MutableSequence[int]
+
+
+class ModelParameter(Message):
+    """A parameter's value."""
+
+    string_value: str
+
+
+class WarmupInput(Message):
+    """The data of one input of a warm-up run: one of three sources."""
+
+    data_type: int
+    dims: MutableSequence[int]
+    zero_data: bool
+    random_data: bool
+    input_data_file: str
+
+
+class ModelWarmup(Message):
+    """One warm-up run."""
+
+    name: str
+    batch_size: int
+    inputs: Mapping[str, WarmupInput]
+    count: int
+
+
+class ModelConfig(Message):
+    """A whole config.pbtxt."""
+
+    name: str
+    platform: str
+    backend: str
+    version_policy: ModelVersionPolicy
+    max_batch_size: int
+    input: Blocks[ModelInput]
+    output: Blocks[ModelOutput]
+    batch_input: Blocks[Message]
+    optimization: ModelOptimizationPolicy
+    dynamic_batching: ModelDynamicBatching
+    instance_group: Blocks[ModelInstanceGroup]
+    default_model_filename: str
+    parameters: MutableMapping[str, ModelParameter]
+    model_warmup: Blocks[ModelWarmup]

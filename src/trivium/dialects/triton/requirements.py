@@ -1,0 +1,77 @@
+"""What a file must say: the keys without which a block means nothing, and how a dropped one is named.
+
+Judges what was written, not what the message holds, so that it can speak about a file with other faults too.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.dialects.triton.literals import expectation
+from trivium.dialects.triton.schema import MESSAGES, Field, fields_of
+from trivium.types.findings import Finding
+
+_TENSOR = {
+    "name": 'Add name: "..." as the model file calls it.',
+    "data_type": "Add data_type: TYPE_..., the type of the elements.",
+    "dims": "Add dims: [ ... ], with -1 for any size and without the batch dimension.",
+}
+_KEY = 'Add key: "...".'
+
+REQUIRED: Mapping[str, Mapping[str, str]] = {
+    "ModelInput": _TENSOR,
+    "ModelOutput": _TENSOR,
+    "ModelVersionPolicy.Latest": {"num_versions": "Add num_versions: 1, or how many versions shall serve."},
+    "ModelVersionPolicy.Specific": {"versions": "Add versions: [ ... ] with the numbers of the folders."},
+    "ModelConfig.parameters": {"key": _KEY, "value": 'Add value: { string_value: "..." }.'},
+    "ModelDynamicBatching.priority_queue_policy": {
+        "key": "Add key: 1, or the level that is meant.",
+        "value": "Add value: { ... } with the rules of the level.",
+    },
+    "ModelWarmup.inputs": {
+        "key": 'Add key: "..." with the name of an input.',
+        "value": "Add value: { ... } with the data's type and dims.",
+    },
+    "ModelWarmup.Input": {
+        "data_type": "Add data_type: TYPE_..., as the input has it.",
+        "dims": "Add dims: [ ... ], every size known.",
+    },
+}
+"""Block type -> field -> what to do where it is not there. Blocks that may be absent are required inside."""
+
+_CHOICES = {
+    "ModelVersionPolicy": ("latest", "all", "specific"),
+    "ModelWarmup.Input": ("zero_data", "random_data", "input_data_file"),
+}
+
+
+def missing(text: ConfigText) -> Iterator[Finding]:
+    """An error per required key that a block of the file lacks, at the block's line."""
+    for type_, mends in REQUIRED.items():
+        for block in text.blocks(type_):
+            for name, mend in mends.items():
+                if _lacks(text, f"{block}.{name}"):
+                    yield text.fault(
+                        f"{block}.{name}", f"no {name} in {block}", expectation(_field(type_, name)), mend
+                    )
+    for type_, names in _CHOICES.items():
+        for block in text.blocks(type_):
+            if not any(f"{block}.{name}" in text.entries for name in names):
+                choices = ", ".join(names)
+                yield text.fault(
+                    block, f"none of {choices} in {block}", f"one of {choices}", f"Add {names[0]}."
+                )
+
+
+def _lacks(text: ConfigText, key: str) -> bool:
+    entry = text.entries.get(key)
+    if entry is None:
+        return True
+    is_empty = not (entry.value or entry.type or f"{key}[0]" in text.entries)
+    return is_empty and not text.has_errors
+
+
+def _field(type_: str, name: str) -> Field:
+    if type_ in MESSAGES:
+        return MESSAGES[type_][name]
+    message, _, map_name = type_.rpartition(".")
+    return fields_of(message, MESSAGES[message][map_name])[1][name]

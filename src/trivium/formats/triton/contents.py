@@ -1,0 +1,107 @@
+"""Does the folder hold what its configuration speaks of: versions, model files, labels, warm-up data?
+
+Judges the picture of `folder` against a configuration that could be read. Must not fill anything in.
+"""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from trivium.dialects.triton.backends import Backend
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.formats.triton.folder import ModelFolder
+from trivium.types.findings import Finding
+from trivium.types.spec import All, Latest, Specific, VersionPolicy
+
+
+def version_policy(text: ConfigText) -> VersionPolicy:
+    """The policy that the configuration names; without one the latest version."""
+    policy = text.config.version_policy
+    match policy.WhichOneof("policy_choice"):
+        case "all":
+            return All()
+        case "specific":
+            return Specific(frozenset(str(version) for version in policy.specific.versions))
+        case "latest":
+            return Latest(policy.latest.num_versions)
+        case _:
+            return Latest(1)
+
+
+def wanted_versions(policy: VersionPolicy, folder: ModelFolder) -> list[str]:
+    """The versions that the policy serves now, of those there are, by rising number."""
+    there = list(folder.versions)
+    match policy:
+        case All():
+            return there
+        case Latest(count):
+            return there[-count:] if count else []
+        case Specific(versions):
+            return [version for version in there if version in versions]
+        case _:
+            assert_never(policy)
+
+
+def check_name(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+    """A name in the file must be the folder's."""
+    name = text.config.name
+    if name and name != folder.name:
+        mend = f'Write name: "{folder.name}", or rename the folder.'
+        yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", mend)
+
+
+def check_versions(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+    """Is there a version, and each that is named?"""
+    there = ", ".join(folder.names) or "nothing"
+    if not folder.versions:
+        mend = f"Put the model file into {folder.path / '1'}."
+        yield text.fault("", f"no version folder; the folder has {there}", "a folder named 1, 2, ...", mend)
+        return
+    for i, version in enumerate(text.config.version_policy.specific.versions):
+        if str(version) not in folder.versions:
+            found = f"the version {version}, which is not there"
+            key = f"version_policy.specific.versions[{i}]"
+            expected = f"one of {', '.join(folder.versions)}"
+            yield text.fault(key, found, expected, "Add the folder, or remove the number.")
+    for name in folder.misnamed:
+        yield text.notice("", f"the folder {name} is no version: a version's number has no leading zero")
+
+
+def check_files(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iterator[Finding]:
+    """Is the model file in each version, and the labels and warm-up data where they are spoken of?"""
+    entry = text.config.default_model_filename or backend.filename
+    wanted = wanted_versions(version_policy(text), folder)
+    for version, names in folder.versions.items():
+        if entry and not (folder.path / version / entry).exists():
+            there = ", ".join(sorted(names)) or "nothing"
+            found = f"no {entry} in {folder.path / version}; it has {there}"
+            if version in wanted:
+                mend = "Add the file, or name the one that is there in default_model_filename."
+                yield text.fault("default_model_filename", found, f"the model file {entry}", mend)
+            else:
+                yield text.notice("default_model_filename", f"{found}. The version is not served anyway")
+    for i, output in enumerate(text.config.output):
+        if output.label_filename and not (folder.path / output.label_filename).is_file():
+            yield _no_file(text, f"output[{i}].label_filename", folder, output.label_filename)
+    for block in text.blocks("ModelWarmup.Input"):
+        key = f"{block}.input_data_file"
+        if key in text.entries:
+            name = f"warmup/{text.entries[key].value}"
+            if not (folder.path / name).is_file():
+                yield _no_file(text, key, folder, name)
+
+
+def check_completeness(text: ConfigText, backend: Backend) -> Iterator[Finding]:
+    """Only some backends find out inputs and outputs from the model file."""
+    if backend.completes:
+        return
+    for section, count in (("input", len(text.config.input)), ("output", len(text.config.output))):
+        if not count:
+            found = f"no {section}, and the backend {backend.name} cannot find it out"
+            mend = f'Add {section} {{ name: "..." data_type: TYPE_FP32 dims: [ ... ] }}.'
+            yield text.fault(section, found, f"a block for every {section}", mend)
+
+
+def _no_file(text: ConfigText, key: str, folder: ModelFolder, name: str) -> Finding:
+    return text.fault(
+        key, f"{folder.path / name}, which is no file", "a file", "Add it, or correct the name."
+    )

@@ -1,0 +1,144 @@
+"""The Triton format: a model repository, or one model folder of it -> a spec per version.
+
+Decides the order of the steps: look, read, check, complete, translate. A model that cannot be served is named
+with all its faults, and its neighbours load.
+"""
+
+import difflib
+from dataclasses import replace
+from pathlib import Path
+
+from trivium.dialects.triton.backends import Backend, choose_backend
+from trivium.dialects.triton.checks import check
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.dialects.triton.description import DIALECT, Document
+from trivium.dialects.triton.reader import MAX_BYTES, read_config
+from trivium.formats.triton import contents, translation
+from trivium.formats.triton.completion import complete
+from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
+from trivium.formats.triton.labels import with_labels
+from trivium.formats.triton.normalisation import Rules, normalise
+from trivium.types.errors import ConfigError
+from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Defaults, Foreign, Limits, ModelFacts, ModelSpec, Reading, Unreadable
+
+_QUEUE_RULE = "the server's default bound (Triton itself sets none)"
+
+
+class TritonFormat:
+    """Model repositories of the Triton Inference Server (sheet "triton", sections 2 and 3)."""
+
+    name = "triton"
+    expects = "a model folder with config.pbtxt or 1/model.onnx in it, or a folder of such folders"
+
+    def claims(self, path: Path) -> bool:
+        """A model folder, or a folder one of whose folders is one."""
+        try:
+            return is_model(path) or (path.is_dir() and any(map(is_model, child_folders(path))))
+        except OSError:
+            return False
+
+    def read(self, path: Path, defaults: Defaults) -> Reading:
+        """Every version of every model; hidden folders and plain files of a repository are none of it."""
+        if path.name in ("", ".."):
+            path = path.resolve()
+        try:
+            folders = [path] if is_model(path) else child_folders(path)
+        except OSError as error:
+            return Reading((), (_unopened(path, error),))
+        specs: list[ModelSpec] = []
+        unreadable: list[Unreadable] = []
+        for folder in folders:
+            try:
+                specs += _read_model(open_folder(folder), defaults)
+            except OSError as error:
+                unreadable.append(_unopened(folder, error))
+            except ConfigError as error:
+                unreadable.append(Unreadable(folder.name, folder, error.findings))
+        return Reading(tuple(specs), tuple(unreadable))
+
+    def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
+        """By the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
+        return complete(spec, facts)
+
+
+def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
+    if not folder.looks_like_model:
+        raise ConfigError((_no_model(folder),))
+    if folder.has_config:
+        with folder.config.open("rb") as file:
+            text = read_config(str(folder.config), file.read(MAX_BYTES + 1))
+    else:
+        text = ConfigText(str(folder.path), exists=False)
+    findings = check(text, defaults.gpus)
+    findings += contents.check_name(text, folder)
+    findings += contents.check_versions(text, folder)
+    backend: Backend | Finding | None = None
+    if not text.has_errors:
+        backend = choose_backend(text, folder.name, folder.first_files)
+        if isinstance(backend, Backend):
+            findings += contents.check_files(text, folder, backend)
+            findings += contents.check_completeness(text, backend)
+        else:
+            findings.append(backend)
+    if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):
+        raise ConfigError(tuple(findings))
+    config, rules = normalise(text.config, folder.name, backend, defaults.gpus)
+    document = Document(replace(text, config=config, findings=tuple(findings)), defaults.max_rows)
+    return _specs(folder, backend, document, rules, defaults)
+
+
+def _specs(
+    folder: ModelFolder, backend: Backend, document: Document, rules: Rules, defaults: Defaults
+) -> list[ModelSpec]:
+    text = document.text
+    entry = text.config.default_model_filename
+    first = ModelSpec(
+        name=folder.name,
+        version="",
+        root=folder.path,
+        engine=backend.engine_name,
+        entry=entry,
+        inputs=translation.tensors(iter(text.config.input)),
+        outputs=with_labels(text, folder, translation.tensors(iter(text.config.output))),
+        batching=translation.batching(text),
+        scheduling=translation.scheduling(text),
+        groups=translation.groups(text),
+        limits=Limits(queue_items=defaults.queue_items),
+        warmups=translation.warmups(text, folder.path),
+        version_policy=contents.version_policy(text),
+        parameters=translation.parameters(text),
+        foreign=Foreign(DIALECT, document),
+        reports=text.findings,
+    )
+    places = {"version": "the folder's name", "limits.queue_items": _QUEUE_RULE}
+    return [
+        replace(
+            first,
+            version=version,
+            root=folder.path / version,
+            origin=translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
+        )
+        for version in folder.versions
+        if not entry or (folder.path / version / entry).exists()
+    ]
+
+
+def _no_model(folder: ModelFolder) -> Finding:
+    near = difflib.get_close_matches(CONFIG, folder.names, n=1)
+    there = ", ".join(folder.names) or "nothing"
+    found = f"neither {CONFIG} nor a version folder with a known model file; the folder has {there}"
+    expected = f"{CONFIG}, or 1/model.onnx"
+    mend = f"Rename {near[0]} to {CONFIG}." if near else "Add one of them, or move the folder elsewhere."
+    return Finding(Severity.ERROR, str(folder.path), None, "", found, expected, mend)
+
+
+def _unopened(path: Path, error: OSError) -> Unreadable:
+    found = f"{error.strerror or error}: {error.filename or path}"
+    fault = Finding(
+        Severity.ERROR, str(path), None, "", found, "readable files and folders", "Correct its rights."
+    )
+    return Unreadable(path.name, path, (fault,))
+
+
+FORMAT = TritonFormat()

@@ -1,0 +1,175 @@
+"""A completed configuration -> ModelSpec, field by field, each with where its value was found.
+
+Foreign words and units end here: microseconds become seconds, 0 for "none" becomes None. Must not judge.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from trivium.dialects.triton.checks import KIND_GPU
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.dialects.triton.datatypes import datatype_of
+from trivium.dialects.triton.model_config import (
+    ModelInstanceGroup,
+    ModelQueuePolicy,
+    ModelTensor,
+    ModelWarmup,
+    WarmupInput,
+)
+from trivium.types.spec import (
+    Batching,
+    Device,
+    Dynamic,
+    Fill,
+    InstanceGroup,
+    OnExpiry,
+    Origin,
+    QueuePolicy,
+    TensorSpec,
+    Warmup,
+)
+from trivium.types.spec import WarmupInput as OurWarmupInput
+
+_DEFAULT = "default"
+
+
+def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
+    """Inputs or outputs, without labels."""
+    return tuple(
+        TensorSpec(
+            name=block.name,
+            datatype=datatype_of(block.data_type),
+            dims=tuple(block.dims),
+            optional=getattr(block, "optional", False),
+        )
+        for block in blocks
+    )
+
+
+def batching(text: ConfigText) -> Batching:
+    """max_batch_size 0: no batch dimension, nothing is ever merged."""
+    config = text.config
+    if config.max_batch_size == 0:
+        return Batching()
+    return Batching(True, config.max_batch_size, config.HasField("dynamic_batching"))
+
+
+def scheduling(text: ConfigText) -> Dynamic:
+    """Without priority_levels there is one level, whatever else is said about levels."""
+    block = text.config.dynamic_batching
+    levels = block.priority_levels
+    return Dynamic(
+        max_delay=block.max_queue_delay_microseconds / 1e6,
+        preferred_rows=tuple(block.preferred_batch_size),
+        levels=levels or 1,
+        default_level=block.default_priority_level if levels else 1,
+        default_policy=_queue_policy(block.default_queue_policy),
+        level_policies={
+            level: _queue_policy(policy) for level, policy in block.priority_queue_policy.items() if levels
+        },
+    )
+
+
+def _queue_policy(policy: ModelQueuePolicy) -> QueuePolicy:
+    return QueuePolicy(
+        on_expiry=OnExpiry.DEMOTE if policy.timeout_action else OnExpiry.REJECT,
+        timeout=policy.default_timeout_microseconds / 1e6 or None,
+        may_shorten=policy.allow_timeout_override,
+        max_items=policy.max_queue_size or None,
+    )
+
+
+def groups(text: ConfigText) -> tuple[InstanceGroup, ...]:
+    """`count` is per GPU."""
+    return tuple(_group(group) for group in text.config.instance_group)
+
+
+def _group(group: ModelInstanceGroup) -> InstanceGroup:
+    is_gpu = group.kind == KIND_GPU
+    instances = group.count * (len(group.gpus) if is_gpu else 1)
+    return InstanceGroup(
+        name=group.name,
+        minimum=instances,
+        maximum=instances,
+        device=Device.GPU if is_gpu else Device.CPU,
+        device_ids=tuple(group.gpus),
+    )
+
+
+def parameters(text: ConfigText) -> Mapping[str, str]:
+    """The free map, and the level of the graph under a name of its own."""
+    config = text.config
+    passed = {name: config.parameters[name].string_value for name in config.parameters}
+    if config.optimization.HasField("graph"):
+        passed["graph_level"] = str(config.optimization.graph.level)
+    return passed
+
+
+def warmups(text: ConfigText, folder: Path) -> tuple[Warmup, ...]:
+    """Data files lie in the folder `warmup`."""
+    return tuple(_warmup(warmup, folder / "warmup") for warmup in text.config.model_warmup)
+
+
+def _warmup(warmup: ModelWarmup, data: Path) -> Warmup:
+    inputs = tuple(_warmup_input(name, warmup.inputs[name], data) for name in sorted(warmup.inputs))
+    return Warmup(warmup.name, warmup.batch_size, warmup.count or 1, inputs)
+
+
+def _warmup_input(name: str, block: WarmupInput, data: Path) -> OurWarmupInput:
+    fill = {"random_data": Fill.RANDOM, "input_data_file": Fill.FILE}.get(
+        block.WhichOneof("input_data_type") or "", Fill.ZERO
+    )
+    path = data / block.input_data_file if fill is Fill.FILE else None
+    return OurWarmupInput(name, datatype_of(block.data_type), tuple(block.dims), fill, path)
+
+
+def origins(text: ConfigText, rules: Mapping[str, str]) -> dict[str, Origin]:
+    """Every field of the spec -> the key and line that gave it, or the rule that did."""
+    return {field: _origin(text, rules, key) for field, key in _fields(text)}
+
+
+def _origin(text: ConfigText, rules: Mapping[str, str], key: str) -> Origin:
+    if key in rules:
+        return Origin(rules[key], "")
+    if key in text.entries:
+        return Origin(text.file, key, text.entries[key].line)
+    return Origin(_DEFAULT, key)
+
+
+def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
+    config = text.config
+    yield from _PLAIN.items()
+    for section, count in (("input", len(config.input)), ("output", len(config.output))):
+        parts = {"name": "name", "datatype": "data_type", "dims": "dims"}
+        parts |= {"optional": "optional"} if section == "input" else {"labels": "label_filename"}
+        for i in range(count):
+            yield from ((f"{section}s[{i}].{ours}", f"{section}[{i}].{key}") for ours, key in parts.items())
+    parts = {"name": "name", "minimum": "count", "maximum": "count", "device": "kind", "device_ids": "gpus"}
+    for i in range(len(config.instance_group)):
+        yield from ((f"groups[{i}].{ours}", f"instance_group[{i}].{key}") for ours, key in parts.items())
+    for i in range(len(config.model_warmup)):
+        yield f"warmups[{i}]", f"model_warmup[{i}]"
+    for block in text.blocks("ModelConfig.parameters"):
+        yield f"parameters[{text.entries[f'{block}.key'].value}]", block
+    if config.optimization.HasField("graph"):
+        yield "parameters[graph_level]", "optimization.graph.level"
+
+
+_PLAIN = {
+    "name": "name",
+    "version": "version",
+    "root": "root",
+    "engine": "backend",
+    "entry": "default_model_filename",
+    "batching.batch_axis": "max_batch_size",
+    "batching.max_rows": "max_batch_size",
+    "batching.merge": "dynamic_batching",
+    "scheduling.max_delay": "dynamic_batching.max_queue_delay_microseconds",
+    "scheduling.preferred_rows": "dynamic_batching.preferred_batch_size",
+    "scheduling.levels": "dynamic_batching.priority_levels",
+    "scheduling.default_level": "dynamic_batching.default_priority_level",
+    "scheduling.default_policy": "dynamic_batching.default_queue_policy",
+    "scheduling.level_policies": "dynamic_batching.priority_queue_policy",
+    "version_policy": "version_policy",
+    "limits.queue_items": "limits.queue_items",
+}

@@ -1,0 +1,128 @@
+"""The ONNX rules of completion and validation, on facts made up here (sheet "triton", section 2.4, step C)."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trivium.dialects.triton.description import config_json
+from trivium.formats.triton.repository import FORMAT
+from trivium.types.datatype import DataType
+from trivium.types.errors import ConfigError
+from trivium.types.spec import Batching, Defaults, ModelFacts, ModelSpec, TensorSpec
+
+X = TensorSpec("x", DataType.FP32, (-1, 4))
+Y = TensorSpec("y", DataType.INT64, (-1, 2))
+BATCHABLE = ModelFacts((X,), (Y,), batchable=True)
+FIXED = ModelFacts((TensorSpec("x", DataType.FP32, (1, 4)),), (Y,), batchable=False)
+
+DEFAULTS = Defaults()
+INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: %s }\n'
+OUTPUT = 'output { name: "y" data_type: TYPE_INT64 dims: %s }\n'
+
+
+def read(tmp_path: Path, config: str, defaults: Defaults = DEFAULTS) -> ModelSpec:
+    folder = tmp_path / "m"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.onnx").touch()
+    (folder / "config.pbtxt").write_text(config)
+    (spec,) = FORMAT.read(folder, defaults).specs
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("config", "rows", "batching", "dims"),
+    [
+        ("", 4, Batching(True, 4, True), (4,)),
+        ("", 1, Batching(True, 1, False), (4,)),
+        ("max_batch_size: 8", 4, Batching(True, 8, False), (4,)),
+        ("max_batch_size: 8 dynamic_batching { }", 4, Batching(True, 8, True), (4,)),
+        (INPUT % "[ 4 ]", 4, Batching(True, 4, True), (4,)),
+        (INPUT % "[ 4 ]" + "max_batch_size: 8", 4, Batching(True, 8, False), (4,)),
+        (INPUT % "[ -1, 4 ]" + OUTPUT % "[ -1, 2 ]", 4, Batching(), (-1, 4)),
+        (INPUT % "4" + OUTPUT % "2" + "max_batch_size: 16", 4, Batching(True, 16, False), (4,)),
+    ],
+)
+def test_completes(tmp_path: Path, config: str, rows: int, batching: Batching, dims: tuple[int, ...]) -> None:
+    spec = FORMAT.finish(read(tmp_path, config, Defaults(max_rows=rows)), BATCHABLE)
+    assert (spec.batching, spec.inputs[0].dims) == (batching, dims)
+    assert [tensor.name for tensor in spec.outputs] == ["y"]
+    printed = msgspec.json.decode(config_json(spec))
+    assert printed["max_batch_size"] == (batching.max_rows if batching.batch_axis else 0)
+    assert printed["input"][0]["dims"] == list(dims)
+    assert ("dynamic_batching" in printed) == batching.merge
+
+
+def test_says_what_came_from_the_file(tmp_path: Path) -> None:
+    before = read(tmp_path, "")
+    spec = FORMAT.finish(before, BATCHABLE)
+    for field in ("inputs[0].dims", "outputs[0].datatype", "batching.max_rows", "batching.merge"):
+        assert "auto-completed from the model file" in str(spec.origin[field])
+    assert spec.scheduling.preferred_rows == (4,)
+    assert spec.origin["engine"] == before.origin["engine"]
+    assert msgspec.json.decode(config_json(before))["max_batch_size"] == 0
+
+
+def test_a_model_that_cannot_batch(tmp_path: Path) -> None:
+    spec = FORMAT.finish(read(tmp_path, ""), FIXED)
+    assert (spec.batching, spec.inputs, spec.outputs) == (Batching(), FIXED.inputs, FIXED.outputs)
+
+
+def test_a_tensor_of_the_batch_alone(tmp_path: Path) -> None:
+    facts = ModelFacts((X,), (TensorSpec("y", DataType.INT64, (-1,)),), batchable=True)
+    spec = FORMAT.finish(read(tmp_path, ""), facts)
+    assert spec.outputs[0].dims == ()
+    assert [report.key for report in spec.reports] == ["output[0].dims"]
+
+
+def test_an_optional_input_need_not_be_configured(tmp_path: Path) -> None:
+    facts = ModelFacts((X, TensorSpec("w", DataType.FP32, (-1, 1), optional=True)), (Y,), batchable=True)
+    config = INPUT % "4" + OUTPUT % "2" + "max_batch_size: 2"
+    assert len(FORMAT.finish(read(tmp_path, config), facts).inputs) == 1
+
+
+REFUSED = [
+    ("\nmax_batch_size: 8", FIXED, 2, "max_batch_size", "cannot batch"),
+    (INPUT % "4" + OUTPUT % "2" + "max_batch_size: 8", FIXED, 3, "max_batch_size", "has the shape [1, 4]"),
+    (INPUT % "[ -1, 5 ]" + OUTPUT % "[ -1, 2 ]", BATCHABLE, 1, "input[0].dims", "[-1, 5]"),
+    (INPUT % "5" + OUTPUT % "2" + "max_batch_size: 8", BATCHABLE, 1, "input[0].dims", "[-1] for the batch"),
+    (INPUT % "4" + OUTPUT % "[ 2, 2 ]" + "max_batch_size: 8", BATCHABLE, 2, "output[0].dims", "[-1, 2, 2]"),
+    (INPUT % "[ -1, 4 ]", BATCHABLE, 1, "input[0].dims", "the shape [-1, -1, 4]"),
+    (
+        "\n" + INPUT.replace("FP32", "FP16") % "[ -1, 4 ]" + OUTPUT % "[ -1, 2 ]",
+        BATCHABLE,
+        2,
+        "data_type",
+        "FP16",
+    ),
+    (
+        INPUT.replace('"x"', '"z"') % "[ -1, 4 ]" + OUTPUT % "[ -1, 2 ]",
+        BATCHABLE,
+        1,
+        "input[0].name",
+        "input z",
+    ),
+    (INPUT.replace('"x"', '"z"') % "[ -1, 4 ]" + OUTPUT % "[ -1, 2 ]", BATCHABLE, 1, "input", "no input x"),
+    (
+        'model_warmup {\ninputs { key: "q" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }',
+        BATCHABLE,
+        2,
+        "model_warmup[0].inputs[0].key",
+        "the input q",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "facts", "line", "key", "found"), REFUSED)
+def test_contradictions(
+    tmp_path: Path, config: str, facts: ModelFacts, line: int, key: str, found: str
+) -> None:
+    spec = read(tmp_path, config)
+    with pytest.raises(ConfigError) as raised:
+        FORMAT.finish(spec, facts)
+    named = [each for each in raised.value.findings if each.key.endswith(key) and found in each.found]
+    assert [(finding.file, finding.line) for finding in named] == [
+        (str(tmp_path / "m" / "config.pbtxt"), line)
+    ]
+    assert named[0].expected
+    assert named[0].mend
