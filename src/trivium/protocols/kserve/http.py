@@ -8,6 +8,7 @@ from trivium.protocols.kserve import errors
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
 from trivium.protocols.kserve.infer_answer import InferEncoder
 from trivium.protocols.kserve.infer_request import decode_infer, header_length
+from trivium.protocols.kserve.known_headers import KnownHeaders
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder
@@ -25,6 +26,7 @@ class KServeHttp:
         self, server_name: str, server_version: str, extensions: tuple[str, ...] = EXTENSIONS
     ) -> None:
         self._identity = Identity(server_name, server_version, extensions)
+        self._known = KnownHeaders()
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`. NOT_FOUND, METHOD, or INVALID for a name that is no UTF-8."""
@@ -42,8 +44,8 @@ class KServeHttp:
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
-        if target.verb == Verb.INFER:
-            request = decode_infer(head, target, body)
+        if target.takes_body:  # no other route does
+            request = decode_infer(head, target, body, self._known)
             return request.operation, InferEncoder.of(request)
         return _read(target), DocumentEncoder(target, self._identity)
 

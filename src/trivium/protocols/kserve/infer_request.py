@@ -20,6 +20,7 @@ from trivium.protocols.kserve.infer_header import (
     OutputParameters,
     decode_header,
 )
+from trivium.protocols.kserve.known_headers import KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
@@ -40,7 +41,7 @@ class InferRequest(Struct, frozen=True, gc=False):
     binary_output: bool
 
 
-def decode_infer(head: Head, target: Target, body: Body) -> InferRequest:
+def decode_infer(head: Head, target: Target, body: Body, known: KnownHeaders) -> InferRequest:
     """The request in this body, whose tensors view it. INVALID, UNSUPPORTED or UNSUPPORTED_MEDIA."""
     coding = head.headers.get(b"content-encoding")
     if coding is not None:
@@ -48,26 +49,48 @@ def decode_infer(head: Head, target: Target, body: Body) -> InferRequest:
     data = body.data
     length = header_length(head)
     if length is None:
-        length = len(data)
-        header = decode_header(data)
-    else:
-        _judge_length(length, len(data))
-        header = decode_header(memoryview(data)[:length])
-    items = _tensors(header, data, length)
+        return _decode_anew(data, data, target, body, None)
+    _judge_length(length, len(data))
+    text = bytes(data[:length])
+    header = known.get(text)
+    if header is None or length + header.blob_bytes != len(data):
+        return _decode_anew(text, data, target, body, known)
+    items = [
+        binary.view(entry.name, entry.datatype, entry.shape, data, length + entry.offset)
+        for entry in header.inputs
+    ]
+    return _request(tuple(items), target, body, header.meaning)
+
+
+def _decode_anew(
+    text: bytes | memoryview, data: bytes | memoryview, target: Target, body: Body, known: KnownHeaders | None
+) -> InferRequest:
+    header = decode_header(text)
+    items = _tensors(header, data, len(text))
     parameters = read_parameters(header.parameters)
+    outputs = tuple([WantedOutput(output.name) for output in header.outputs])
+    forms = _forms(header.outputs, parameters.binary_output) if header.outputs else {}
+    meaning = Meaning(header.id, outputs, forms, parameters)
+    if known is not None:
+        known.keep(bytes(text), header, meaning)
+    return _request(items, target, body, meaning)
+
+
+def _request(items: tuple[Tensor, ...], target: Target, body: Body, meaning: Meaning) -> InferRequest:
+    parameters = meaning.parameters
     operation = Infer(
         target.model,
         Tensors(items, body.lease),
         target.version,
-        header.id,
-        tuple([WantedOutput(output.name) for output in header.outputs]),
+        meaning.id,
+        meaning.outputs,
         parameters.own,
         parameters.priority,
         parameters.queue_timeout,
-        sequence=parameters.sequence,
+        None,
+        parameters.sequence,
     )
-    forms = _forms(header.outputs, parameters.binary_output) if header.outputs else {}
-    return InferRequest(operation, forms, parameters.binary_output)
+    return InferRequest(operation, meaning.forms, parameters.binary_output)
 
 
 def header_length(head: Head) -> int | None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trivium.protocols.kserve.errors import WireRefusal
-from trivium.protocols.kserve.infer_request import decode_infer
+from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
+from trivium.protocols.kserve.known_headers import KnownHeaders
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -19,7 +20,9 @@ LENGTH = b"inference-header-content-length"
 
 
 def decode(body, headers=None):
-    return decode_infer(Head("POST", "/v2/models/m/infer", "", headers or {}), TARGET, Body(body))
+    return decode_infer(
+        Head("POST", "/v2/models/m/infer", "", headers or {}), TARGET, Body(body), KnownHeaders()
+    )
 
 
 def decode_binary(document, *blobs, length=None):
@@ -65,7 +68,7 @@ def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():
     lent = memoryview(bytearray(text + values.tobytes() + b"\1\0\0\0x"))
     lease = Lease(lent, lambda view: None)
     head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
-    payload = decode_infer(head, TARGET, Body(lent, lease)).operation.payload
+    payload = decode_infer(head, TARGET, Body(lent, lease), KnownHeaders()).operation.payload
     assert [tensor.array.tolist() for tensor in payload.items] == [[1.0, 2.0], [3], [b"x"]]
     assert np.shares_memory(payload["a"], np.frombuffer(lent, "u1"))
     assert payload.lease is lease
@@ -285,3 +288,29 @@ def test_hostile_bytes_are_decoded_or_refused(noise, place, kept, length):
     for headers in ({}, {LENGTH: str(len(VALID)).encode()}, {LENGTH: str(length).encode()}):
         with suppress(ServeError):
             decode(damaged, headers)
+
+
+def test_a_repeated_header_is_read_with_its_own_blobs():
+    known = KnownHeaders()
+    text = b'{"inputs":[{"name":"x","shape":[2],"datatype":"INT32","parameters":{"binary_data_size":8}}]}'
+    head = Head("POST", "/v2/models/m/infer", "", {HEADER_LENGTH: str(len(text)).encode()})
+    for values in ([1, 2], [3, 4], [5, 6]):
+        body = text + np.array(values, "<i4").tobytes()
+        request = decode_infer(head, TARGET, Body(body), known)
+        assert request.operation.payload["x"].tolist() == values
+    with pytest.raises(ServeError, match="left over"):
+        decode_infer(head, TARGET, Body(text + bytes(9)), known)
+    with pytest.raises(ServeError, match="7 bytes are left"):
+        decode_infer(head, TARGET, Body(text + bytes(7)), known)
+
+
+def test_a_header_with_an_id_is_read_anew():
+    known = KnownHeaders()
+    for number in (b"1", b"2"):
+        text = (
+            b'{"id":"%s","inputs":[{"name":"x","shape":[1],"datatype":"UINT8","parameters":{"binary_data_size":1}}]}'
+            % number
+        )
+        head = Head("POST", "/v2/models/m/infer", "", {HEADER_LENGTH: str(len(text)).encode()})
+        assert decode_infer(head, TARGET, Body(text + b"x"), known).operation.id == number.decode()
+        assert known.get(text) is None

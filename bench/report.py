@@ -1,0 +1,60 @@
+"""Writes what was measured: JSON for machines, a table for people, both in `docs/benchmarks`."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.cost import Row
+from bench.queueing import Waits
+
+PLACE = Path(__file__).parents[1] / "docs" / "benchmarks"
+
+
+def write(rows: Sequence[Row], waits: Sequence[Waits]) -> str:
+    """Both files; returns the table."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    document = {
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "cost": [row.as_json() for row in rows],
+        "waits": [
+            {"model": w.model, "load": w.load, "live_s": w.live, "virtual_s": w.virtual, "error": w.error}
+            for w in waits
+        ],
+    }
+    (PLACE / "request-path.json").write_text(json.dumps(document, indent=1) + "\n")
+    table = "\n".join([*_costs(rows), "", *_waits(waits)])
+    page = PLACE / "request-path.md"
+    before = page.read_text() if page.exists() else "<!-- table -->\n<!-- end -->\n"
+    head, rest = before.split("<!-- table -->")
+    _, tail = rest.split("<!-- end -->")
+    page.write_text(f"{head}<!-- table -->\n{table}\n<!-- end -->{tail}")
+    return table
+
+
+def _costs(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| variant | CPU-us per request | floor | floor's CPU-us | ratio | limit | met |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        seen = row.as_json()
+        lines.append(
+            f"| {row.name} | {seen['cpu_us']:.1f} | {row.floor} | {seen['floor_cpu_us']:.1f} "
+            f"| {row.ratio:.3f} | {row.limit} | {'yes' if seen['is_met'] else 'no'} |"
+        )
+    return lines
+
+
+def _waits(waits: Sequence[Waits]) -> list[str]:
+    lines = [
+        "| model | load | mean wait live, ms | on the virtual clock, ms | median difference | limit |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in waits:
+        live, virtual = (1e3 * sum(times) / len(times) for times in (row.live, row.virtual))
+        lines.append(
+            f"| {row.model} | {row.load:.0%} | {live:.2f} | {virtual:.2f} | {row.error:.1%} | 15 % |"
+        )
+    return lines

@@ -1,0 +1,59 @@
+"""The request bytes that every variant is sent, and the wrk script that sends them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from bench.repository import CACHE
+
+
+@dataclass(frozen=True)
+class Request:
+    """One v2 binary request for `model`; `data` is its only input."""
+
+    model: str
+    input: str
+    data: np.ndarray
+
+    @property
+    def path(self) -> str:
+        return f"/v2/models/{self.model}/infer"
+
+    def json(self) -> bytes:
+        tensor = {
+            "name": self.input,
+            "shape": self.data.shape,
+            "datatype": "FP32",
+            "parameters": {"binary_data_size": self.data.nbytes},
+        }
+        document = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    def body(self) -> bytes:
+        return self.json() + self.data.tobytes()
+
+    def script(self) -> Path:
+        """A wrk script; the body is read from a file beside it."""
+        body = CACHE / f"{self.model}.body"
+        body.write_bytes(self.body())
+        script = CACHE / f"{self.model}.lua"
+        script.write_text(
+            f'local file = io.open("{body}", "rb")\n'
+            'wrk.body = file:read("*all")\n'
+            'wrk.method = "POST"\n'
+            'wrk.headers["Content-Type"] = "application/octet-stream"\n'
+            f'wrk.headers["Inference-Header-Content-Length"] = "{len(self.json())}"\n'
+        )
+        return script
+
+
+def echo(model: str) -> Request:
+    """FP32[1,16], different numbers in every element."""
+    return Request(model, "x", np.arange(16, dtype="<f4").reshape(1, 16))
+
+
+def picture() -> Request:
+    """FP32[1,3,224,224], 602,112 bytes, seeded."""
+    data = np.random.default_rng(0).random((1, 3, 224, 224), dtype=np.float32)
+    return Request("mobilenet", "input", data)

@@ -1,0 +1,30 @@
+"""`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look."""
+
+import click
+from bench import cost, queueing, report
+
+
+@click.command()
+@click.option("--rounds", default=cost.ROUNDS, show_default=True)
+@click.option("--seconds", default=cost.SECONDS, show_default=True, help="of load per variant and round")
+@click.option("--only", type=click.Choice(["cost", "waits"]), help="print one part, write nothing")
+def main(rounds: int, seconds: float, only: str | None) -> None:
+    """Measure and report."""
+    rows = [] if only == "waits" else cost.measure(rounds, seconds)
+    waits = [] if only == "cost" else queueing.measure()
+    if only:
+        for row in rows:
+            print(
+                f"{row.name}: {row.ratio:.3f} (limit {row.limit}); {sorted(map(round, row.cpu_us))} "
+                f"over {sorted(round(us, 1) for us in row.floor_us)}"
+            )
+        for wait in waits:
+            print(
+                f"{wait.model} at {wait.load:.0%}: {wait.error:.1%} live {wait.live} virtual {wait.virtual}"
+            )
+        return
+    print(report.write(rows, waits))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Servers as child processes, and what they cost: user and system time of their whole process tree."""
+
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from bench.repository import CACHE
+from bench.requests import Request
+
+WRK_THREADS = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One round of load on one server."""
+
+    requests: int
+    cpu_us: float
+    latency_us: float
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; `url` has no path."""
+
+    process: psutil.Process
+    url: str
+
+    def cpu_seconds(self) -> float:
+        """Of the process and all its living descendants."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return sum(sum(member.cpu_times()[:2]) for member in family)
+
+    def load(self, request: Request, connections: int, seconds: float) -> Measured:
+        """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
+        command = ["wrk", f"-t{WRK_THREADS}", f"-c{connections}", f"-d{round(seconds)}s", "--latency"]
+        before = self.cpu_seconds()
+        command += ["-s", str(request.script()), self.url + request.path]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        spent = self.cpu_seconds() - before
+        if "Non-2xx" in said or "Socket errors" in said:
+            raise RuntimeError(f"errors under load on {request.path}:\n{said}")
+        count = int(_found(r"(\d+) requests in", said))
+        return Measured(count, spent / count * 1e6, _microseconds(_found(r"50%\s+(\S+)", said)))
+
+    def answer(self, request: Request) -> bytes:
+        """One whole HTTP answer, head and all, as it was on the wire."""
+        import http.client
+
+        host, port = self.url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port))
+        connection.request("POST", request.path, request.body(), _headers(request))
+        response = connection.getresponse()
+        body = response.read()
+        assert response.status == 200, body
+        head = "".join(f"{name}: {value}\r\n" for name, value in response.getheaders())
+        connection.close()
+        return f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body
+
+
+@contextmanager
+def trivium(repository: Path) -> Iterator[Server]:
+    """`trivium serve` on a free port."""
+    log = CACHE / "trivium.log"
+    command = [sys.executable, "-m", "trivium.cli.main", "serve", str(repository), "--http-port", "0"]
+    with _started(command, log) as process:
+        url = _await(log, process, r"HTTP on (\S+)")
+        yield Server(process, url)
+
+
+@contextmanager
+def bare(response: bytes) -> Iterator[Server]:
+    """F: the bare server, answering these bytes."""
+    file, log = CACHE / "bare.response", CACHE / "bare.log"
+    file.write_bytes(response)
+    script = Path(__file__).with_name("bare_server.py")
+    with _started([sys.executable, "-u", str(script), "--response-file", str(file)], log) as process:
+        port = _await(log, process, r"listening on port (\d+)")
+        yield Server(process, f"http://127.0.0.1:{port}")
+
+
+@contextmanager
+def _started(command: list[str], log: Path) -> Iterator[psutil.Process]:
+    with log.open("w") as out:
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait(30)
+
+
+def _await(log: Path, process: psutil.Process, pattern: str, seconds: float = 60) -> str:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.is_running():
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found[1]
+        time.sleep(0.1)
+    raise RuntimeError(f"the server did not come up:\n{log.read_text()}")
+
+
+def ready(server: Server) -> bool:
+    """Does it say that every model is up?"""
+    with urllib.request.urlopen(server.url + "/v2/health/ready", timeout=5) as response:
+        return response.status == 200
+
+
+def _headers(request: Request) -> dict[str, str]:
+    length = str(len(request.json()))
+    return {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length}
+
+
+def _found(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    if found is None:
+        raise RuntimeError(f"wrk said nothing of {pattern!r}:\n{text}")
+    return found[1]
+
+
+def _microseconds(text: str) -> float:
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()  # type: ignore[union-attr]
+    return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
