@@ -146,23 +146,20 @@ class LoadedModel:
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """Answer the items of an execution, each with its own outcome."""
+        now = self._now()
         rows = 0
         done: list[Item] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
             rows += item.rows
             if item.state is ItemState.ENDED:
                 self._counters.wasted += 1
-            elif not isinstance(outcome, ServeError):
+            elif isinstance(outcome, ServeError):
+                self._end(item, outcome)
+            else:
                 done.append(item)
-        self._counters.executed(run, rows, done, self._now())
-        self._pool.observe(self._counters.mean_run)
-        for item, outcome in zip(items, run.outcomes, strict=True):
-            if item.state is not ItemState.ENDED:  # the receiver of another answer may just have cancelled it
-                if isinstance(outcome, ServeError):
-                    self._end(item, outcome)
-                else:
-                    self._answer(item, outcome)
+                self._answer(item, outcome, NOTHING)
             self._leave(item)
+        self._counters.executed(run, rows, done, now)
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
@@ -195,6 +192,7 @@ class LoadedModel:
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
+        self._pool.observe(self._counters.mean_run)
         if self._queue.count:
             self._scheduler.pump()
         elif self._scaler.is_elastic:
@@ -226,9 +224,7 @@ class LoadedModel:
         self._counters.failed(item, error.code, self._now())
         self._give(item, ResponsePart(error=error, model=self.spec.name, version=self.spec.version))
 
-    def _answer(
-        self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING
-    ) -> None:
+    def _answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar]) -> None:
         item.state = ItemState.ENDED
         if item.timer is not None:
             item.timer.cancel()

@@ -37,6 +37,7 @@ from trivium.types.operations import (
     Statistics,
     StatisticsReport,
     Unload,
+    VersionStatistics,
 )
 from trivium.types.payload import Tensors
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
@@ -167,6 +168,10 @@ class Server:
         part = await self.execute(Infer(model=model, version=version, payload=Tensors.of(inputs)))
         assert isinstance(part.payload, Tensors)
         return part.payload
+
+    def statistics(self, model: str, version: str = "") -> VersionStatistics:
+        """Counters of the version that serves, since it was loaded. Raises like `infer`."""
+        return self._registry.serving(model, version).report()
 
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests that still come are served."""
