@@ -1,0 +1,45 @@
+# Each target makes its own virtual environment; nothing else has to be set up.
+PYTHON ?= python3
+
+.PHONY: demo test check e2e bench docs clean
+
+# $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
+define venv
+.venv-$(1)/.made: pyproject.toml
+	$(PYTHON) -m venv .venv-$(1)
+	.venv-$(1)/bin/pip install --quiet --disable-pip-version-check --editable '.[$(2)]'
+	touch $$@
+endef
+$(eval $(call venv,demo,demo))
+$(eval $(call venv,test,test))
+$(eval $(call venv,check,check))
+
+demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
+	.venv-demo/bin/trivium demo
+
+test: .venv-test/.made  ## Unit and contract tests.
+	.venv-test/bin/python -m pytest -m "not slow"
+
+e2e: .venv-test/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+	.venv-test/bin/python -m pytest tests/e2e
+	.venv-test/bin/python -m pytest -m slow
+
+check: .venv-check/.made  ## Format, lint, types, import contracts, sizes.
+	.venv-check/bin/ruff format --check .
+	.venv-check/bin/ruff check .
+	.venv-check/bin/mypy
+	.venv-check/bin/lint-imports
+	.venv-check/bin/python tests/sizes.py
+
+bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
+	.venv-test/bin/python -m bench.run
+
+.venv-test/.wrk: | .venv-test/.made
+	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
+	touch $@
+
+docs: .venv-test/.made  ## Write the pages that are made from code; fails if one was out of date.
+	.venv-test/bin/python docs/make.py
+
+clean:
+	rm -rf .venv-* bench/.cache

@@ -1,0 +1,35 @@
+"""`trivium demo`: serve the shipped digit classifier, and print requests that show it at work."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from trivium.cli.options import configure, server_options
+from trivium.cli.serve import serve
+from trivium.demo import places
+from trivium.types.spec import ModelSpec
+
+
+@click.command("demo")
+@server_options
+def command(config_file: Path | None, **flags: Any) -> None:
+    """Serve a classifier of handwritten digits, as a Triton repository and as a bare file, until Ctrl-C."""
+    serve([places.models(), places.bare_model()], configure(config_file, flags), _print_requests)
+
+
+def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
+    """Requests to paste into another terminal: by the client example, and by curl."""
+    say = console.print
+    pictures = places.pictures()
+    classify = f"{sys.executable} -m trivium.demo.classify"
+    say("\nIn another terminal, classify pictures that the model has never seen:\n")
+    for spec in specs:
+        say(f"{classify} {pictures[7]} --url {url} --model {spec.name}", soft_wrap=True, markup=False)
+    say("\nThe same with curl; the answer holds ten probabilities, the greatest is the digit's:\n")
+    body = f"{classify} {pictures[3]} --json"
+    say(f"{body} | curl -s {url}/v2/models/digits/infer -d @-", soft_wrap=True, markup=False)
+    say(f"curl -s {url}/v2/models/digits/stats\n", soft_wrap=True, markup=False)

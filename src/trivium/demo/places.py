@@ -1,0 +1,24 @@
+"""Where the shipped examples lie on this machine: models, and pictures to ask them about.
+
+Files of the installed package; the package is never imported from an archive. Knows no model's content.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+
+_DEMO = Path(str(files("trivium.demo")))
+
+
+def models() -> Path:
+    """The Triton repository; it holds the model `digits`."""
+    return _DEMO / "models"
+
+
+def bare_model() -> Path:
+    """The same network as a bare file, served as `digits-bare`."""
+    return _DEMO / "bare" / "digits-bare.onnx"
+
+
+def pictures() -> tuple[Path, ...]:
+    """One PNG per digit, 0 to 9, that no training has seen; `digit-7.png` shows a seven."""
+    return tuple(_DEMO / "pictures" / f"digit-{digit}.png" for digit in range(10))
