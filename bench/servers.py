@@ -14,7 +14,7 @@ import psutil
 from bench.repository import CACHE
 from bench.requests import Request
 
-WRK_THREADS = 1
+WRK_THREADS = 2
 
 
 @dataclass(frozen=True)

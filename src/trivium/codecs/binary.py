@@ -60,7 +60,7 @@ def view(name: str, datatype: DataType, shape: tuple[int, ...], buffer: Buffer, 
 def encode(tensor: Tensor) -> Buffer:
     """The tensor's bytes: a view of its array where that is contiguous, else a copy."""
     array = tensor.array
-    if tensor.datatype is DataType.BYTES:
+    if not tensor.datatype.itemsize:
         return elements.encode(tensor.name, array.ravel().tolist())
     try:
         return array.data.cast("B")

@@ -29,6 +29,7 @@ from trivium.types.state import ItemState
 log = logging.getLogger(__name__)
 
 NOTHING: Mapping[str, Scalar] = {}
+ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
 class LoadedModel:
@@ -96,7 +97,7 @@ class LoadedModel:
         if infer.deadline is not None:
             self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
         self._queue.add(item)
-        self._scheduler.arrived()
+        self._scheduler.changed()
         if self._scaler.is_elastic:
             self._scaler.review()
         return item
@@ -151,7 +152,7 @@ class LoadedModel:
         done: list[Item] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
             rows += item.rows
-            if item.state is ItemState.ENDED:
+            if item.state is ENDED:
                 self._counters.wasted += 1
             elif isinstance(outcome, ServeError):
                 self._end(item, outcome)
@@ -163,7 +164,7 @@ class LoadedModel:
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
-        if item.state is ItemState.ENDED:
+        if item.state is ENDED:
             self._counters.wasted += part.error is None
         elif part.error is not None:
             self._end(item, part.error)
@@ -181,7 +182,7 @@ class LoadedModel:
         """End what a dead instance may have begun; queue the rest again, in front and in order."""
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in lost:
-            if item.state is not ItemState.ENDED:
+            if item.state is not ENDED:
                 self._end(item, error)
             self._leave(item)
         for item in reversed(recalled):
@@ -194,7 +195,7 @@ class LoadedModel:
         """Credits came back, or an instance was opened."""
         self._pool.observe(self._counters.mean_run)
         if self._queue.count:
-            self._scheduler.pump()
+            self._scheduler.changed()
         elif self._scaler.is_elastic:
             self._scaler.review()
 
@@ -208,7 +209,7 @@ class LoadedModel:
             if self._queue.remove(item):  # else it is being refused at this very moment
                 self._end(item, why)
                 self._leave(item)
-                self._scheduler.arrived()
+                self._scheduler.changed()
         else:
             self._end(item, why)
             self._pool.cancel(item)
@@ -218,14 +219,14 @@ class LoadedModel:
         self._leave(item)
 
     def _end(self, item: Item, error: ServeError) -> None:
-        item.state = ItemState.ENDED
+        item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
         self._counters.failed(item, error.code, self._now())
         self._give(item, ResponsePart(error=error, model=self.spec.name, version=self.spec.version))
 
     def _answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar]) -> None:
-        item.state = ItemState.ENDED
+        item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
         wanted = item.operation.outputs

@@ -7,8 +7,7 @@ parameter `execute_delay_ms` is that of Triton's identity backend; `execute_dela
 import time
 
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
-from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.payload import Payload, PayloadKind, Tensor, Tensors
 from trivium.types.running import Batch, Outcome, Placement, Ran
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec
 
@@ -21,22 +20,21 @@ class IdentityRunner:
         self._outputs = {source.name: target.name for source, target in pairs}
         self._delay = _seconds(spec, "execute_delay_ms")
         self._delay_per_row = _seconds(spec, "execute_delay_ms_per_row")
+        self._sleeps = self._delay + self._delay_per_row > 0
 
     def run(self, batch: Batch) -> Ran:
         """The inputs of each item under the names of the outputs."""
-        delay = self._delay + self._delay_per_row * sum(batch.rows)
-        if delay:
-            time.sleep(delay)
-        return Ran([self._renamed(operation) for operation in batch.operations])
+        if self._sleeps:
+            time.sleep(self._delay + self._delay_per_row * sum(batch.rows))
+        return Ran([self._renamed(operation.payload) for operation in batch.operations])
 
     def close(self) -> None:
         """There is nothing to free."""
 
-    def _renamed(self, operation: Infer) -> Outcome:
-        payload = operation.payload
+    def _renamed(self, payload: Payload) -> Outcome:
         assert isinstance(payload, Tensors)
-        outputs = self._outputs
-        return Tensors(tuple(Tensor(outputs[t.name], t.datatype, t.shape, t.array) for t in payload.items))
+        names = self._outputs
+        return Tensors(tuple([Tensor(names[t.name], t.datatype, t.shape, t.array) for t in payload.items]))
 
 
 class IdentityEngine:

@@ -33,13 +33,22 @@ class DynamicScheduler:
         self._wake_at: float | None = None
         self._is_due = False
 
-    def arrived(self) -> None:
-        """A new item is in the queue. The decision waits for the others of this turn of the loop: it costs the
-        same for all of them together, and an instance is woken at the end of a turn anyway.
+    def changed(self) -> None:
+        """An item arrived or left, or a credit came back: decide at the end of this turn of the loop, once for
+        all that happens in it. A model that merges first has the loop look at its sockets once more: requests
+        that have reached the machine by now are worth a place in the batch, and it costs no waiting.
         """
         if not self._is_due:
             self._is_due = True
-            self._clock.call_soon(self._pump_later)
+            self._clock.call_soon(self._look_once_more if self._settings.merge else self._decide_now)
+
+    def _look_once_more(self) -> None:
+        self._clock.call_soon(self._decide_now)
+
+    def _decide_now(self) -> None:
+        self._is_due = False
+        if self._queue.count:
+            self.pump()
 
     def pump(self) -> None:
         """Decide and act once."""
@@ -68,11 +77,6 @@ class DynamicScheduler:
     def close(self) -> None:
         """Forget the timer; the queue is empty or about to be."""
         self._wake(None)
-
-    def _pump_later(self) -> None:
-        self._is_due = False
-        if self._queue.count:
-            self.pump()
 
     def _wake(self, when: float | None) -> None:
         if self._timer is not None:

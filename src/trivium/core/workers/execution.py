@@ -3,8 +3,8 @@
 What a runner raises, or a wrong number of outcomes, fails that batch and nothing else.
 """
 
-import time
 from collections.abc import Set
+from time import monotonic
 
 from trivium.core.item import CANCELLED
 from trivium.types.errors import Code, ServeError
@@ -14,17 +14,17 @@ from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
 
 def execute(runner: Runner, batch: Batch) -> Executed:
     """Run a batch; never raises an Exception."""
-    began = time.monotonic()
+    began = monotonic()
     try:
         ran = runner.run(batch)
         if len(ran.outcomes) != len(batch.items):
             ran = Ran(_failed(batch, _wrong_count(len(ran.outcomes), len(batch.items))))
     except Exception as error:
         ran = Ran(_failed(batch, _fault(error)))
-    ended = time.monotonic()
-    ready = began if ran.input_ready is None else ran.input_ready
-    output = ended if ran.output_began is None else ran.output_began
-    return Executed(batch.items, ran.outcomes, began, ready, output, ended)
+    ended = monotonic()
+    if ran.input_ready is None or ran.output_began is None:
+        return Executed(batch.items, ran.outcomes, began, began, ended, ended)
+    return Executed(batch.items, ran.outcomes, began, ran.input_ready, ran.output_began, ended)
 
 
 def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:

@@ -27,6 +27,9 @@ from trivium.types.running import (
 from trivium.types.state import ItemState
 
 
+STARTED = ItemState.STARTED  # members of an Enum are slow to look up in its class
+
+
 class Owner(Protocol):
     """Whom the pool tells; the model version that it works for."""
 
@@ -128,7 +131,7 @@ class Pool:
         held = slot.held
         batch = Batch([], [], [])
         for item in items:
-            item.state = ItemState.STARTED
+            item.state = STARTED
             item.instance = number
             held[item.item] = item
             batch.items.append(item.item)
@@ -173,12 +176,12 @@ class Pool:
         self._slots.pop(number, None)
         self._count()
         held, slot.held = slot.held, {}
-        lost = [item for item in held.values() if item.state is not ItemState.STARTED]
-        recalled = [item for item in held.values() if item.state is ItemState.STARTED]
+        lost = [item for item in held.values() if item.state is not STARTED]
+        recalled = [item for item in held.values() if item.state is STARTED]
         self._owner.died(post_mortem, lost, recalled)
 
 
 def _begin(items: Iterable[Item]) -> None:
     for item in items:
-        if item.state is ItemState.STARTED:  # it may have been cancelled on the way
+        if item.state is STARTED:  # it may have been cancelled on the way
             item.state = ItemState.BEGUN

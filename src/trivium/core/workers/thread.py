@@ -6,9 +6,9 @@ wake-ups are not. It lets go of a batch before it sleeps, since the batch holds 
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 
 from trivium.core.workers.execution import execute, without
 from trivium.types.interfaces import Port, Runner
@@ -76,10 +76,10 @@ class ThreadInstance:
             if batch is None:
                 break
             if not events:
-                first = time.monotonic()
+                first = monotonic()
             events += self._run(batch)
             del batch
-            if not self._todo or time.monotonic() - first > COALESCE:
+            if not self._todo or monotonic() - first > COALESCE:
                 self._port.push(events)
                 events = []
         self._close_runner()

@@ -1,0 +1,96 @@
+"""Writes the parts of the manual that are made from code, between `<!-- made: NAME -->` and `<!-- end -->`.
+
+`python docs/make.py` writes them and says what it changed; with `--check` it only fails if one is out of date.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+from trivium.config import PREFIX, ServerConfig
+from trivium.dialects.triton.keys import ROWS, Role
+from trivium.protocols.kserve.errors import STATUS
+from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
+
+DOCS = Path(__file__).parent
+
+
+def diagram(moves) -> str:
+    """A state table as a Mermaid diagram."""
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {next(iter(moves)).name}"]
+    for state, following in moves.items():
+        lines += [f"    {state.name} --> {after.name}" for after in sorted(following, key=lambda s: s.name)]
+        if not following:
+            lines.append(f"    {state.name} --> [*]")
+    return "\n".join([*lines, "```"])
+
+
+def options() -> str:
+    """Every server option: flag, variable, key of the file, default, meaning."""
+    lines = ["| flag | variable | key in the file | default | meaning |", "|---|---|---|---|---|"]
+    for option in fields(ServerConfig):
+        flag = "--" + option.name.replace("_", "-")
+        variable = PREFIX + option.name.upper()
+        text = option.metadata["help"]
+        lines.append(f"| `{flag}` | `{variable}` | `{option.name}` | `{option.default!r}` | {text} |")
+    return "\n".join(lines)
+
+
+def triton_keys() -> str:
+    """Every field of a config.pbtxt and what becomes of it."""
+    words = {
+        Role.USED: "yes",
+        Role.PASSED_ON: "yes: passed on to the engine",
+        Role.REPORTED: "no, reported",
+        Role.REFUSED: "no, refused",
+    }
+    lines = ["| field | served | what happens instead |", "|---|---|---|"]
+    for field, row in ROWS.items():
+        lines.append(f"| `{field}` | {words[row.role]} | {row.text} |")
+    return "\n".join(lines)
+
+
+def statuses() -> str:
+    """The error table of the v2 protocol."""
+    lines = ["| why | status |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in STATUS.items())])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "version states": lambda: diagram(VERSION_MOVES),
+    "item states": lambda: diagram(ITEM_MOVES),
+    "server states": lambda: diagram(SERVER_MOVES),
+    "options": options,
+    "triton keys": triton_keys,
+    "v2 statuses": statuses,
+}
+
+
+def made(text: str) -> str:
+    """A page with its made parts as the code has them now."""
+    for name, make in PARTS.items():
+        start, end = f"<!-- made: {name} -->", "<!-- end -->"
+        if start in text:
+            head, rest = text.split(start)
+            text = f"{head}{start}\n{make()}\n{end}{rest.split(end, 1)[1]}"
+    return text
+
+
+def outdated() -> list[Path]:
+    """Pages whose made parts are not what the code says."""
+    return [page for page in sorted(DOCS.rglob("*.md")) if made(page.read_text()) != page.read_text()]
+
+
+def main() -> None:
+    """Write or check."""
+    stale = outdated()
+    if "--check" in sys.argv:
+        sys.exit(f"out of date, run `make docs`: {', '.join(map(str, stale))}" if stale else 0)
+    for page in stale:
+        page.write_text(made(page.read_text()))
+        print(f"wrote {page}")
+
+
+if __name__ == "__main__":
+    main()

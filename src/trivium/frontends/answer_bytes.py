@@ -1,0 +1,60 @@
+"""From an `HttpAnswer` to the buffers that go out, by RFC 9112: status line, fields, length or chunks.
+
+Pure; knows no connection. Content-Length, Transfer-Encoding and Connection are written here and only here.
+"""
+
+from functools import lru_cache
+from http import HTTPStatus
+
+from trivium.types.wire import HttpAnswer
+
+Buffers = list[bytes | memoryview]
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CLOSE = b"Connection: close\r\n"
+KEEP_ALIVE = b"Connection: keep-alive\r\n"  # for HTTP/1.0, where it is not the default
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_STATUS_LINES = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+_BODILESS = (204, 304)  # RFC 9110 8.6 and 15.4.5: neither a body nor, for 204, a length
+
+
+def status_line(status: int) -> bytes:
+    """Also for a status that has no standard phrase."""
+    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+
+
+@lru_cache(maxsize=4096)
+def _length_line(size: int) -> bytes:
+    return b"Content-Length: %d\r\n" % size
+
+
+def whole(answer: HttpAnswer, connection: bytes, is_head: bool) -> Buffers:
+    """An answer of one part. `connection` is one of the lines above, or empty."""
+    start = _STATUS_LINES.get(answer.status) or status_line(answer.status)
+    if answer.status in _BODILESS:
+        return [start, answer.fields, connection, b"\r\n"]
+    length = _length_line(answer.size)
+    if is_head:
+        return [start, answer.fields, length, connection, b"\r\n"]
+    return [start, answer.fields, length, connection, b"\r\n", *answer.buffers]
+
+
+def opening(answer: HttpAnswer, framing: bytes) -> Buffers:
+    """The head of an answer in parts; `framing` is CHUNKED, or CLOSE where the end of the connection ends it."""
+    return [status_line(answer.status), answer.fields, framing, b"\r\n"]
+
+
+def part(answer: HttpAnswer, is_chunked: bool) -> Buffers:
+    """One part's body. An empty one writes nothing: an empty chunk would end the answer."""
+    buffers: Buffers = []
+    if answer.size and is_chunked:
+        buffers += (b"%x\r\n" % answer.size, *answer.buffers, b"\r\n")
+    elif answer.size:
+        buffers += answer.buffers
+    if answer.final and is_chunked:
+        buffers.append(LAST_CHUNK)
+    return buffers

@@ -1,0 +1,301 @@
+"""One request and its answer: from the head, through the protocol and the core, to what shall be sent.
+
+Decides what a head, a body and a part mean for this request, and calls nothing of a socket: bytes go out
+through the `Outlet`. Whatever escapes a protocol or the core here is our own fault: logged, answered with 500,
+and the connection is closed.
+"""
+
+import logging
+from typing import Protocol
+
+import msgspec
+
+from trivium.frontends.access_log import AccessLine, AccessLog
+from trivium.frontends.faults import HttpFault
+from trivium.frontends.intake import Intake
+from trivium.frontends.limits import SMALL_BODY
+from trivium.frontends.request_head import expects_continue
+from trivium.frontends.site import Decoded, Site
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder, Ticket, WireProtocol
+from trivium.types.operations import Operation, ResponsePart
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+_log = logging.getLogger(__name__)
+_LAST_RESORT = HttpAnswer(500, b"", (), 0)
+_NO_TARGET = Target("")
+_CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
+
+
+class Outlet(Protocol):
+    """Where an exchange's answer goes: its connection."""
+
+    def send(self, exchange: "Exchange", answer: HttpAnswer) -> None:
+        """Write the answer, or one part of it. After the final one the exchange is over."""
+        ...
+
+    def peer(self) -> str:
+        """Who is answered, for people: address and port."""
+        ...
+
+    def break_off(self, exchange: "Exchange") -> None:
+        """The rest of a begun answer cannot be had: the client must see that it was cut short."""
+        ...
+
+
+class Exchange:
+    """Receiving, complete, started, over: in this order, each reached once at most. A `refusal` replaces
+    decoding; `keeps_alive` False closes the connection behind the answer.
+    """
+
+    __slots__ = (
+        "_encoder",
+        "_is_cut",
+        "_is_decoding",
+        "_outlet",
+        "_sent",
+        "_site",
+        "_status",
+        "_ticket",
+        "began",
+        "body",
+        "expects_continue",
+        "head",
+        "intake",
+        "is_complete",
+        "is_head",
+        "is_http11",
+        "is_opened",
+        "is_over",
+        "is_started",
+        "is_streaming",
+        "keeps_alive",
+        "protocol",
+        "refusal",
+        "target",
+    )
+
+    def __init__(self, site: Site, outlet: Outlet, head: Head) -> None:
+        self._site = site
+        self._outlet = outlet
+        self.head = head
+        self.began = site.now
+        self.protocol: WireProtocol = site.fallback
+        self.target = _NO_TARGET
+        self.refusal: ServeError | None = None
+        self.body = b""  # of a request without an intake
+        self.intake: Intake | None = None
+        self.is_head = False  # asked by HEAD: the body of the answer stays here
+        self.is_http11 = True
+        self.keeps_alive = True
+        self.expects_continue = False
+        self.is_opened = False  # the connection has made room for the rest of the body
+        self.is_complete = False
+        self.is_started = False
+        self.is_streaming = False  # the head of an answer in parts has been sent
+        self.is_over = False  # answered, or nobody waits any more
+        self._is_cut = False  # over before the core has said its last part
+        self._is_decoding = False  # in a thread, which reads the body
+        self._encoder: Encoder | None = None
+        self._ticket: Ticket | None = None
+        self._status = 0
+        self._sent = 0
+
+    # -- the request -----------------------------------------------------------------------------------
+
+    def admit(self) -> None:
+        """Route the head and see whether its body is wanted. A refusal is kept, and the body (if it is small
+        and surely comes) is read and thrown away; ServeError where it is not worth reading.
+        """
+        head = self.head
+        try:
+            self.protocol = protocol = self._site.protocol_of(head.path)
+            self.target = protocol.head(head)
+            if head.content_length != 0 or b"expect" in head.headers:
+                self._admit_body(head.content_length)
+        except ServeError as error:
+            self.refusal = error
+        except Exception:
+            self.refusal = self._own_fault("head")
+        if self.refusal is not None and (
+            self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
+        ):
+            raise self.refusal
+
+    def _admit_body(self, size: int | None) -> None:
+        self.expects_continue = self.is_http11 and expects_continue(self.head)
+        if self.target.takes_body:
+            self.intake = Intake(self._site, self.target, size)
+        elif size is None or size > SMALL_BODY:
+            raise HttpFault(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
+
+    def _is_small_and_comes(self) -> bool:
+        size = self.head.content_length
+        return size is not None and size <= SMALL_BODY and (size == 0 or b"expect" not in self.head.headers)
+
+    def add(self, piece: bytes) -> None:
+        """Take in a piece of the body, or throw it away if nobody wants it. ServeError when it is too much."""
+        if self.refusal is None and self.intake is not None:
+            self.intake.add(piece)
+
+    def borrow(self) -> memoryview | None:
+        """Where the rest of the body belongs, if that is worth receiving in place. Raises ServeError."""
+        try:
+            return self.intake.borrow() if self.refusal is None and self.intake is not None else None
+        except ServeError:
+            raise
+        except Exception as error:
+            raise self._own_fault("lend") from error
+
+    def wants_continue(self) -> bool:
+        """Does the client wait to be told that it may send the body?"""
+        return self.expects_continue and self.intake is not None and not self.intake.has_begun()
+
+    def is_repeatable(self) -> bool:
+        """Would the same head be admitted again, whatever the state of the server?"""
+        return (
+            self.refusal is None
+            and self.keeps_alive
+            and self.is_http11
+            and not self.expects_continue
+            and b"upgrade" not in self.head.headers
+        )
+
+    def repeated(self, body: bytes) -> "Exchange":
+        """Another request with the same head, whole already: only its (small) body is its own."""
+        other = Exchange(self._site, self._outlet, self.head)
+        other.protocol = self.protocol
+        other.target = self.target
+        other.is_complete = True
+        if self.target.takes_body:
+            other.body = body
+        if self.is_head:
+            other.is_head = True
+        return other
+
+    # -- the answer ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """The request is complete and it is its turn: decode and submit it, or answer the refusal."""
+        self.is_started = True
+        if self.refusal is not None:
+            self.refuse(self.refusal)
+            return
+        body = Body(self.body) if self.intake is None else self.intake.body()
+        size = len(body.data)
+        try:
+            if size and self.protocol.is_costly(self.head, size):
+                self._decode_elsewhere(body)
+            else:
+                operation, encoder = self.protocol.decode(self.head, self.target, body)
+                self._submit(operation, encoder)
+        except ServeError as error:
+            self.refuse(error)
+        except Exception:
+            self.refuse(self._own_fault("decode or submit"))
+
+    def _decode_elsewhere(self, body: Body) -> None:
+        self._is_decoding = True
+        self._site.offload(lambda: self.protocol.decode(self.head, self.target, body), self._decoded)
+
+    def _decoded(self, result: Decoded | Exception) -> None:
+        self._is_decoding = False
+        if self.is_over:
+            self.release()  # the client left meanwhile; until now the thread was reading the body
+        elif isinstance(result, ServeError):
+            self.refuse(result)
+        elif isinstance(result, Exception):
+            self.refuse(self._own_fault("decode", result))
+        else:
+            try:
+                self._submit(*result)
+            except Exception:
+                self.refuse(self._own_fault("submit"))
+
+    def _submit(self, operation: Operation, encoder: Encoder) -> None:
+        self._encoder = encoder
+        ticket = self._site.core.submit(operation, self._take)
+        if not self.is_over:
+            self._ticket = ticket
+        elif self._is_cut:
+            ticket.cancel(_CUT)
+
+    def _take(self, part: ResponsePart) -> None:
+        """The sink. Parts that come after the client has left are counted by the core, not here."""
+        if self.is_over or self._encoder is None:
+            return
+        try:
+            answer = self._encoder.encode(part)
+        except Exception:
+            ticket = self._ticket
+            self.refuse(self._own_fault("encode"))
+            self._cut(ticket, _CUT)
+            return
+        self._send(answer)
+
+    def refuse(self, error: ServeError) -> None:
+        """Answer with the error in the protocol's form; in the middle of an answer, cut that short."""
+        if self.is_over:
+            return
+        if self.is_streaming:
+            self._outlet.break_off(self)
+            return
+        try:
+            answer = self.protocol.refuse(error)
+            if isinstance(error, HttpFault):
+                answer = msgspec.structs.replace(answer, status=error.status)
+        except Exception:
+            self._own_fault("refuse")
+            answer = _LAST_RESORT
+        self._send(answer)
+
+    def _send(self, answer: HttpAnswer) -> None:
+        if self._site.log is not None:
+            self._note(self._site.log, answer)
+        if answer.final:
+            self.is_over = True
+            self._ticket = self._encoder = None
+        try:
+            self._outlet.send(self, answer)
+        except Exception:  # an answer that is none, such as text where bytes belong
+            self._own_fault("send")
+            self._outlet.break_off(self)
+
+    def _note(self, log: AccessLog, answer: HttpAnswer) -> None:
+        self._sent += answer.size
+        if not self.is_streaming:
+            self._status = answer.status  # of the first part; those that follow cannot change it
+        if answer.final:
+            method = "HEAD" if self.is_head else self.head.method
+            now, epoch = self._site.now, self._site.epoch
+            path, peer = self.head.path, self._outlet.peer()
+            log.add(AccessLine(epoch, peer, method, path, self._status, self._sent, now - self.began))
+
+    def _own_fault(self, where: str, error: Exception | None = None) -> ServeError:
+        _log.error("%s %s: %s raised", self.head.method, self.head.path, where, exc_info=error or True)
+        self.keeps_alive = False
+        return ServeError(
+            Code.INTERNAL, "the server failed at this request by a fault of its own; see its log."
+        )
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    def abandon(self, why: ServeError) -> None:
+        """Nobody waits for the answer: cancel what runs."""
+        self.is_over = True
+        ticket, self._ticket, self._encoder = self._ticket, None, None
+        self._cut(ticket, why)
+
+    def _cut(self, ticket: Ticket | None, why: ServeError) -> None:
+        self._is_cut = True
+        if ticket is not None:
+            ticket.cancel(why)
+
+    def has_lease(self) -> bool:
+        """Was the body received in place, so that the answer may view a buffer that others use later?"""
+        return self.intake is not None and self.intake.lease is not None
+
+    def release(self) -> None:
+        """The body is needed no more, as soon as no thread reads it."""
+        if self.intake is not None and not self._is_decoding:
+            self.intake.release()

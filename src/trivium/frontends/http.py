@@ -1,0 +1,130 @@
+"""The HTTP/1.1 listener: sockets, the sweeper, the decoding threads, and the way down.
+
+Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a
+request in `exchange`; the only clock of the front end is read here.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from trivium.frontends.access_log import AccessLog
+from trivium.frontends.connection import Connection
+from trivium.frontends.limits import HttpLimits
+from trivium.frontends.site import Decoded, Site
+from trivium.types.buffers import Lease
+from trivium.types.interfaces import Submits, WireProtocol
+from trivium.types.wire import Target
+
+_SWEEP_SECONDS = 0.5
+_DECODING_THREADS = 2
+_BACKLOG = 1024
+
+
+class DrainReport(msgspec.Struct, frozen=True, gc=False):
+    """How a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
+
+    finished: int
+    unfinished: tuple[str, ...]
+
+
+class HttpFrontend:
+    """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
+
+    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. `lend(target,
+    size)` gives the buffer that a large body is received into; `retry_after()` the seconds after which there
+    may be room again.
+    """
+
+    def __init__(
+        self,
+        core: Submits,
+        routes: Mapping[str, WireProtocol],
+        fallback: WireProtocol,
+        lend: Callable[[Target, int], Lease],
+        limits: HttpLimits,
+        retry_after: Callable[[], float] | None = None,
+    ) -> None:
+        self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
+        self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
+        self._site = Site(core, routes, fallback, lend, limits, retry_after, self._offload)
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port that was bound, 0 having asked for any. OSError where port or log cannot be had."""
+        site = self._site
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(site), host, port, backlog=_BACKLOG)
+        try:
+            site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
+        except OSError:
+            self._server.close()
+            raise
+        site.sweep(time.monotonic(), time.time())
+        self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="http sweeper")
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    def stop_accepting(self) -> None:
+        """New connections are refused by the kernel; those that are open go on."""
+        if self._server is not None:
+            self._server.close()
+
+    async def drain(self, grace: float) -> DrainReport:
+        """Close idle connections, let requests in work finish for `grace` seconds, cut off the rest."""
+        self.stop_accepting()
+        site = self._site
+        site.drain()
+        await self._until_empty(grace)
+        site.now = time.monotonic()
+        unfinished = tuple(text for guest in site.guests if (text := guest.unfinished()) is not None)
+        self._cut_all()
+        return DrainReport(site.finished, unfinished)
+
+    async def close(self) -> None:
+        """End at once; returns when every connection, task and thread is gone."""
+        self.stop_accepting()
+        self._cut_all()
+        await self._until_empty(None)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+        if self._decoding:
+            await asyncio.wait(self._decoding)
+        self._decoders.shutdown()
+        if self._site.log is not None:
+            self._site.log.close()
+
+    def _cut_all(self) -> None:
+        for guest in tuple(self._site.guests):
+            guest.cut()
+
+    async def _until_empty(self, seconds: float | None) -> None:
+        site = self._site
+        if site.guests:
+            site.emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(site.emptied.wait(), seconds)
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self._site.sweep(time.monotonic(), time.time())
+
+    def _offload(self, work: Callable[[], Decoded], done: Callable[[Decoded | Exception], None]) -> None:
+        def attempt() -> Decoded | Exception:
+            try:
+                return work()
+            except Exception as error:
+                return error
+
+        future = asyncio.get_running_loop().run_in_executor(self._decoders, attempt)
+        self._decoding.add(future)
+        future.add_done_callback(self._decoding.discard)
+        future.add_done_callback(lambda future: done(future.result()))

@@ -1,0 +1,86 @@
+"""The body of one request, from the first piece to the last: in one bytes object, or in place in a lease.
+
+Decides whether there is room for it. Owns the lease and the reserved bytes until `release`. Small declared
+bodies are not counted: they are bounded by the number of connections.
+"""
+
+from trivium.frontends.faults import HttpFault
+from trivium.frontends.limits import SMALL_BODY
+from trivium.frontends.site import Site
+from trivium.types.buffers import Lease
+from trivium.types.errors import Code
+from trivium.types.wire import Body, Target
+
+
+class Intake:
+    """Of a target that takes a body. `size` is what the head declares, None for chunks."""
+
+    def __init__(self, site: Site, target: Target, size: int | None) -> None:
+        """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
+        self.lease: Lease | None = None
+        self._site = site
+        self._target = target
+        self._size = size
+        self._reserved = 0
+        self._collected: bytes | bytearray = b""
+        limit = site.limits.body_bytes
+        if size is not None and size > limit:
+            raise _too_large(f"is {size} bytes", limit)
+        if size is not None and size > SMALL_BODY:
+            site.reserve(size)
+            self._reserved = size
+
+    def add(self, piece: bytes) -> None:
+        """Take a piece in. Raises ServeError as above when chunks have grown too far."""
+        if self._size is None:
+            self._grow(len(piece))
+        if not self._collected:
+            self._collected = piece  # mostly the only one
+        elif isinstance(self._collected, bytearray):
+            self._collected += piece
+        else:
+            self._collected = bytearray(self._collected) + piece
+
+    def _grow(self, more: int) -> None:
+        limit = self._site.limits.body_bytes
+        if self._reserved + more > limit:
+            raise _too_large(f"is more than {limit} bytes", limit)
+        self._site.reserve(more)
+        self._reserved += more
+
+    def has_begun(self) -> bool:
+        """Has some of it come?"""
+        return bool(self._collected)
+
+    def borrow(self) -> memoryview | None:
+        """Where the rest of a large body belongs; None for one that is not worth a lease. What has come has been
+        moved there. Raises the ServeError of `lend`.
+        """
+        size = self._size
+        if size is None or size <= SMALL_BODY:
+            return None
+        self.lease = lease = self._site.lend(self._target, size)
+        assert len(lease.view) >= size, "a lease is shorter than was asked for"
+        came = len(self._collected)
+        lease.view[:came] = self._collected
+        self._collected = b""
+        return lease.view[came:size]
+
+    def body(self) -> Body:
+        """All of it."""
+        if self.lease is not None:
+            return Body(self.lease.view[: self._size], self.lease)
+        collected = self._collected
+        return Body(collected if isinstance(collected, bytes) else memoryview(collected))
+
+    def release(self) -> None:
+        """It is needed no more. Further calls have no effect."""
+        lease, self.lease = self.lease, None
+        reserved, self._reserved = self._reserved, 0
+        self._site.unreserve(reserved)
+        if lease is not None:
+            lease.release()
+
+
+def _too_large(found: str, limit: int) -> HttpFault:
+    return HttpFault(413, Code.TOO_LARGE, f"the body {found}; the limit here is {limit} bytes. Send less.")

@@ -1,0 +1,39 @@
+"""What a client of the HTTP front end may cost: bytes held, connections, seconds waited for.
+
+Values only; who exceeds them, and what it is answered, is decided where the bytes are counted.
+"""
+
+from dataclasses import dataclass
+
+SMALL_BODY = 64 * 1024
+"""Up to here a body passes through the connections' shared buffer; a declared larger one gets a lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Limits of one HTTP front end. Sizes are bytes, times are seconds; time-outs are kept to half a second.
+
+    `total_body_bytes` bounds the large bodies (above SMALL_BODY, or in chunks) held by all connections
+    together, from their heads until their answers are sent. A request's head must be whole within
+    `header_seconds` of its first byte. A body has `body_seconds` plus its bytes so far / `slowest_rate`
+    (bytes per second), counted from its head. An unread answer is given up when less than `slowest_rate`
+    has left in `write_seconds`; one in parts also when `unsent_bytes` of it wait. `linger_seconds`: how long
+    what a refused client still sends is read and thrown away, so that it gets to read why.
+
+    `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output.
+    """
+
+    connections: int = 4096
+    url_bytes: int = 8 * 1024
+    header_bytes: int = 32 * 1024
+    header_count: int = 100
+    body_bytes: int = 64 * 1024 * 1024
+    total_body_bytes: int = 1024 * 1024 * 1024
+    unsent_bytes: int = 8 * 1024 * 1024
+    idle_seconds: float = 75.0
+    header_seconds: float = 10.0
+    body_seconds: float = 20.0
+    write_seconds: float = 30.0
+    linger_seconds: float = 2.0
+    slowest_rate: int = 16 * 1024
+    access_log: str | None = None

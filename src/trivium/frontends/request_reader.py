@@ -1,0 +1,253 @@
+"""From bytes to exchanges: httptools (llhttp) with the limits that it lacks.
+
+Decides where a request begins and ends and what of its head is too much. Knows no socket and no answer. The
+parser is only renewed after an upgrade and after a body that bypassed it; a refused stream is never read on.
+"""
+
+import logging
+from collections import deque
+
+from httptools import (
+    HttpParserCallbackError,
+    HttpParserError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+)
+
+from trivium.frontends.exchange import Exchange, Outlet
+from trivium.frontends.faults import HttpFault, malformed
+from trivium.frontends.head_memo import HeadMemo
+from trivium.frontends.request_head import join_repeated, read_head
+from trivium.frontends.site import Site
+from trivium.types.errors import Code, ServeError
+
+_log = logging.getLogger(__name__)
+
+
+class RequestReader:
+    """The reading side of one connection: what it reads it appends to `queue`, head by head.
+
+    `buffer` is where the next bytes belong. `is_done`: what comes now belongs to no request. `is_in_head`: one
+    has begun, and its head is not whole.
+    """
+
+    def __init__(self, site: Site, outlet: Outlet, queue: deque[Exchange]) -> None:
+        self.buffer = site.scratch
+        self.is_done = False
+        self.is_in_head = False
+        self._site = site
+        self._outlet = outlet
+        self._queue = queue
+        self._memo = HeadMemo(site.scratch)
+        self._exchange: Exchange | None = None  # the one being received
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._repeats = 0
+        self._barren = 0  # bytes fed since a head or a piece of a body was whole: what llhttp may be hoarding
+        self._completed = 0  # requests that ended in the present bytes
+        self._is_between = True  # the parser is at the beginning of a request
+        self._is_bypassed = False
+        self._is_stopped = False
+        self._upgrades = False
+        self._is_primed = False
+        self._parser = HttpRequestParser(self)
+
+    def take(self, size: int) -> None:
+        """`size` bytes have been put into `buffer`; afterwards it may be overwritten. Raises ServeError where the
+        stream cannot or need not be read on.
+        """
+        if self._is_bypassed:
+            self._fill(size)
+        elif not self._is_between:
+            self._feed(self.buffer[:size])
+        elif (exchange := self._memo.recall(size)) is not None:
+            self._queue.append(exchange)
+        else:
+            self._completed = 0
+            self._feed(self.buffer[:size])
+            if self._completed == 1 and self._is_between:
+                self._memo.learn(size, self._queue[-1])
+
+    def receive_into(self, rest: memoryview) -> None:
+        """The rest of the present body belongs there, and bypasses the parser."""
+        self.buffer = rest
+        self._is_bypassed = True
+
+    def stop(self) -> None:
+        """Nothing that comes is wanted; this also breaks the cycle with the parser."""
+        if not self._is_stopped:
+            self.is_done = self._is_stopped = True
+            self.buffer = self._site.scratch
+            self._exchange = None
+            self._memo.forget()
+            del self._parser
+
+    def _fill(self, size: int) -> None:
+        self.buffer = self.buffer[size:]
+        if not self.buffer:
+            self.buffer = self._site.scratch
+            self._is_bypassed = False
+            self._parser = HttpRequestParser(self)
+            self.on_message_complete()
+
+    def _feed(self, data: memoryview) -> None:
+        self._barren += len(data)
+        try:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                self._read_on_plainly(data[upgrade.args[0] :])
+        except HttpParserCallbackError as error:
+            self.is_done = True
+            raise _cause_of(error) from error
+        except HttpParserError as error:
+            if not self.is_done:  # behind `Connection: close` anything may come
+                self.is_done = True
+                raise malformed(f"this is no valid HTTP/1.1 request: {error}.") from error
+        if self._barren > self._site.limits.header_bytes:
+            self._refuse_hoard()
+
+    # -- called by the parser --------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        self._is_between = False
+
+    def on_url(self, piece: bytes) -> None:
+        """Several times, when the URL comes in pieces."""
+        self._url += piece
+        self.is_in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Once per field of the head, or of the trailer behind chunks (RFC 9112 7.1.2), which is not used."""
+        name = name.lower()
+        headers = self._headers
+        if name not in headers:
+            headers[name] = value.rstrip()
+            return
+        self._repeats += 1
+        if self._repeats > self._site.limits.header_count:
+            self._refuse_count()
+        join_repeated(headers, name, value.rstrip())
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        if self._is_primed:
+            self._is_primed = False
+            self._reset_head()
+            return
+        parser, headers, url = self._parser, self._headers, self._url
+        if self._barren > self._site.limits.header_bytes or len(headers) > self._site.limits.header_count:
+            self._check_head()
+        if len(url) > self._site.limits.url_bytes:
+            self._refuse_url()
+        is_http11 = keeps_alive = parser.should_keep_alive()
+        if not keeps_alive or b"connection" in headers:
+            is_http11 = _is_http11(parser.get_http_version())
+        method = parser.get_method()
+        head = read_head(method, url, headers, is_http11)
+        self._exchange = exchange = Exchange(self._site, self._outlet, head)
+        if method == b"HEAD":
+            exchange.is_head = True
+        if not keeps_alive:
+            exchange.keeps_alive = False
+        if not is_http11:
+            exchange.is_http11 = False
+        self._upgrades = b"upgrade" in headers and parser.should_upgrade()
+        self._reset_head()
+        self._queue.append(exchange)
+        exchange.admit()
+
+    def on_body(self, piece: bytes) -> None:
+        """A piece of the body; httptools has copied it."""
+        self._barren = 0
+        assert self._exchange is not None
+        self._exchange.add(piece)
+
+    def on_message_complete(self) -> None:
+        """The request is whole, unless llhttp took it for the start of another protocol and left the body."""
+        exchange = self._exchange
+        assert exchange is not None
+        if self._upgrades and exchange.head.content_length != 0:
+            return
+        exchange.is_complete = self._is_between = True
+        self._completed += 1
+        if not exchange.keeps_alive:
+            self.is_done = True
+        self._end_message()
+
+    # -- the rest --------------------------------------------------------------------------------------
+
+    def _reset_head(self) -> None:
+        self._url = b""
+        self._headers = {}
+        self._repeats = self._barren = 0
+        self.is_in_head = False
+
+    def _end_message(self) -> None:
+        self._exchange = None
+        self._barren = 0
+        if self._headers:  # a trailer
+            self._reset_head()
+
+    def _read_on_plainly(self, rest: memoryview) -> None:
+        """RFC 9110 7.8: an upgrade may be ignored, and is. `rest` may hold more requests of the kind."""
+        self._prime()
+        while rest and not self.is_done:
+            try:
+                self._parser.feed_data(rest)
+                return
+            except HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+                self._prime()
+
+    def _prime(self) -> None:
+        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""
+        self._parser = HttpRequestParser(self)
+        self._upgrades = False
+        if self._exchange is not None:
+            size = self._exchange.head.content_length
+            framing = b"Transfer-Encoding: chunked" if size is None else b"Content-Length: %d" % size
+            self._is_primed = True
+            self._parser.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
+
+    def _check_head(self) -> None:
+        if len(self._headers) > self._site.limits.header_count:
+            self._refuse_count()
+        size = sum(len(name) + len(value) + 4 for name, value in self._headers.items())
+        if size > self._site.limits.header_bytes:
+            self._refuse_bytes()
+
+    def _refuse_hoard(self) -> None:
+        self.is_done = True
+        if self.is_in_head and len(self._url) > self._site.limits.url_bytes:
+            self._refuse_url()
+        self._refuse_bytes()
+
+    def _refuse_url(self) -> None:
+        limit = self._site.limits.url_bytes
+        raise HttpFault(414, Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it.")
+
+    def _refuse_bytes(self) -> None:
+        limit = self._site.limits.header_bytes
+        raise HttpFault(
+            431, Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones."
+        )
+
+    def _refuse_count(self) -> None:
+        limit = self._site.limits.header_count
+        raise HttpFault(431, Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.")
+
+
+def _is_http11(version: str) -> bool:
+    if version not in ("1.1", "1.0"):
+        raise HttpFault(505, Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.")
+    return version == "1.1"
+
+
+def _cause_of(error: HttpParserCallbackError) -> ServeError:
+    cause = error.__context__
+    if isinstance(cause, ServeError):
+        return cause
+    _log.error("reading a request failed", exc_info=cause)
+    return ServeError(Code.INTERNAL, "the server failed at this request by a fault of its own; see its log.")

@@ -1,0 +1,384 @@
+"""Hostile clients on real sockets against a real front end in this process, with a stub core.
+
+Afterwards nothing may be left (tasks, descriptors, leases, connections) and the server must still answer.
+"""
+
+import asyncio
+import contextlib
+import gc
+import resource
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+
+import psutil
+import pytest
+import uvloop
+from tests.unit.frontends.stage import EchoProtocol, FakeCore, FakeTicket, get, post, read_answers
+
+from trivium.frontends.http import HttpFrontend
+from trivium.frontends.limits import HttpLimits
+from trivium.types.buffers import Lease
+from trivium.types.interfaces import Sink
+from trivium.types.operations import Infer, Operation
+from trivium.types.wire import Target
+
+BIG = bytes(range(256)) * 16384  # 4 MiB
+PROCESS = psutil.Process()
+
+
+class StubCore(FakeCore):
+    """`echo` answers at once, `slow` after a fifth of a second, `never` when it is cancelled."""
+
+    def submit(self, operation: Operation, sink: Sink) -> FakeTicket:
+        ticket = super().submit(operation, sink)
+        assert isinstance(operation, Infer)
+        if operation.model == "slow":
+            asyncio.get_running_loop().call_later(0.2, lambda: None if ticket.is_over else ticket.echo())
+        elif operation.model != "never":
+            ticket.echo()
+        return ticket
+
+
+@dataclass
+class Served:
+    """A running front end."""
+
+    frontend: HttpFrontend
+    core: StubCore
+    port: int
+    lent: int = 0
+
+    def lend(self, target: Target, size: int) -> Lease:
+        self.lent += 1
+        return Lease(memoryview(bytearray(size)), self.take_back)
+
+    def take_back(self, view: memoryview) -> None:
+        self.lent -= 1
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        """One request on a connection of its own; status and body of the last answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            writer.write_eof()
+            answers = read_answers(await asyncio.wait_for(reader.read(), 10))
+            return answers[-1].status, answers[-1].body
+        finally:
+            await leave(writer)
+
+    async def is_well(self) -> None:
+        """It answers, and nothing is left of those who were here before."""
+        assert await self.ask(get("echo")) == (200, b"echo")
+        assert await self.ask(post("echo", BIG)) == (200, BIG)
+        await until(lambda: not self.frontend._site.guests)
+        assert self.lent == 0
+        assert self.frontend._site.held_bytes == 0
+
+
+@contextlib.asynccontextmanager
+async def served(limits: HttpLimits) -> AsyncIterator[Served]:
+    """A front end on a free port of loopback; checks what it leaves behind."""
+    loop = asyncio.get_running_loop()
+    (
+        await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+    ).close()  # libuv keeps a descriptor in reserve
+    await asyncio.sleep(0.01)
+    tasks, descriptors = asyncio.all_tasks(), PROCESS.num_fds()
+    core = StubCore(is_prompt=False)
+    stub = Served(None, core, 0)  # type: ignore[arg-type]
+    stub.frontend = HttpFrontend(
+        core, {"echo": EchoProtocol()}, EchoProtocol(), stub.lend, limits, lambda: 1.0
+    )
+    stub.port = await stub.frontend.start("127.0.0.1", 0)
+    try:
+        yield stub
+        await stub.is_well()
+    finally:
+        await stub.frontend.close()
+    assert stub.lent == 0
+    await until(lambda: asyncio.all_tasks() == tasks)
+    await until(lambda: PROCESS.num_fds() <= descriptors)
+    assert all(ticket.is_over for ticket in core.tickets)
+
+
+def run(limits: HttpLimits, scene: Callable[[Served], Awaitable[None]]) -> None:
+    """Play one scene on a loop of its own."""
+
+    async def play() -> None:
+        async with served(limits) as stub:
+            await asyncio.wait_for(scene(stub), 60)
+
+    main: Coroutine[object, object, None] = play()
+    uvloop.run(main)
+
+
+async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something to become true; fail if it does not."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        await asyncio.sleep(0.01)
+
+
+async def leave(writer: asyncio.StreamWriter, *, by_reset: bool = False) -> None:
+    if by_reset:
+        transport_socket = writer.get_extra_info("socket")
+        transport_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.close()
+    with contextlib.suppress(OSError):  # the server was first
+        await writer.wait_closed()
+
+
+async def all_that_comes(reader: asyncio.StreamReader) -> bytes:
+    return await asyncio.wait_for(reader.read(), 10)
+
+
+@pytest.mark.parametrize("size", [100, len(BIG)])
+def test_a_body_cut_short(size: int) -> None:
+    async def scene(stub: Served) -> None:
+        half = post("echo", BIG[:size])[: -size // 2]
+        status, text = await stub.ask(half)
+        assert status == 400
+        assert b"cut short" in text
+        _, writer = await asyncio.open_connection("127.0.0.1", stub.port)
+        writer.write(half)
+        await writer.drain()
+        await leave(writer, by_reset=True)
+
+    run(HttpLimits(), scene)
+
+
+def test_a_header_of_a_megabyte_gets_to_read_why() -> None:
+    async def scene(stub: Served) -> None:
+        for request in (get("echo", b"X: " + b"a" * 1_000_000 + b"\r\n"), get("a" * 1_000_000)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", stub.port)
+            writer.write(request)
+            status = read_answers(await all_that_comes(reader))[0].status
+            assert status in (414, 431)
+            await leave(writer)
+
+    run(HttpLimits(), scene)
+
+
+@pytest.mark.parametrize("size", [3, len(BIG) * 8])
+def test_a_body_beyond_the_limit_gets_to_read_why(size: int) -> None:
+    async def scene(stub: Served) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stub.port)
+        writer.write(b"POST /echo/echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (size))
+        writer.write(bytes(size))
+        answer = read_answers(await all_that_comes(reader))[0]
+        assert answer.status == 413
+        assert answer.fields[b"connection"] == b"close"
+        await leave(writer)
+
+    run(HttpLimits(body_bytes=2), lambda stub: small_scene(stub, scene))
+
+
+async def small_scene(stub: Served, scene: Callable[[Served], Awaitable[None]]) -> None:
+    """A scene under a limit that the final check does not fit into."""
+    await scene(stub)
+    stub.frontend._site.limits = HttpLimits()
+
+
+@pytest.mark.parametrize(
+    "start", [b"", get("echo")[:10], post("echo", b"x" * 100)[:-100], post("echo", BIG)[:70_000]]
+)
+def test_a_byte_at_a_time(start: bytes) -> None:
+    async def scene(stub: Served) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stub.port)
+        writer.write(start)
+        answer = asyncio.create_task(all_that_comes(reader))
+        source = iter(get("echo", b"X: " + b"y" * 1000 + b"\r\n") if not start else b"A" * 1000)
+        began = time.monotonic()
+        while not answer.done():
+            writer.write(bytes([next(source)]))
+            await asyncio.sleep(0.1)
+        assert time.monotonic() - began < 5
+        assert read_answers(await answer)[0].status == 408
+        await leave(writer)
+
+    run(HttpLimits(header_seconds=1, body_seconds=1, slowest_rate=1_000_000, linger_seconds=0.5), scene)
+
+
+def test_a_client_that_never_reads() -> None:
+    async def scene(stub: Served) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", stub.port, limit=1)
+        writer.transport.pause_reading()
+        writer.write(post("echo", BIG * 4))
+        await until(lambda: stub.lent == 1)
+        await until(lambda: not stub.frontend._site.guests)
+        assert stub.lent == 0
+        await leave(writer)
+
+    run(HttpLimits(write_seconds=1), scene)
+
+
+def test_forty_pipelined_requests_of_four_megabytes_and_nothing_read() -> None:
+    async def scene(stub: Served) -> None:
+        await stub.ask(post("echo", BIG))
+        gc.collect()
+        before = PROCESS.memory_info().rss
+        request = post("echo", BIG)
+        plug = socket.create_connection(("127.0.0.1", stub.port))
+        plug.setblocking(False)
+        sending = asyncio.create_task(send_all(plug, request, 40))
+        await asyncio.sleep(2)
+        assert not sending.done(), "the server took all of it"
+        assert stub.lent <= 1
+        growth = PROCESS.memory_info().rss - before
+        assert growth < 64 * 2**20, f"grew by {growth / 2**20:.0f} MiB"
+        received = 0
+        whole = len(read_whole_answer(request)) * 40
+        while received < whole:
+            received += len(await asyncio.get_running_loop().sock_recv(plug, 2**20))
+        await sending
+        assert received == whole
+        plug.close()
+
+    run(HttpLimits(), scene)
+
+
+async def send_all(plug: socket.socket, request: bytes, times: int) -> None:
+    for _ in range(times):
+        await asyncio.get_running_loop().sock_sendall(plug, request)
+
+
+def read_whole_answer(request: bytes) -> bytes:
+    body = request.partition(b"\r\n\r\n")[2]
+    return b"HTTP/1.1 200 OK\r\nX-Echo: 1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 5000
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"this machine allows {hard} descriptors, and {wanted} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+    async def scene(stub: Served) -> None:
+        plugs = [socket.create_connection(("127.0.0.1", stub.port)) for _ in range(100)]
+        while len(plugs) < 2000:
+            await asyncio.sleep(0)
+            plugs += [socket.create_connection(("127.0.0.1", stub.port)) for _ in range(100)]
+        await until(lambda: len(stub.frontend._site.guests) == 2000)
+        used = time.process_time()
+        await asyncio.sleep(3)
+        assert time.process_time() - used < 0.15
+        plugs[777].sendall(get("echo"))
+        plugs[777].setblocking(False)
+        answer = await asyncio.get_running_loop().sock_recv(plugs[777], 1000)
+        assert answer.endswith(b"\r\n\r\necho")
+        assert (await stub.ask(get("echo")))[0] == 200
+        for plug in plugs:
+            plug.close()
+
+    try:
+        run(HttpLimits(), scene)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_one_connection_too_many_is_told_so() -> None:
+    async def scene(stub: Served) -> None:
+        plugs = [await asyncio.open_connection("127.0.0.1", stub.port) for _ in range(3)]
+        await until(lambda: len(stub.frontend._site.guests) == 3)
+        assert (await stub.ask(b""))[0] == 503
+        for _, writer in plugs:
+            await leave(writer)
+        await until(lambda: not stub.frontend._site.guests)
+
+    run(HttpLimits(connections=3), scene)
+
+
+def test_a_thousand_cancelled_requests() -> None:
+    async def scene(stub: Served) -> None:
+        for _ in range(20):
+            plugs = [await asyncio.open_connection("127.0.0.1", stub.port) for _ in range(50)]
+            for number, (_, writer) in enumerate(plugs):
+                writer.write(post("never", BIG[:100_000]) if number % 2 else get("never") * 3)
+            await until(lambda: sum(not ticket.is_over for ticket in stub.core.tickets) == 50)
+            for _, writer in plugs:
+                await leave(writer, by_reset=True)
+            await until(lambda: all(ticket.is_over for ticket in stub.core.tickets))
+        assert len(stub.core.tickets) == 1000
+        assert all(ticket.cancelled is not None for ticket in stub.core.tickets)
+
+    run(HttpLimits(), scene)
+
+
+def test_half_a_close_is_no_cancellation() -> None:
+    async def scene(stub: Served) -> None:
+        assert await stub.ask(post("slow", b"abc")) == (200, b"abc")
+        assert await stub.ask(post("slow", BIG)) == (200, BIG)
+
+    run(HttpLimits(), scene)
+
+
+def test_neighbours_of_rubbish_are_answered() -> None:
+    async def scene(stub: Served) -> None:
+        good = [stub.ask(post("slow", b"%d" % number)) for number in range(50)]
+        bad = [stub.ask(b"\x16\x03\x01" + b"%d" % number) for number in range(50)]
+        answers = await asyncio.gather(*good, *bad)
+        assert answers[:50] == [(200, b"%d" % number) for number in range(50)]
+        assert {status for status, _ in answers[50:]} == {400}
+
+    run(HttpLimits(), scene)
+
+
+def test_costly_bodies_are_decoded_in_threads() -> None:
+    async def scene(stub: Served) -> None:
+        request = post("echo/costly", BIG)
+        answers = await asyncio.gather(*(stub.ask(request) for _ in range(20)))
+        assert answers == [(200, BIG)] * 20
+        for _ in range(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", stub.port)
+            writer.write(request)
+            await writer.drain()
+            await leave(writer, by_reset=True)
+
+    run(HttpLimits(), scene)
+
+
+def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
+    async def scene() -> None:
+        core = StubCore(is_prompt=False)
+        stub = Served(None, core, 0)  # type: ignore[arg-type]
+        limits = HttpLimits()
+        stub.frontend = HttpFrontend(core, {"echo": EchoProtocol()}, EchoProtocol(), stub.lend, limits)
+        stub.port = await stub.frontend.start("127.0.0.1", 0)
+        idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", stub.port)
+        asked = [asyncio.create_task(stub.ask(get("slow"))) for _ in range(5)]
+        lost_reader, lost_writer = await asyncio.open_connection("127.0.0.1", stub.port)
+        lost_writer.write(get("never?x=y"))
+        await until(lambda: len(core.tickets) == 6)
+        began = time.monotonic()
+        report = await stub.frontend.drain(1.0)
+        assert 0.9 < time.monotonic() - began < 3
+        assert report.finished == 5
+        assert len(report.unfinished) == 1
+        assert report.unfinished[0].startswith("GET /echo/never (")
+        assert [await task for task in asked] == [(200, b"slow")] * 5
+        assert await all_that_comes(idle_reader) == b""
+        with contextlib.suppress(ConnectionError):
+            assert await all_that_comes(lost_reader) == b"", "it was cut without an answer"
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", stub.port)
+        await leave(idle_writer)
+        await leave(lost_writer)
+        await stub.frontend.close()
+        assert all(ticket.is_over for ticket in core.tickets)
+
+    uvloop.run(scene())
+
+
+def test_a_port_that_is_taken_is_the_callers_to_explain() -> None:
+    async def scene(stub: Served) -> None:
+        second = HttpFrontend(stub.core, {}, EchoProtocol(), stub.lend, HttpLimits())
+        with pytest.raises(OSError, match=r"in use|98"):
+            await second.start("127.0.0.1", stub.port)
+        await second.close()
+
+    run(HttpLimits(), scene)

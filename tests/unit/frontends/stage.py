@@ -1,0 +1,358 @@
+"""A connection on stage: fake transport, core and protocol, no socket, a clock moved by hand."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trivium.frontends.connection import Connection
+from trivium.frontends.limits import HttpLimits
+from trivium.frontends.site import Decoded, Site
+from trivium.types.buffers import Lease
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Sink
+from trivium.types.operations import Infer, Operation, ResponsePart
+from trivium.types.payload import Raw, RawPart
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+STATUS = {
+    Code.INVALID: 400,
+    Code.NOT_FOUND: 404,
+    Code.TOO_LARGE: 413,
+    Code.QUEUE_FULL: 503,
+    Code.EXPIRED: 504,
+}
+
+
+class EchoProtocol:
+    """Routes `/echo/<verb>`; POST takes a body, and the answer is the request's body, or the verb."""
+
+    def head(self, head: Head) -> Target:
+        segments = head.path.split("/")
+        verb = segments[2] if len(segments) > 2 else ""
+        if verb == "missing":
+            raise ServeError(Code.NOT_FOUND, "no such verb")
+        if verb == "crash-head":
+            raise RuntimeError("a fault in head")
+        return Target(verb, takes_body=head.method == "POST")
+
+    def is_costly(self, head: Head, size: int) -> bool:
+        return head.path.endswith("/costly")
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, "EchoEncoder"]:
+        if target.verb == "bad":
+            raise ServeError(Code.INVALID, "bad body")
+        if target.verb == "crash-decode":
+            raise RuntimeError("a fault in decode")
+        payload = Raw((RawPart(bytes(body.data) or target.verb.encode()),), lease=body.lease)
+        return Infer(target.verb, payload), EchoEncoder(target.verb)
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        text = error.message.encode()
+        wait = b"" if error.retry_after is None else b"Retry-After: %d\r\n" % error.retry_after
+        return HttpAnswer(STATUS.get(error.code, 500), wait, (text,), len(text))
+
+
+class EchoEncoder:
+    """The parts of a payload, one after another."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        if self._verb == "crash-encode":
+            raise RuntimeError("a fault in encode")
+        if self._verb == "crash-send":
+            return HttpAnswer(200, b"", ("text",), 4)  # type: ignore[arg-type]
+        if part.error is not None:
+            return EchoProtocol().refuse(part.error)
+        data = tuple(raw.data for raw in part.payload.parts) if isinstance(part.payload, Raw) else ()
+        return HttpAnswer(200, b"X-Echo: 1\r\n", data, sum(map(len, data)), part.final)
+
+
+@dataclass(eq=False)
+class FakeTicket:
+    """One submission, answered at once or by the test."""
+
+    operation: Infer
+    sink: Sink
+    cancelled: ServeError | None = None
+    is_over: bool = False
+
+    def cancel(self, why: ServeError) -> None:
+        self.cancelled = why
+        if not self.is_over:
+            self.answer(ResponsePart(error=why))
+
+    def echo(self) -> None:
+        self.answer(ResponsePart(payload=self.operation.payload))
+
+    def say(self, data: bytes, final: bool = False) -> None:
+        self.answer(ResponsePart(payload=Raw((RawPart(data),)), final=final))
+
+    def answer(self, part: ResponsePart) -> None:
+        self.is_over = part.final
+        lease = self.operation.payload.lease
+        if part.final and lease is not None:
+            lease.release()
+        self.sink(part)
+
+
+@dataclass
+class FakeCore:
+    """Holds leases as the real one does, from submission until the final part."""
+
+    is_prompt: bool = True
+    tickets: list[FakeTicket] = field(default_factory=list)
+
+    def submit(self, operation: Operation, sink: Sink) -> FakeTicket:
+        assert isinstance(operation, Infer)
+        if operation.model == "crash-submit":
+            raise RuntimeError("a fault in submit")
+        if operation.payload.lease is not None:
+            operation.payload.lease.hold()
+        ticket = FakeTicket(operation, sink)
+        self.tickets.append(ticket)
+        if self.is_prompt and operation.model != "never":
+            ticket.echo()
+        return ticket
+
+
+class FakeTransport(asyncio.Transport):
+    """Sends everything at once, or with `is_stuck` nothing until `flush`."""
+
+    def __init__(self, protocol: Connection) -> None:
+        super().__init__({"peername": ("192.0.2.1", 4711)})
+        self.protocol = protocol
+        self.sent = bytearray()
+        self.unsent = bytearray()
+        self.is_stuck = False
+        self.is_paused = False
+        self.reads = True
+        self.is_shut = False  # our half
+        self.is_gone = False
+        self._closing = False
+        self._high = 64 * 1024
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self._closing, "written to a closed transport"
+        assert not self.is_shut, "written behind the end"
+        assert isinstance(data, bytes | bytearray | memoryview)
+        if self.is_stuck or self.unsent:
+            self.unsent += data
+            if len(self.unsent) > self._high and not self.is_paused:
+                self.is_paused = True
+                self.protocol.pause_writing()
+        else:
+            self.sent += data
+
+    def writelines(self, list_of_data: object) -> None:
+        self.write(b"".join(list_of_data))  # type: ignore[call-overload]
+
+    def flush(self, size: int | None = None) -> None:
+        size = len(self.unsent) if size is None else size
+        self.sent += self.unsent[:size]
+        del self.unsent[:size]
+        if self.is_paused and len(self.unsent) <= self._high // 4:
+            self.is_paused = False
+            self.protocol.resume_writing()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high is not None
+        self._high = high
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.unsent)
+
+    def pause_reading(self) -> None:
+        assert self.reads
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        assert not self.reads
+        self.reads = True
+
+    def write_eof(self) -> None:
+        self.is_shut = True
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+        self.reads = False
+
+    def abort(self) -> None:
+        self.close()
+        self.unsent.clear()
+
+    def turn(self) -> None:
+        """What a loop does later: tell of the end."""
+        if self._closing and not self.unsent and not self.is_gone:
+            self.is_gone = True
+            self.protocol.connection_lost(None)
+
+
+class Stage:
+    """`send` what a client sends; `answers` is what it got."""
+
+    def __init__(self, limits: HttpLimits | None = None, core: FakeCore | None = None) -> None:
+        self.core = core or FakeCore()
+        self.lent = 0
+        self.offloaded: list[tuple[Callable[[], Decoded], Callable[[Decoded | Exception], None]]] = []
+        self.site = Site(
+            core=self.core,
+            routes={"echo": EchoProtocol()},
+            fallback=EchoProtocol(),
+            lend=self.lend,
+            limits=limits or HttpLimits(),
+            retry_after=lambda: 7.0,
+            offload=lambda work, done: self.offloaded.append((work, done)),
+        )
+        self.kernel = bytearray()  # sent by the client, not yet read
+        self.connect()
+
+    def connect(self) -> None:
+        self.connection = Connection(self.site)
+        self.transport = FakeTransport(self.connection)
+        self.connection.connection_made(self.transport)
+
+    def lend(self, target: Target, size: int) -> Lease:
+        if target.verb == "unlendable":
+            raise ServeError(Code.QUEUE_FULL, "no buffers")
+        self.lent += 1
+        return Lease(memoryview(bytearray(size + 16)), self.take_back)
+
+    def take_back(self, view: memoryview) -> None:
+        assert not any(view[-16:]), "written beyond what was asked for"
+        self.lent -= 1
+
+    def send(self, data: bytes, pieces_of: int | None = None) -> None:
+        if pieces_of is None:
+            self.kernel += data
+            self.read()
+            return
+        for start in range(0, len(data), pieces_of):
+            self.kernel += data[start : start + pieces_of]
+            self.read()
+
+    def read(self) -> None:
+        while self.kernel and self.transport.reads:
+            buffer = self.connection.get_buffer(-1)
+            size = min(len(buffer), len(self.kernel))
+            buffer[:size] = self.kernel[:size]
+            del self.kernel[:size]
+            self.connection.buffer_updated(size)
+            if buffer.obj is self.site.scratch.obj:
+                buffer[:size] = b"\xaa" * size  # others use it now
+        self.transport.turn()
+
+    def end_sending(self) -> None:
+        self.read()
+        if not self.transport.is_closing() and not self.connection.eof_received():
+            self.transport.close()
+        self.transport.turn()
+
+    def leave(self) -> None:
+        """Reset by the client."""
+        if not self.transport.is_gone:
+            self.transport.unsent.clear()
+            self.transport.close()
+            self.transport.turn()
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            self.site.sweep(self.site.now + 0.5, 0.0)
+        self.transport.turn()
+        self.read()
+
+    def flush(self, size: int | None = None) -> None:
+        self.transport.flush(size)
+        self.transport.turn()
+        self.read()
+
+    def decode_all(self) -> None:
+        while self.offloaded:
+            work, done = self.offloaded.pop(0)
+            try:
+                result: Decoded | Exception = work()
+            except Exception as error:
+                result = error
+            done(result)
+
+    @property
+    def answers(self) -> "list[Seen]":
+        return read_answers(bytes(self.transport.sent))
+
+    @property
+    def statuses(self) -> list[int]:
+        return [answer.status for answer in self.answers]
+
+    @property
+    def is_closed(self) -> bool:
+        return self.transport.is_closing() or self.transport.is_shut
+
+    def check_nothing_is_left(self) -> None:
+        self.leave()
+        self.decode_all()
+        for ticket in self.core.tickets:
+            assert ticket.is_over, "an operation runs for nobody"
+        assert self.lent == 0, "a lease is out"
+        assert self.site.held_bytes == 0, "bytes are reserved"
+        assert not self.site.guests, "a connection is registered"
+
+
+@dataclass
+class Seen:
+    """An answer as a client sees it."""
+
+    status: int
+    fields: dict[bytes, bytes]
+    body: bytes
+
+
+def read_answers(data: bytes, asked_by_head: bool = False) -> list[Seen]:
+    """Strict: raises where the bytes are not whole answers."""
+    found: list[Seen] = []
+    while data:
+        head, blank, data = data.partition(b"\r\n\r\n")
+        assert blank, f"no whole head: {head!r}"
+        line, *lines = head.split(b"\r\n")
+        version, status, _ = line.split(b" ", 2)
+        assert version == b"HTTP/1.1"
+        fields = {name.lower(): value for name, value in (field.split(b": ", 1) for field in lines)}
+        body = b""
+        if int(status) == 100 or asked_by_head:
+            pass
+        elif b"content-length" in fields:
+            size = int(fields[b"content-length"])
+            assert len(data) >= size, "a body is cut short"
+            body, data = data[:size], data[size:]
+        elif b"transfer-encoding" in fields:
+            body, data = _read_chunks(data)
+        elif int(status) not in (204, 304):
+            body, data = data, b""
+        found.append(Seen(int(status), fields, body))
+    return found
+
+
+def _read_chunks(data: bytes) -> tuple[bytes, bytes]:
+    body = b""
+    while True:
+        size, line, data = data.partition(b"\r\n")
+        assert line, "chunks are cut short"
+        end = int(size, 16)
+        assert data[end : end + 2] == b"\r\n"
+        body, data, is_last = body + data[:end], data[end + 2 :], end == 0
+        if is_last:
+            return body, data
+
+
+def post(verb: str, body: bytes, fields: bytes = b"") -> bytes:
+    """A POST with a declared length."""
+    head = b"POST /echo/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n"
+    return head % (verb.encode(), len(body), fields) + body
+
+
+def get(verb: str, fields: bytes = b"") -> bytes:
+    """A GET without a body."""
+    return b"GET /echo/%s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (verb.encode(), fields)
