@@ -259,17 +259,17 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
     async def scene(stub: Served) -> None:
-        plugs = [socket.create_connection(("127.0.0.1", stub.port)) for _ in range(100)]
-        while len(plugs) < 2000:
-            await asyncio.sleep(0)
-            plugs += [socket.create_connection(("127.0.0.1", stub.port)) for _ in range(100)]
+        loop = asyncio.get_running_loop()
+        plugs = [socket.socket() for _ in range(2000)]
+        for plug in plugs:
+            plug.setblocking(False)
+            await loop.sock_connect(plug, ("127.0.0.1", stub.port))
         await until(lambda: len(stub.frontend._site.guests) == 2000)
         used = time.process_time()
         await asyncio.sleep(3)
         assert time.process_time() - used < 0.15
-        plugs[777].sendall(get("echo"))
-        plugs[777].setblocking(False)
-        answer = await asyncio.get_running_loop().sock_recv(plugs[777], 1000)
+        await loop.sock_sendall(plugs[777], get("echo"))
+        answer = await loop.sock_recv(plugs[777], 1000)
         assert answer.endswith(b"\r\n\r\necho")
         assert (await stub.ask(get("echo")))[0] == 200
         for plug in plugs:
@@ -295,10 +295,13 @@ def test_one_connection_too_many_is_told_so() -> None:
 
 def test_a_thousand_cancelled_requests() -> None:
     async def scene(stub: Served) -> None:
-        for _ in range(20):
+        for turn in range(20):
             plugs = [await asyncio.open_connection("127.0.0.1", stub.port) for _ in range(50)]
             for number, (_, writer) in enumerate(plugs):
-                writer.write(post("never", BIG[:100_000]) if number % 2 else get("never") * 3)
+                is_pipelining = turn == 0 and number % 5 == 0  # a reset behind unread bytes is noticed later
+                writer.write(
+                    post("never", BIG[:100_000]) if number % 2 else get("never") * (1 + is_pipelining)
+                )
             await until(lambda: sum(not ticket.is_over for ticket in stub.core.tickets) == 50)
             for _, writer in plugs:
                 await leave(writer, by_reset=True)

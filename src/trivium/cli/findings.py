@@ -38,7 +38,8 @@ def _print_model(console: Console, spec: ModelSpec) -> None:
     _print(console, Text.assemble(("model ", "bold green"), f"{spec.name}, version {spec.version}"))
     for file in dict.fromkeys(origin.file for origin in spec.origin.values() if origin.line is not None):
         _print(console, Text(f"read from {file}"), indent=2)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    # With pad_edge=False rich cuts the last column short instead of folding it.
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("field", "value", "from where"):
         table.add_column(heading, overflow="fold", min_width=26 if heading == "field" else None)
     for name, value in _rows(spec):

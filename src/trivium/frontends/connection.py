@@ -7,6 +7,7 @@ compares: there are no timers.
 
 import asyncio
 from collections import deque
+from socket import SO_ERROR, SOL_SOCKET
 from typing import cast
 
 from trivium.frontends.exchange import Exchange
@@ -23,6 +24,7 @@ _LEFT = ServeError(Code.CANCELLED, "the client left before its answer.")
 _TOO_SLOW = ServeError(Code.CANCELLED, "the client did not read its answer in time.")
 _BROKEN = ServeError(Code.CANCELLED, "the answer broke off in the middle.")
 _DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
+_LOOK_SECONDS = 1.0
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -146,8 +148,10 @@ class Connection(asyncio.BufferedProtocol):
                     self.deadline = self._site.now + self._site.limits.write_seconds
                 else:
                     self._abort(_TOO_SLOW)
-            case Phase.WORK | Phase.LOST:
-                raise AssertionError(f"a deadline passed while waiting for {self.phase.value}")
+            case Phase.WORK:
+                self._look_for_reset()
+            case Phase.LOST:
+                raise AssertionError("a deadline passed after the end")
 
     def drain(self) -> None:
         """Close, if nothing is under way; else it will close behind its answer."""
@@ -200,6 +204,8 @@ class Connection(asyncio.BufferedProtocol):
             self._enter(Phase.WORK)
         if self._reads != (len(queue) < 2):
             self._read(not self._reads)
+        if not self._reads and self.deadline == NEVER:
+            self.deadline = self._site.now + _LOOK_SECONDS
 
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
@@ -244,6 +250,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+
+    def _look_for_reset(self) -> None:
+        """While nothing is read, the loop does not hear that the client has left: ask, now and then."""
+        plug = self._transport.get_extra_info("socket")
+        if plug.getsockopt(SOL_SOCKET, SO_ERROR):
+            self._abort(_LEFT)
+        else:
+            self.deadline = self._site.now + _LOOK_SECONDS
 
     def _close(self) -> None:
         """No further request; what has been answered still leaves. A client that may be sending gets to read

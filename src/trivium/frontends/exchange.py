@@ -8,10 +8,8 @@ and the connection is closed.
 import logging
 from typing import Protocol
 
-import msgspec
-
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.faults import HttpFault
+from trivium.frontends.faults import LAST_RESORT, HttpFault, worded
 from trivium.frontends.intake import Intake
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.request_head import expects_continue
@@ -22,7 +20,6 @@ from trivium.types.operations import Operation, ResponsePart
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 _log = logging.getLogger(__name__)
-_LAST_RESORT = HttpAnswer(500, b"", (), 0)
 _NO_TARGET = Target("")
 _CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
 
@@ -240,13 +237,8 @@ class Exchange:
         if self.is_streaming:
             self._outlet.break_off(self)
             return
-        try:
-            answer = self.protocol.refuse(error)
-            if isinstance(error, HttpFault):
-                answer = msgspec.structs.replace(answer, status=error.status)
-        except Exception:
-            self._own_fault("refuse")
-            answer = _LAST_RESORT
+        answer = worded(error, self.protocol)
+        self.keeps_alive &= answer is not LAST_RESORT
         self._send(answer)
 
     def _send(self, answer: HttpAnswer) -> None:

@@ -1,6 +1,17 @@
-"""Refusals of HTTP itself, whose statuses no neutral code tells apart."""
+"""Refusals of HTTP itself, whose statuses no neutral code tells apart, and how any refusal is worded."""
+
+import logging
+
+import msgspec
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import WireProtocol
+from trivium.types.wire import HttpAnswer
+
+_log = logging.getLogger(__name__)
+
+LAST_RESORT = HttpAnswer(500, b"", (), 0)
+"""Where a protocol cannot even refuse."""
 
 
 class HttpFault(ServeError):
@@ -14,3 +25,15 @@ class HttpFault(ServeError):
 def malformed(message: str) -> HttpFault:
     """The bytes are not HTTP/1.1 as RFC 9110 and RFC 9112 write it."""
     return HttpFault(400, Code.INVALID, message)
+
+
+def worded(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
+    """The error in the protocol's form; LAST_RESORT, and a line in the log, where that raises."""
+    try:
+        answer = protocol.refuse(error)
+    except Exception:
+        _log.exception("refusing a request raised")
+        return LAST_RESORT
+    if isinstance(error, HttpFault):
+        return msgspec.structs.replace(answer, status=error.status)
+    return answer

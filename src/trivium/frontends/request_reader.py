@@ -93,10 +93,10 @@ class RequestReader:
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)
         try:
-            try:
-                self._parser.feed_data(data)
-            except HttpParserUpgrade as upgrade:
-                self._read_on_plainly(data[upgrade.args[0] :])
+            rest = self._parse(data)
+            while rest is not None:  # RFC 9110 7.8: an upgrade may be ignored, and is
+                self._prime()
+                rest = self._parse(rest) if rest and not self.is_done else None
         except HttpParserCallbackError as error:
             self.is_done = True
             raise _cause_of(error) from error
@@ -190,16 +190,13 @@ class RequestReader:
         if self._headers:  # a trailer
             self._reset_head()
 
-    def _read_on_plainly(self, rest: memoryview) -> None:
-        """RFC 9110 7.8: an upgrade may be ignored, and is. `rest` may hold more requests of the kind."""
-        self._prime()
-        while rest and not self.is_done:
-            try:
-                self._parser.feed_data(rest)
-                return
-            except HttpParserUpgrade as upgrade:
-                rest = rest[upgrade.args[0] :]
-                self._prime()
+    def _parse(self, data: memoryview) -> memoryview | None:
+        """What is left behind an upgrade; None without one."""
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            return data[upgrade.args[0] :]
+        return None
 
     def _prime(self) -> None:
         """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""

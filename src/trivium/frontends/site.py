@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import msgspec
-
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.answer_bytes import CLOSE, whole
-from trivium.frontends.faults import HttpFault
+from trivium.frontends.faults import HttpFault, worded
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -79,8 +77,8 @@ class Site:
     def __post_init__(self) -> None:
         limit = self.limits.connections
         text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
-        refusal = self.fallback.refuse(HttpFault(503, Code.QUEUE_FULL, text))
-        self.busy = b"".join(whole(msgspec.structs.replace(refusal, status=503), CLOSE, False))
+        refusal = worded(HttpFault(503, Code.QUEUE_FULL, text), self.fallback)
+        self.busy = b"".join(whole(refusal, CLOSE, False))
 
     def protocol_of(self, path: str) -> WireProtocol:
         """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""

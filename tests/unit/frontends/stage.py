@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from socket import SO_ERROR, SOL_SOCKET
 
 from trivium.frontends.connection import Connection
 from trivium.frontends.limits import HttpLimits
@@ -31,6 +32,8 @@ class EchoProtocol:
         verb = segments[2] if len(segments) > 2 else ""
         if verb == "missing":
             raise ServeError(Code.NOT_FOUND, "no such verb")
+        if verb == "unspeakable":
+            raise ServeError(Code.INVALID, "unspeakable")
         if verb == "crash-head":
             raise RuntimeError("a fault in head")
         return Target(verb, takes_body=head.method == "POST")
@@ -47,6 +50,8 @@ class EchoProtocol:
         return Infer(target.verb, payload), EchoEncoder(target.verb)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
+        if error.message == "unspeakable":
+            raise RuntimeError("a fault in refuse")
         text = error.message.encode()
         wait = b"" if error.retry_after is None else b"Retry-After: %d\r\n" % error.retry_after
         return HttpAnswer(STATUS.get(error.code, 500), wait, (text,), len(text))
@@ -121,7 +126,8 @@ class FakeTransport(asyncio.Transport):
     """Sends everything at once, or with `is_stuck` nothing until `flush`."""
 
     def __init__(self, protocol: Connection) -> None:
-        super().__init__({"peername": ("192.0.2.1", 4711)})
+        super().__init__({"peername": ("192.0.2.1", 4711), "socket": self})
+        self.error = 0
         self.protocol = protocol
         self.sent = bytearray()
         self.unsent = bytearray()
@@ -184,6 +190,10 @@ class FakeTransport(asyncio.Transport):
     def abort(self) -> None:
         self.close()
         self.unsent.clear()
+
+    def getsockopt(self, level: int, option: int) -> int:
+        assert (level, option) == (SOL_SOCKET, SO_ERROR)
+        return self.error
 
     def turn(self) -> None:
         """What a loop does later: tell of the end."""

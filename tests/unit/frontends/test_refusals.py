@@ -236,6 +236,14 @@ def test_a_fault_in_a_decoding_thread_is_logged_and_answered(caplog: pytest.LogC
     assert stage.statuses == [400, 500]
 
 
+def test_a_fault_in_refusing_is_answered_bare(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    stage.send(get("unspeakable") + get("behind"))
+    assert [(answer.status, answer.body) for answer in stage.answers] == [(500, b"")]
+    assert stage.is_closed
+    assert "a fault in refuse" in caplog.text
+
+
 def test_an_answer_that_is_none_cuts_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage()
     stage.send(get("crash-send"))

@@ -1,5 +1,7 @@
 """Time-outs by a clock moved by hand, back-pressure, disconnects in every state, drains."""
 
+from errno import ECONNRESET
+
 import pytest
 from tests.unit.frontends.stage import FakeCore, Stage, get, post
 
@@ -209,6 +211,20 @@ def test_a_reset_in_every_state_leaves_nothing(state: str) -> None:
     for ticket in stage.core.tickets:
         assert ticket.cancelled is not None
         assert ticket.cancelled.code is Code.CANCELLED
+    stage.check_nothing_is_left()
+
+
+def test_a_reset_is_noticed_while_nothing_is_read() -> None:
+    stage = staged(is_prompt=False)
+    stage.send(get("a") * 3)
+    assert not stage.transport.reads
+    stage.wait(100)
+    assert not stage.is_closed
+    stage.core.tickets[0].echo()
+    stage.transport.error = ECONNRESET
+    stage.wait(2)
+    assert stage.transport.is_gone
+    assert stage.core.tickets[1].cancelled is not None
     stage.check_nothing_is_left()
 
 

@@ -26,7 +26,6 @@ from trivium.types.running import (
 )
 from trivium.types.state import ItemState
 
-
 STARTED = ItemState.STARTED  # members of an Enum are slow to look up in its class
 
 

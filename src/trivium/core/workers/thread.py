@@ -8,17 +8,19 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from time import monotonic
 
 from trivium.core.workers.execution import execute, without
 from trivium.types.interfaces import Port, Runner
-from trivium.types.running import Batch, Credit, Event, ItemId, Part
+from trivium.types.running import Batch, Credit, Event, ItemId
 
 log = logging.getLogger(__name__)
 
 
 COALESCE = 0.0001
 """Seconds that an outcome may wait for those of the next batches in hand before it is pushed."""
+
+
+CREDIT = Credit(1)
 
 
 class ThreadInstance:
@@ -66,7 +68,7 @@ class ThreadInstance:
 
     def _work(self) -> None:
         events: list[Event] = []
-        first = 0.0
+        first = last = 0.0
         while True:
             try:
                 batch = self._todo.popleft()
@@ -75,13 +77,21 @@ class ThreadInstance:
                 continue
             if batch is None:
                 break
-            if not events:
-                first = monotonic()
-            events += self._run(batch)
+            if self._cancelled:
+                batch, ends = without(batch, self._cancelled)
+                events += ends
+            if batch.items:
+                run = execute(self._runner, batch)
+                first = first or run.began
+                last = run.ended
+                events.append(run)
+                del run
+            events.append(CREDIT)
             del batch
-            if not self._todo or monotonic() - first > COALESCE:
+            if not self._todo or last - first > COALESCE:
                 self._port.push(events)
                 events = []
+                first = last = 0.0
         self._close_runner()
 
     def _sleep(self) -> None:
@@ -92,14 +102,6 @@ class ThreadInstance:
             self._cancelled.clear()
             self._gate.acquire()
         self._sleeps = False
-
-    def _run(self, batch: Batch) -> tuple[Event, ...]:
-        ends: list[Part] = []
-        if self._cancelled:
-            batch, ends = without(batch, self._cancelled)
-        if not batch.items:
-            return (*ends, Credit(1))
-        return (execute(self._runner, batch), *ends, Credit(1))
 
     def _close_runner(self) -> None:
         try:
