@@ -1,5 +1,6 @@
 """Servers as child processes, and what they cost: user and system time of their whole process tree."""
 
+import math
 import re
 import subprocess
 import sys
@@ -40,7 +41,7 @@ class Server:
 
     def load(self, request: Request, connections: int, seconds: float) -> Measured:
         """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
-        command = ["wrk", f"-t{WRK_THREADS}", f"-c{connections}", f"-d{round(seconds)}s", "--latency"]
+        command = ["wrk", f"-t{min(WRK_THREADS, connections)}", f"-c{connections}", f"-d{round(seconds)}s", "--latency"]
         before = self.cpu_seconds()
         command += ["-s", str(request.script()), self.url + request.path]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -126,5 +127,7 @@ def _found(pattern: str, text: str) -> str:
 
 
 def _microseconds(text: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()  # type: ignore[union-attr]
-    return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
+    found = re.fullmatch(r"([\d.]+)(us|ms|s)", text)
+    if found is None:  # wrk says "-nan" of a round in which it lost its own clock
+        return math.nan
+    return float(found[1]) * {"us": 1, "ms": 1e3, "s": 1e6}[found[2]]
