@@ -58,12 +58,12 @@ def poisson(rate: float, seconds: float, seed: int) -> list[float]:
 
 async def both(path: str, model: str, arrivals: list[float]) -> tuple[float, float]:
     """Mean waits live and on the virtual clock, of one spec."""
-    async with trivium.load(path) as server:
+    async with trivium.serving(path) as server:
         begin = asyncio.get_running_loop().time()
         tasks = [asyncio.create_task(_one(server, model, begin + when)) for when in arrivals]
         await asyncio.gather(*tasks)
         report = server.statistics(model)
-        spec = server.serving()[0]
+        spec = server.specs()[0]
     virtual = await asyncio.to_thread(simulate, spec, arrivals, lambda rows: 0.008 + 0.0005 * rows)
     return _mean_wait(report.queue), _mean_wait(virtual.queue)
 

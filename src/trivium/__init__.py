@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trivium.app import load
+    from trivium.app import serving
     from trivium.core.server import Server
     from trivium.types.errors import Code, ServeError
     from trivium.types.operations import Infer, ResponsePart
@@ -23,10 +23,20 @@ _HOMES = {
     "Server": "trivium.core.server",
     "Tensor": "trivium.types.payload",
     "Tensors": "trivium.types.payload",
-    "load": "trivium.app",
+    "serving": "trivium.app",
 }
 
-__all__ = ["Code", "Infer", "ModelSpec", "ResponsePart", "ServeError", "Server", "Tensor", "Tensors", "load"]
+__all__ = [
+    "Code",
+    "Infer",
+    "ModelSpec",
+    "ResponsePart",
+    "ServeError",
+    "Server",
+    "Tensor",
+    "Tensors",
+    "serving",
+]
 
 
 def __getattr__(name: str) -> Any:

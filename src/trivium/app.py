@@ -42,7 +42,7 @@ def build(config: ServerConfig) -> Server:
 
 
 @asynccontextmanager
-async def load(
+async def serving(
     *paths: AnyPath, config: ServerConfig | None = None, progress: Progress | None = None
 ) -> AsyncIterator[Server]:
     """Serve model folders and files inside this program, without HTTP, until the block ends.

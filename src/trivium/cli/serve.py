@@ -93,7 +93,7 @@ async def _load(server: Server, console: Console) -> Listing:
 
 def _tell(console: Console, server: Server, listing: Listing, url: str, greet: Greet) -> bool:
     """Print what is up; False if nothing is."""
-    specs = server.serving()
+    specs = server.specs()
     print_models(console, listing, specs)
     if not specs:
         console.print("Nothing can be served; see the reasons above.", style="red")

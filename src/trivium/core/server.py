@@ -116,7 +116,7 @@ class Server:
         specs, unfinished = await self._lifecycle.examine(found)
         return specs, broken + unfinished
 
-    def serving(self) -> tuple[ModelSpec, ...]:
+    def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""
         return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
 

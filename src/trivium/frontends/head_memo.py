@@ -8,6 +8,7 @@ of what the front end costs per request. Decides nothing; whatever is in any way
 from trivium.frontends.exchange import Exchange
 
 _LONGEST = 2048  # bytes kept per connection
+_PATIENCE = 16  # requests that are not learned behind a head that never came back
 _BLANK_LINE = b"\r\n\r\n"
 
 
@@ -21,6 +22,7 @@ class HeadMemo:
         self._head = b""
         self._size = -1  # of head and body together
         self._sample: Exchange | None = None
+        self._skips = 0
 
     def recall(self, size: int) -> Exchange | None:
         """The exchange of a request that is whole in the first `size` bytes and has the head kept; else None.
@@ -29,18 +31,22 @@ class HeadMemo:
         """
         if size != self._size or not self._bytes.startswith(self._head) or self._sample is None:
             return None
+        self._skips = 0
         return self._sample.repeated(bytes(self._scratch[len(self._head) : size]))
 
     def learn(self, size: int, exchange: Exchange) -> None:
         """The first `size` bytes were parsed as just this request, which was then complete."""
+        if self._skips:
+            self._skips -= 1
+            return
         length = exchange.head.content_length
         if length is None or not exchange.is_repeatable() or size - length > _LONGEST:
             return
         head = bytes(self._scratch[: size - length])
-        if head.find(_BLANK_LINE) == len(head) - len(
-            _BLANK_LINE
-        ):  # nothing stood before or behind the request
+        nothing_around_it = head.find(_BLANK_LINE) == len(head) - len(_BLANK_LINE)
+        if nothing_around_it:
             self._head, self._size, self._sample = head, size, exchange.repeated(b"")
+            self._skips = _PATIENCE
 
     def forget(self) -> None:
         """The connection is over."""

@@ -2,124 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from socket import SO_ERROR, SOL_SOCKET
+
+from tests.unit.frontends.actors import EchoProtocol, FakeCore
+from tests.unit.frontends.client import Seen, read_answers
 
 from trivium.frontends.connection import Connection
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.site import Decoded, Site
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Sink
-from trivium.types.operations import Infer, Operation, ResponsePart
-from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import Body, Head, HttpAnswer, Target
-
-STATUS = {
-    Code.INVALID: 400,
-    Code.NOT_FOUND: 404,
-    Code.TOO_LARGE: 413,
-    Code.QUEUE_FULL: 503,
-    Code.EXPIRED: 504,
-}
-
-
-class EchoProtocol:
-    """Routes `/echo/<verb>`; POST takes a body, and the answer is the request's body, or the verb."""
-
-    def head(self, head: Head) -> Target:
-        segments = head.path.split("/")
-        verb = segments[2] if len(segments) > 2 else ""
-        if verb == "missing":
-            raise ServeError(Code.NOT_FOUND, "no such verb")
-        if verb == "unspeakable":
-            raise ServeError(Code.INVALID, "unspeakable")
-        if verb == "crash-head":
-            raise RuntimeError("a fault in head")
-        return Target(verb, takes_body=head.method == "POST")
-
-    def is_costly(self, head: Head, size: int) -> bool:
-        return head.path.endswith("/costly")
-
-    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, "EchoEncoder"]:
-        if target.verb == "bad":
-            raise ServeError(Code.INVALID, "bad body")
-        if target.verb == "crash-decode":
-            raise RuntimeError("a fault in decode")
-        payload = Raw((RawPart(bytes(body.data) or target.verb.encode()),), lease=body.lease)
-        return Infer(target.verb, payload), EchoEncoder(target.verb)
-
-    def refuse(self, error: ServeError) -> HttpAnswer:
-        if error.message == "unspeakable":
-            raise RuntimeError("a fault in refuse")
-        text = error.message.encode()
-        wait = b"" if error.retry_after is None else b"Retry-After: %d\r\n" % error.retry_after
-        return HttpAnswer(STATUS.get(error.code, 500), wait, (text,), len(text))
-
-
-class EchoEncoder:
-    """The parts of a payload, one after another."""
-
-    def __init__(self, verb: str) -> None:
-        self._verb = verb
-
-    def encode(self, part: ResponsePart) -> HttpAnswer:
-        if self._verb == "crash-encode":
-            raise RuntimeError("a fault in encode")
-        if self._verb == "crash-send":
-            return HttpAnswer(200, b"", ("text",), 4)  # type: ignore[arg-type]
-        if part.error is not None:
-            return EchoProtocol().refuse(part.error)
-        data = tuple(raw.data for raw in part.payload.parts) if isinstance(part.payload, Raw) else ()
-        return HttpAnswer(200, b"X-Echo: 1\r\n", data, sum(map(len, data)), part.final)
-
-
-@dataclass(eq=False)
-class FakeTicket:
-    """One submission, answered at once or by the test."""
-
-    operation: Infer
-    sink: Sink
-    cancelled: ServeError | None = None
-    is_over: bool = False
-
-    def cancel(self, why: ServeError) -> None:
-        self.cancelled = why
-        if not self.is_over:
-            self.answer(ResponsePart(error=why))
-
-    def echo(self) -> None:
-        self.answer(ResponsePart(payload=self.operation.payload))
-
-    def say(self, data: bytes, final: bool = False) -> None:
-        self.answer(ResponsePart(payload=Raw((RawPart(data),)), final=final))
-
-    def answer(self, part: ResponsePart) -> None:
-        self.is_over = part.final
-        lease = self.operation.payload.lease
-        if part.final and lease is not None:
-            lease.release()
-        self.sink(part)
-
-
-@dataclass
-class FakeCore:
-    """Holds leases as the real one does, from submission until the final part."""
-
-    is_prompt: bool = True
-    tickets: list[FakeTicket] = field(default_factory=list)
-
-    def submit(self, operation: Operation, sink: Sink) -> FakeTicket:
-        assert isinstance(operation, Infer)
-        if operation.model == "crash-submit":
-            raise RuntimeError("a fault in submit")
-        if operation.payload.lease is not None:
-            operation.payload.lease.hold()
-        ticket = FakeTicket(operation, sink)
-        self.tickets.append(ticket)
-        if self.is_prompt and operation.model != "never":
-            ticket.echo()
-        return ticket
+from trivium.types.wire import Target
 
 
 class FakeTransport(asyncio.Transport):
@@ -290,7 +183,7 @@ class Stage:
             done(result)
 
     @property
-    def answers(self) -> "list[Seen]":
+    def answers(self) -> list[Seen]:
         return read_answers(bytes(self.transport.sent))
 
     @property
@@ -309,60 +202,3 @@ class Stage:
         assert self.lent == 0, "a lease is out"
         assert self.site.held_bytes == 0, "bytes are reserved"
         assert not self.site.guests, "a connection is registered"
-
-
-@dataclass
-class Seen:
-    """An answer as a client sees it."""
-
-    status: int
-    fields: dict[bytes, bytes]
-    body: bytes
-
-
-def read_answers(data: bytes, asked_by_head: bool = False) -> list[Seen]:
-    """Strict: raises where the bytes are not whole answers."""
-    found: list[Seen] = []
-    while data:
-        head, blank, data = data.partition(b"\r\n\r\n")
-        assert blank, f"no whole head: {head!r}"
-        line, *lines = head.split(b"\r\n")
-        version, status, _ = line.split(b" ", 2)
-        assert version == b"HTTP/1.1"
-        fields = {name.lower(): value for name, value in (field.split(b": ", 1) for field in lines)}
-        body = b""
-        if int(status) == 100 or asked_by_head:
-            pass
-        elif b"content-length" in fields:
-            size = int(fields[b"content-length"])
-            assert len(data) >= size, "a body is cut short"
-            body, data = data[:size], data[size:]
-        elif b"transfer-encoding" in fields:
-            body, data = _read_chunks(data)
-        elif int(status) not in (204, 304):
-            body, data = data, b""
-        found.append(Seen(int(status), fields, body))
-    return found
-
-
-def _read_chunks(data: bytes) -> tuple[bytes, bytes]:
-    body = b""
-    while True:
-        size, line, data = data.partition(b"\r\n")
-        assert line, "chunks are cut short"
-        end = int(size, 16)
-        assert data[end : end + 2] == b"\r\n"
-        body, data, is_last = body + data[:end], data[end + 2 :], end == 0
-        if is_last:
-            return body, data
-
-
-def post(verb: str, body: bytes, fields: bytes = b"") -> bytes:
-    """A POST with a declared length."""
-    head = b"POST /echo/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n"
-    return head % (verb.encode(), len(body), fields) + body
-
-
-def get(verb: str, fields: bytes = b"") -> bytes:
-    """A GET without a body."""
-    return b"GET /echo/%s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (verb.encode(), fields)

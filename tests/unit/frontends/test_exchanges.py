@@ -1,7 +1,9 @@
 """Whole exchanges as lists of bytes: keep-alive, pipelining, bodies of every kind, HEAD, HTTP/1.0, upgrades."""
 
 import pytest
-from tests.unit.frontends.stage import FakeCore, Stage, get, post, read_answers
+from tests.unit.frontends.actors import FakeCore
+from tests.unit.frontends.client import get, post, read_answers
+from tests.unit.frontends.stage import Stage
 
 BIG = bytes(range(256)) * 1024  # 256 KiB
 

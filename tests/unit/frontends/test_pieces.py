@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.frontends.stage import Stage, get, post
+from tests.unit.frontends.client import get, post
+from tests.unit.frontends.stage import Stage
 
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.answer_bytes import CHUNKED, CLOSE, opening, part, whole

@@ -3,7 +3,9 @@
 import logging
 
 import pytest
-from tests.unit.frontends.stage import FakeCore, Stage, get, post
+from tests.unit.frontends.actors import FakeCore
+from tests.unit.frontends.client import get, post
+from tests.unit.frontends.stage import Stage
 
 from trivium.frontends.limits import HttpLimits
 
@@ -249,6 +251,16 @@ def test_an_answer_that_is_none_cuts_the_connection(caplog: pytest.LogCaptureFix
     stage.send(get("crash-send"))
     assert stage.transport.is_gone
     assert "send raised" in caplog.text
+
+
+def test_a_fault_in_encoding_cancels_what_still_runs() -> None:
+    stage = Stage(core=FakeCore(is_prompt=False))
+    stage.send(get("crash-encode"))
+    ticket = stage.core.tickets[0]
+    ticket.say(b"one")
+    assert stage.statuses == [500]
+    assert ticket.cancelled is not None
+    stage.check_nothing_is_left()
 
 
 def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,161 @@
+"""Resets and ends of sending in every state, and drains."""
+
+from errno import ECONNRESET
+
+import pytest
+from tests.unit.frontends.actors import FakeCore
+from tests.unit.frontends.client import get, post
+from tests.unit.frontends.stage import Stage
+
+from trivium.frontends.limits import HttpLimits
+from trivium.types.errors import Code
+
+BIG = b"abcdefgh" * 32768  # 256 KiB
+LIMITS = HttpLimits(
+    idle_seconds=60,
+    header_seconds=10,
+    body_seconds=20,
+    write_seconds=30,
+    linger_seconds=2,
+    slowest_rate=1000,
+    unsent_bytes=200_000,
+)
+
+
+def staged(is_prompt: bool = True) -> Stage:
+    return Stage(LIMITS, FakeCore(is_prompt))
+
+
+STATES = {
+    "nothing sent": b"",
+    "half a head": get("a")[:20],
+    "half a small body": post("a", b"abc")[:-1],
+    "half a large body": post("a", BIG)[:-1],
+    "half a large body behind work": get("a") + post("a", BIG)[:-1],
+    "half of the chunks": b"POST /echo/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    "in work": get("a"),
+    "in work with a lease": post("a", BIG),
+    "in work with more behind": get("a") * 3,
+    "decoding": post("costly", BIG),
+    "refused": b"rubbish",
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_reset_in_every_state_leaves_nothing(state: str) -> None:
+    stage = staged(is_prompt=False)
+    stage.send(STATES[state])
+    stage.leave()
+    for ticket in stage.core.tickets:
+        assert ticket.cancelled is not None
+        assert ticket.cancelled.code is Code.CANCELLED
+    stage.check_nothing_is_left()
+
+
+def test_a_reset_is_noticed_while_nothing_is_read() -> None:
+    stage = staged(is_prompt=False)
+    stage.send(get("a") * 3)
+    assert not stage.transport.reads
+    stage.wait(100)
+    assert not stage.is_closed
+    stage.core.tickets[0].echo()
+    stage.transport.error = ECONNRESET
+    stage.wait(2)
+    assert stage.transport.is_gone
+    assert stage.core.tickets[1].cancelled is not None
+    stage.check_nothing_is_left()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_cutting_in_every_state_leaves_nothing(state: str) -> None:
+    stage = staged(is_prompt=False)
+    stage.send(STATES[state])
+    stage.connection.cut()
+    stage.connection.cut()
+    stage.transport.turn()
+    stage.check_nothing_is_left()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_end_of_sending_in_every_state_ends_in_an_answer_or_a_close(state: str) -> None:
+    stage = staged(is_prompt=False)
+    stage.send(STATES[state])
+    stage.end_sending()
+    stage.decode_all()
+    for ticket in stage.core.tickets:
+        assert ticket.cancelled is None, "closing one half is no cancellation"
+    while any(not ticket.is_over for ticket in stage.core.tickets):
+        next(ticket for ticket in stage.core.tickets if not ticket.is_over).echo()
+        stage.read()
+    stage.transport.turn()
+    assert stage.transport.is_gone
+    match state:
+        case "nothing sent":
+            assert stage.statuses == []
+        case "in work" | "in work with a lease" | "in work with more behind" | "decoding":
+            assert set(stage.statuses) == {200}
+        case "half a large body behind work":
+            assert stage.statuses == [200, 400]
+        case _:
+            assert stage.statuses == [400]
+    stage.check_nothing_is_left()
+
+
+def test_a_whole_request_and_its_end_may_come_together_with_the_first_work() -> None:
+    stage = staged(is_prompt=False)
+    stage.send(get("a"))
+    stage.end_sending()
+    stage.wait(1000)
+    stage.core.tickets[0].echo()
+    stage.transport.turn()
+    assert stage.statuses == [200]
+    assert stage.transport.is_gone
+
+
+def test_draining_closes_what_is_idle_and_finishes_what_is_not() -> None:
+    stage = staged(is_prompt=False)
+    stage.site.drain()
+    stage.transport.turn()
+    assert stage.transport.is_gone
+    stage.connect()
+    stage.transport.turn()
+    assert stage.transport.is_gone, "accepted a moment too late"
+    stage = staged(is_prompt=False)
+    stage.send(get("a") + get("b"))
+    stage.wait(3)
+    stage.site.drain()
+    assert not stage.is_closed
+    assert stage.connection.unfinished() == "GET /echo/a (3.0 s)"
+    stage.core.tickets[0].echo()
+    assert stage.statuses == [200]
+    assert stage.answers[0].fields[b"connection"] == b"close"
+    assert stage.is_closed
+    assert stage.site.finished == 1
+    assert stage.connection.unfinished() is None
+    stage.check_nothing_is_left()
+
+
+@pytest.mark.parametrize("cut", [5, -1])
+def test_draining_waits_for_a_request_that_has_begun(cut: int) -> None:
+    stage = staged()
+    request = post("a", b"abc")
+    stage.send(request[:20])
+    stage.site.drain()
+    stage.send(request[20:cut] if cut < 0 else b"")
+    assert not stage.is_closed
+    stage.send(request[cut:] if cut < 0 else request[20:])
+    assert stage.statuses == [200]
+    assert stage.answers[0].fields[b"connection"] == b"close"
+    assert stage.transport.is_gone
+
+
+def test_draining_lets_an_unsent_answer_leave() -> None:
+    stage = staged()
+    stage.transport.is_stuck = True
+    stage.send(post("a", BIG))
+    stage.site.drain()
+    assert "bytes were unsent" in (stage.connection.unfinished() or "")
+    stage.flush()
+    assert stage.statuses == [200]
+    assert stage.transport.is_gone
+    stage.check_nothing_is_left()
