@@ -148,26 +148,28 @@ class Exchange:
         """Does the client wait to be told that it may send the body?"""
         return self.expects_continue and self.intake is not None and not self.intake.has_begun()
 
-    def is_repeatable(self) -> bool:
-        """Would the same head be admitted again, whatever the state of the server?"""
-        return (
-            self.refusal is None
-            and self.keeps_alive
-            and self.is_http11
-            and not self.expects_continue
-            and b"upgrade" not in self.head.headers
-        )
-
-    def repeated(self, body: bytes) -> "Exchange":
-        """Another request with the same head, whole already: only its (small) body is its own."""
+    def alike(self) -> "Exchange":
+        """Another request with the same head, and nothing of its body yet."""
         other = Exchange(self._site, self._outlet, self.head)
         other.protocol = self.protocol
         other.target = self.target
-        other.is_complete = True
-        if self.target.takes_body:
-            other.body = body
         if self.is_head:
             other.is_head = True
+        return other
+
+    def repeated(self, body: bytes) -> "Exchange":
+        """Another request with the same head: whole with this body, or large and begun with it. ServeError where
+        there is no room for a large one.
+        """
+        other = self.alike()
+        size = self.head.content_length or 0
+        if size > SMALL_BODY:
+            other.intake = Intake(self._site, self.target, size)
+            other.intake.add(body)
+        else:
+            other.is_complete = True
+            if self.target.takes_body:
+                other.body = body
         return other
 
     # -- the answer ------------------------------------------------------------------------------------

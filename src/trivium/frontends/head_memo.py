@@ -6,6 +6,7 @@ of what the front end costs per request. Decides nothing; whatever is in any way
 """
 
 from trivium.frontends.exchange import Exchange
+from trivium.frontends.limits import SMALL_BODY
 
 _LONGEST = 2048  # bytes kept per connection
 _PATIENCE = 16  # requests that are not learned behind a head that never came back
@@ -20,35 +21,60 @@ class HeadMemo:
         self._scratch = scratch
         self._bytes = scratch.obj  # compares in one go, which a memoryview does element by element
         self._head = b""
-        self._size = -1  # of head and body together
+        self._size = 0  # of head and body together
         self._sample: Exchange | None = None
+        self._is_large = False
         self._skips = 0
 
-    def recall(self, size: int) -> Exchange | None:
-        """The exchange of a request that is whole in the first `size` bytes and has the head kept; else None.
+    def recall(self, size: int, is_first: bool) -> Exchange | None:
+        """The exchange of a request that begins in the first `size` bytes with the head kept, and whose body is
+        whole in them, or large and begun; else None.
 
-        The caller knows that the stream is at the beginning of a request.
+        The caller knows that the stream is at the beginning of a request. Only where none waits before it
+        (`is_first`) is there room at once for the rest of a large body. ServeError where there is none at all.
         """
-        if size != self._size or not self._bytes.startswith(self._head) or self._sample is None:
+        sample = self._sample
+        if sample is None or not self._bytes.startswith(self._head):
+            return None
+        if not is_first if self._is_large else size != self._size:
             return None
         self._skips = 0
-        return self._sample.repeated(bytes(self._scratch[len(self._head) : size]))
+        return sample.repeated(bytes(self._scratch[len(self._head) : size]))
 
-    def learn(self, size: int, exchange: Exchange) -> None:
-        """The first `size` bytes were parsed as just this request, which was then complete."""
+    def expected(self) -> memoryview:
+        """Where the next request belongs. Behind one with a large body no more of it is read at first than that
+        one's head: if it is the same again, all of the body can be received in place.
+        """
+        return self._scratch[: len(self._head)] if self._is_large else self._scratch
+
+    def learn(self, size: int, came: int, exchange: Exchange) -> None:
+        """The first `size` bytes were parsed as just this request, with `came` bytes of its body."""
         if self._skips:
             self._skips -= 1
             return
         length = exchange.head.content_length
-        if length is None or not exchange.is_repeatable() or size - length > _LONGEST:
+        if length is None or not _is_repeatable(exchange) or size - came > _LONGEST:
             return
-        head = bytes(self._scratch[: size - length])
+        if came != length <= SMALL_BODY:
+            return
+        head = bytes(self._scratch[: size - came])
         nothing_around_it = head.find(_BLANK_LINE) == len(head) - len(_BLANK_LINE)
         if nothing_around_it:
-            self._head, self._size, self._sample = head, size, exchange.repeated(b"")
+            self._head, self._size, self._sample = head, len(head) + length, exchange.alike()
+            self._is_large = length > SMALL_BODY
             self._skips = _PATIENCE
 
     def forget(self) -> None:
         """The connection is over."""
-        self._size = -1
         self._sample = None
+
+
+def _is_repeatable(exchange: Exchange) -> bool:
+    """Would the same head be admitted again, whatever the state of the server?"""
+    return (
+        exchange.refusal is None
+        and exchange.keeps_alive
+        and exchange.is_http11
+        and not exchange.expects_continue
+        and b"upgrade" not in exchange.head.headers
+    )

@@ -48,6 +48,11 @@ class Intake:
         self._site.reserve(more)
         self._reserved += more
 
+    @property
+    def came(self) -> int:
+        """Bytes collected so far."""
+        return len(self._collected)
+
     def has_begun(self) -> bool:
         """Has some of it come?"""
         return bool(self._collected)

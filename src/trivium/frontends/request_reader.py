@@ -60,13 +60,24 @@ class RequestReader:
             self._fill(size)
         elif not self._is_between:
             self._feed(self.buffer[:size])
-        elif (exchange := self._memo.recall(size)) is not None:
+        elif (exchange := self._memo.recall(size, not self._queue)) is not None:
             self._queue.append(exchange)
+            if not exchange.is_complete:
+                self._exchange = exchange
         else:
             self._completed = 0
             self._feed(self.buffer[:size])
-            if self._completed == 1 and self._is_between:
-                self._memo.learn(size, self._queue[-1])
+            self.buffer = self._site.scratch
+            self._learn(size)
+
+    def _learn(self, size: int) -> None:
+        """What was just fed was one request with its whole body, or the beginning of one with a large body."""
+        begun = self._exchange
+        if begun is not None and begun.intake is not None and not self._completed:
+            self._memo.learn(size, begun.intake.came, begun)
+        elif self._completed == 1 and self._is_between:
+            whole = self._queue[-1]
+            self._memo.learn(size, whole.head.content_length or 0, whole)
 
     def receive_into(self, rest: memoryview) -> None:
         """The rest of the present body belongs there, and bypasses the parser."""
@@ -85,9 +96,10 @@ class RequestReader:
     def _fill(self, size: int) -> None:
         self.buffer = self.buffer[size:]
         if not self.buffer:
-            self.buffer = self._site.scratch
+            self.buffer = self._memo.expected()
             self._is_bypassed = False
-            self._parser = HttpRequestParser(self)
+            if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
+                self._parser = HttpRequestParser(self)
             self.on_message_complete()
 
     def _feed(self, data: memoryview) -> None:

@@ -83,6 +83,32 @@ def test_a_large_body_is_received_in_place_and_the_next_request_is_parsed(pieces
     stage.check_nothing_is_left()
 
 
+@pytest.mark.parametrize("pieces_of", [None, 1000, 65536])
+def test_a_repeated_head_of_large_bodies_is_recalled_with_its_own_body(pieces_of: int | None) -> None:
+    stage = Stage()
+    bodies = [bytes([number]) * len(BIG) for number in range(4)]
+    for body in bodies:
+        stage.send(post("a", body), pieces_of)
+    stage.send(post("a", b"small") + get("next"), pieces_of)
+    assert [answer.body for answer in stage.answers] == [*bodies, b"small", b"next"]
+    assert stage.lent == 0
+    stage.check_nothing_is_left()
+
+
+def test_pipelined_large_bodies_with_one_head_wait_their_turn() -> None:
+    stage = Stage(core=FakeCore(is_prompt=False))
+    bodies = [bytes([number]) * len(BIG) for number in range(4)]
+    stage.send(post("a", bodies[0]))
+    stage.core.tickets[0].echo()
+    stage.send(b"".join(post("a", body) for body in bodies[1:]))
+    for number in range(1, 4):
+        stage.core.tickets[number].echo()
+        stage.read()
+    assert [answer.body for answer in stage.answers] == bodies
+    assert stage.lent == 0
+    stage.check_nothing_is_left()
+
+
 def test_the_lease_is_kept_until_the_answer_has_left() -> None:
     stage = Stage()
     stage.send(get("first"))
