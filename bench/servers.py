@@ -41,7 +41,13 @@ class Server:
 
     def load(self, request: Request, connections: int, seconds: float) -> Measured:
         """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
-        command = ["wrk", f"-t{min(WRK_THREADS, connections)}", f"-c{connections}", f"-d{round(seconds)}s", "--latency"]
+        command = [
+            "wrk",
+            f"-t{min(WRK_THREADS, connections)}",
+            f"-c{connections}",
+            f"-d{round(seconds)}s",
+            "--latency",
+        ]
         before = self.cpu_seconds()
         command += ["-s", str(request.script()), self.url + request.path]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout

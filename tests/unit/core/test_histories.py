@@ -90,7 +90,9 @@ def live(dice, run):
     return bench, tickets
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
+)
 def test_nothing_is_lost_nothing_comes_twice_and_order_is_kept(part, monkeypatch):
     with asyncio.Runner() as runner:
         check_histories(part, monkeypatch, runner.run)
