@@ -150,3 +150,17 @@ def test_a_configuration_that_cannot_be_opened(tmp_path: Path) -> None:
     assert "directory" in faults(tmp_path / "m")[0].found
     (gone,) = FORMAT.read(tmp_path / "gone", Defaults()).unreadable
     assert "No such file" in gone.findings[0].found
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ('default_model_filename: "../../other/1/model.onnx"', "default_model_filename"),
+        ('default_model_filename: "/etc/hostname"', "default_model_filename"),
+        ("instance_group { count: 2147483647 }", "instance_group[0].count"),
+    ],
+)
+def test_what_no_model_may_ask_for(tmp_path: Path, config: str, key: str) -> None:
+    make(tmp_path, "m", config, "1/model.onnx")
+    (broken,) = FORMAT.read(tmp_path, Defaults()).unreadable
+    assert (broken.findings[0].key, broken.findings[0].line) == (key, 1)

@@ -16,6 +16,7 @@ KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL = ENUMS["ModelInstanceGroup.Kind"].val
 
 
 MAX_LEVELS = 1000
+MOST_INSTANCES = 1024
 
 
 def check(text: ConfigText, gpus: int) -> list[Finding]:
@@ -91,6 +92,10 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
         key = f"instance_group[{i}]"
         if group.count < 0:
             yield text.notice(f"{key}.count", f"the count {group.count} holds as if there were none")
+        if group.count > MOST_INSTANCES:
+            mend = "Write the number of executions that this machine can run at once."
+            expected = f"a count from 1 to {MOST_INSTANCES}"
+            yield text.fault(f"{key}.count", f"the count {group.count}", expected, mend)
         if group.kind == KIND_MODEL:
             yield text.notice(f"{key}.kind", "KIND_MODEL is read and not served yet: placed as KIND_CPU")
         if group.kind in (KIND_CPU, KIND_MODEL) and group.gpus:

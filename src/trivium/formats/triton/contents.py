@@ -4,6 +4,7 @@ Judges the picture of `folder` against a configuration that could be read. Must 
 """
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import assert_never
 
 from trivium.dialects.triton.backends import Backend
@@ -88,6 +89,22 @@ def check_files(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iter
             name = f"warmup/{text.entries[key].value}"
             if not (folder.path / name).is_file():
                 yield _no_file(text, key, folder, name)
+
+
+_PATH_KEYS = ("default_model_filename", "label_filename", "input_data_file")
+
+
+def check_paths(text: ConfigText) -> Iterator[Finding]:
+    """A model folder speaks of its own files only: nobody else's are opened on its word."""
+    for key, entry in text.entries.items():
+        if key.rpartition(".")[2] not in _PATH_KEYS or not isinstance(entry.value, str):
+            continue
+        path = PurePosixPath(entry.value)
+        if path.is_absolute() or ".." in path.parts:
+            mend = "Put the file into the model's folder and give its path from there."
+            yield text.fault(
+                key, f"{entry.value}, which leads out of the model's folder", "a path inside", mend
+            )
 
 
 def check_completeness(text: ConfigText, backend: Backend) -> Iterator[Finding]:

@@ -77,6 +77,7 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
     if not text.has_errors:
         backend = choose_backend(text, folder.name, folder.first_files)
         if isinstance(backend, Backend):
+            findings += contents.check_paths(text)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend)
         else:
