@@ -6,7 +6,7 @@ operation's own meaning is the core's.
 
 from trivium.protocols.kserve import errors
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
-from trivium.protocols.kserve.infer_answer import InferEncoder
+from trivium.protocols.kserve.infer_answer import InferEncoder, KnownAnswers
 from trivium.protocols.kserve.infer_request import decode_infer, header_length
 from trivium.protocols.kserve.known_headers import KnownHeaders
 from trivium.protocols.kserve.routes import Verb, find_target
@@ -27,6 +27,7 @@ class KServeHttp:
     ) -> None:
         self._identity = Identity(server_name, server_version, extensions)
         self._known = KnownHeaders()
+        self._answers = KnownAnswers()
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`. NOT_FOUND, METHOD, or INVALID for a name that is no UTF-8."""
@@ -46,7 +47,7 @@ class KServeHttp:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         if target.takes_body:  # no other route does
             request = decode_infer(head, target, body, self._known)
-            return request.operation, InferEncoder.of(request)
+            return request.operation, InferEncoder.of(request, self._answers)
         return _read(target), DocumentEncoder(target, self._identity)
 
     def refuse(self, error: ServeError) -> HttpAnswer:

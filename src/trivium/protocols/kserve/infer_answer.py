@@ -40,8 +40,27 @@ class _Response(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_on
     outputs: list[_Output]
 
 
+_Key = tuple[str, str, str, str, tuple[int, ...], int]
 _ENCODER = msgspec.json.Encoder()
 _BINARY_FIELDS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
+
+
+class KnownAnswers:
+    """Heads of answers of one binary output and nothing of the request's own (no id, no parameters), by all that
+    they depend on. Bounded: when it is full it is emptied.
+    """
+
+    MOST = 512
+
+    def __init__(self) -> None:
+        self._heads: dict[_Key, tuple[bytes, bytes]] = {}
+        self.get = self._heads.get
+
+    def keep(self, key: _Key, fields: bytes, text: bytes) -> None:
+        """The header lines and the JSON of an answer."""
+        if len(self._heads) >= self.MOST:
+            self._heads.clear()
+        self._heads[key] = fields, text
 
 
 class InferEncoder(msgspec.Struct, frozen=True, gc=False):
@@ -50,11 +69,12 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     id: str
     forms: Mapping[str, bool]
     binary_output: bool
+    known: KnownAnswers
 
     @classmethod
-    def of(cls, request: InferRequest) -> "InferEncoder":
+    def of(cls, request: InferRequest, known: KnownAnswers) -> "InferEncoder":
         """The encoder for the answer to this request."""
-        return cls(request.operation.id, request.forms, request.binary_output)
+        return cls(request.operation.id, request.forms, request.binary_output, known)
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""
@@ -73,6 +93,23 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         payload = part.payload
         if not isinstance(payload, Tensors) or not part.final:
             raise _not_tensors(part)
+        if self.binary_output and len(payload.items) == 1 and not (self.forms or self.id or part.parameters):
+            return self._plain_answer(part, payload.items[0])
+        return self._whole_answer(part, payload)
+
+    def _plain_answer(self, part: ResponsePart, tensor: Tensor) -> HttpAnswer:
+        blob = binary.encode(tensor)
+        size = len(blob)
+        key = part.model, part.version, tensor.name, tensor.datatype.wire, tensor.shape, size
+        head = self.known.get(key)
+        if head is None:
+            text = self._text(part, [_described(tensor, _BinarySize(size), UNSET)])
+            head = _BINARY_FIELDS % len(text), text
+            self.known.keep(key, *head)
+        fields, text = head
+        return HttpAnswer(200, fields, (text, blob), len(text) + size)
+
+    def _whole_answer(self, part: ResponsePart, payload: Tensors) -> HttpAnswer:
         outputs: list[_Output] = []
         blobs: list[Buffer] = []
         size = 0
@@ -87,7 +124,13 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
                 outputs.append(_described(tensor, _BinarySize(len(blob)), UNSET))
             else:
                 outputs.append(_described(tensor, UNSET, Raw(jsontensors.encode(tensor))))
-        text = _ENCODER.encode(
+        text = self._text(part, outputs)
+        if not blobs:
+            return json_answer(200, text)
+        return HttpAnswer(200, _BINARY_FIELDS % len(text), (text, *blobs), len(text) + size)
+
+    def _text(self, part: ResponsePart, outputs: list[_Output]) -> bytes:
+        return _ENCODER.encode(
             _Response(
                 id=self.id,
                 model_name=part.model,
@@ -96,9 +139,6 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
                 outputs=outputs,
             )
         )
-        if not blobs:
-            return json_answer(200, text)
-        return HttpAnswer(200, _BINARY_FIELDS % len(text), (text, *blobs), len(text) + size)
 
     def _form(self, name: str) -> bool | None:
         """Binary or not; None for an output that was not asked for."""

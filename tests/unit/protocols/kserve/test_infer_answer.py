@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from trivium.protocols.kserve.infer_answer import InferEncoder
+from trivium.protocols.kserve.infer_answer import InferEncoder, KnownAnswers
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Readiness, ResponsePart
@@ -15,8 +15,8 @@ B = np.array([[b"x", b"yy"]], object)
 PAYLOAD = Tensors.of({"a": A, "b": B})
 
 
-def encode(part, id="", forms=None, binary=False):
-    answer = InferEncoder(id, forms or {}, binary).encode(part)
+def encode(part, id="", forms=None, binary=False, known=None):
+    answer = InferEncoder(id, forms or {}, binary, known or KnownAnswers()).encode(part)
     assert answer.size == sum(map(len, answer.buffers))
     return answer
 
@@ -101,3 +101,24 @@ def test_what_cannot_be_written_is_an_error(part, status, words):
     assert answer.status == status
     assert words in json.loads(answer.buffers[0])["error"]
     assert answer.final
+
+
+def test_a_known_head_goes_with_the_answers_it_fits():
+    known = KnownAnswers()
+    seen = []
+    for array, id in [
+        (A, ""),
+        (A + 1, ""),
+        (np.zeros((2, 2), "<f4"), ""),
+        (A, "r"),
+        (B, ""),
+        (B[:, :1], ""),
+        (A, ""),
+    ]:
+        part = answered(Tensors.of({"a": array}))
+        answer = encode(part, id=id, binary=True, known=known)
+        anew = encode(part, id=id, binary=True)
+        assert (answer.fields, b"".join(answer.buffers)) == (anew.fields, b"".join(anew.buffers))
+        seen.append(answer.buffers[0])
+    assert seen[0] is seen[1] is seen[-1]
+    assert len(set(seen)) == 5
