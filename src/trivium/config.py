@@ -8,7 +8,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,12 @@ from trivium.types.findings import Finding, Severity
 PREFIX = "TRIVIUM_"
 
 
-def _option(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
+def _option(
+    default: Any, text: str, least: float = 0, most: float = 2**53, choices: tuple[str, ...] = ()
+) -> Any:
+    """A field: numbers lie within `least` and `most`, text is one of `choices`, if there are any."""
+    bounds = {"least": least, "most": most, "choices": choices}
+    return field(default=default, metadata={"help": text, **bounds})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,10 @@ class ServerConfig:
 
     host: str = _option("127.0.0.1", "Address to listen on; one that is not loopback needs --open.")
     open: bool = _option(False, "Listen beyond loopback, for anybody who reaches this machine.")
-    http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.")
-    queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.")
-    max_connections: int = _option(4096, "Open connections before new ones are refused.")
-    max_header_bytes: int = _option(32 * 2**10, "Largest request head.")
+    http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.", most=65535)
+    queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.", 1)
+    max_connections: int = _option(4096, "Open connections before new ones are refused.", 1)
+    max_header_bytes: int = _option(32 * 2**10, "Largest request head.", 1)
     max_body_bytes: int = _option(256 * 2**20, "Largest request body.")
     max_buffered_bytes: int = _option(2 * 2**30, "Request bodies held at once, over all connections.")
     idle_timeout: float = _option(75.0, "Seconds before a connection without a request is closed.")
@@ -40,10 +44,12 @@ class ServerConfig:
     write_timeout: float = _option(
         30.0, "Seconds in which a client must take its answer at the slowest rate."
     )
-    slowest_rate: int = _option(16 * 2**10, "Bytes per second below which a client is too slow.")
+    slowest_rate: int = _option(16 * 2**10, "Bytes per second below which a client is too slow.", 1)
     drain_timeout: float = _option(30.0, "Seconds that requests in work get to finish after SIGTERM.")
     access_log: str = _option("", "File for a JSON line per request; '-' is standard output; empty is none.")
-    log_level: str = _option("warning", "debug, info, warning or error.")
+    log_level: str = _option(
+        "warning", "debug, info, warning or error.", choices=("debug", "info", "warning", "error")
+    )
 
 
 def load_config(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> ServerConfig:
@@ -56,9 +62,11 @@ def load_config(path: Path | None, environment: Mapping[str, str], flags: Mappin
     for name in environment:
         if name.startswith(PREFIX):
             _put(values, faults, "environment", name.removeprefix(PREFIX).lower(), environment[name])
+    for key, value in flags.items():
+        if value is not None:
+            _put(values, faults, "command line", key, value)
     if faults:
         raise ConfigError(tuple(faults))
-    values.update({key: value for key, value in flags.items() if value is not None})
     return ServerConfig(**values)
 
 
@@ -82,26 +90,40 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _put(values: dict[str, Any], faults: list[Finding], file: str, key: str, value: Any) -> None:
-    known = {option.name: option.type for option in fields(ServerConfig)}
+    known = {option.name: option for option in fields(ServerConfig)}
     if key not in known:
         near = difflib.get_close_matches(key, known, 1)
         mend = f"Did you mean '{near[0]}'?" if near else "Remove it."
         faults.append(Finding(Severity.ERROR, file, None, key, "no such option", ", ".join(known), mend))
         return
-    kind = known[key]
-    assert isinstance(kind, type)
+    option = known[key]
     try:
-        values[key] = _parse(kind, value)
-    except (ValueError, KeyError):
-        words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-        faults.append(Finding(Severity.ERROR, file, None, key, f"{value!r}", words[kind]))
+        values[key] = _parse(option, value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        faults.append(Finding(Severity.ERROR, file, None, key, f"{value!r}", _expected(option)))
 
 
-def _parse(kind: type, value: Any) -> Any:
+def _expected(option: Field[Any]) -> str:
+    bounds = option.metadata
+    if bounds["choices"]:
+        return f"one of {', '.join(bounds['choices'])}"
+    if option.type in (str, bool):
+        return "text" if option.type is str else "true or false"
+    return f"a {'whole ' if option.type is int else ''}number from {bounds['least']} to {bounds['most']}"
+
+
+def _parse(option: Field[Any], value: Any) -> Any:
+    kind, bounds = option.type, option.metadata
+    assert isinstance(kind, type)
     if kind is bool:
         return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
     if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
         raise ValueError
     if kind is int and isinstance(value, float):
         raise ValueError
-    return kind(value)
+    parsed = kind(value)
+    if kind is str and (not bounds["choices"] or parsed in bounds["choices"]):
+        return parsed
+    if kind is not str and bounds["least"] <= parsed <= bounds["most"]:  # never so for NaN
+        return parsed
+    raise ValueError

@@ -1,8 +1,10 @@
-"""What a serving process sets for itself before it starts: memory, switching, the event loop."""
+"""What a serving process sets for itself before it starts: memory, descriptors, switching, the event loop."""
 
 import asyncio
+import contextlib
 import ctypes
 import logging
+import resource
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -27,10 +29,20 @@ def keep_memory() -> None:
         logging.getLogger(__name__).info("no glibc here: its memory settings are left alone")
 
 
+def allow_descriptors() -> None:
+    """As many open descriptors as the system lets this process have: each connection is one, and the usual soft
+    limit of 1024 is less than `max_connections`.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError):  # macOS says "unlimited" and takes no such number
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def run(main: Coroutine[Any, Any, int], log_level: str) -> int:
     """Run a server's main coroutine on uvloop; its exit status."""
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     keep_memory()
+    allow_descriptors()
     # A thread that computes in Python would otherwise hold the loop up for 5 ms at a time.
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -56,7 +56,9 @@ def _line(status: VersionStatus) -> Text:
 def print_models(console: Console, listing: Listing, specs: Sequence[ModelSpec]) -> None:
     """The table of models."""
     by_version = {(spec.name, spec.version): spec for spec in specs}
-    table = Table("model", "version", "state", "engine", "inputs", "outputs")
+    table = Table()
+    for heading in ("model", "version", "state", "engine", "inputs", "outputs"):
+        table.add_column(heading, overflow="fold")
     for row in listing.versions:
         spec = by_version.get((row.model, row.version))
         state = Text(row.state.value, style=_COLOURS.get(row.state, ""))

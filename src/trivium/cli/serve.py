@@ -78,6 +78,11 @@ async def _listen(frontend: HttpFrontend, config: ServerConfig) -> str:
     try:
         port = await frontend.start(config.host, config.http_port)
     except OSError as error:
+        if error.filename is not None:
+            raise click.ClickException(
+                f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
+                "--access-log, or '-' for standard output."
+            ) from error
         raise click.ClickException(
             f"Cannot listen on {config.host} port {config.http_port}: {error.strerror or error}. Choose another "
             "with --http-port (0 takes a free one), or stop what listens there."

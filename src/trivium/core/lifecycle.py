@@ -9,6 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 
 from trivium.core import version_policy
@@ -98,29 +99,30 @@ class Lifecycle:
             for record in self._registry.records(name):
                 self._drop(record, forget=False)
 
-    def refuse(self, broken: Unreadable) -> ServeError:
-        """Note a model that cannot be read. What served under its name goes on; returns the error."""
-        error = ServeError(Code.LOAD_FAILED, "; ".join(map(str, broken.findings)))
-        if not self._registry.ready_versions(broken.name):
-            record = self._registry.record(broken.name, "")
-            if record.state is not VersionState.LOADING:
-                record.move(VersionState.LOADING)
-            self._move(record, VersionState.FAILED, error.message)
+    def note(self, broken: Unreadable) -> ServeError:
+        """Register a model that cannot be read as failed, beside what may serve under its name."""
+        error = ConfigError(broken.findings)
+        record = self._registry.record(broken.name, "")
+        if record.state is not VersionState.LOADING:
+            record.move(VersionState.LOADING)
+        self._move(record, VersionState.FAILED, error.message)
         return error
+
+    def refusal(self, broken: Unreadable) -> ServeError:
+        """Why a model cannot be loaded. It is registered as failed, unless it serves: then that goes on."""
+        if not self._registry.ready_versions(broken.name):
+            return self.note(broken)
+        return ConfigError(broken.findings)
 
     async def close(self, grace: float) -> None:
         """Unload everything; what is still in flight after `grace` seconds is given up."""
-        models = [record.loaded for record in self._registry.records() if record.loaded is not None]
         for record in self._registry.records():
-            self._registry.withdraw(record)
-        drains = [asyncio.ensure_future(model.idle()) for model in models]
-        if waiting := [*drains, *self._drains]:
-            _, late = await asyncio.wait(waiting, timeout=grace)
-            for task in late:
-                task.cancel()
+            self._drop(record, forget=False)
+        if self._drains:
+            _, late = await asyncio.wait(self._drains, timeout=grace)
+            for drain in late:
+                drain.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        for model in models:
-            await model.close()
 
     async def _load(
         self, record: Record, spec: ModelSpec, form: Format, executor: Executor
@@ -180,7 +182,8 @@ class Lifecycle:
         task.add_done_callback(self._drains.discard)
 
     async def _drained(self, loaded: LoadedModel, record: Record | None) -> None:
-        await loaded.idle()
+        with suppress(asyncio.CancelledError):  # the time of grace is over: what is left is given up
+            await loaded.idle()
         await loaded.close()
         # It may have been loaded again while the old one drained.
         if record is not None and record.state is VersionState.UNLOADING:

@@ -29,6 +29,9 @@ from trivium.types.state import ItemState
 log = logging.getLogger(__name__)
 
 NOTHING: Mapping[str, Scalar] = {}
+GIVEN_UP = ServeError(
+    Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
+)
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
@@ -70,6 +73,9 @@ class LoadedModel:
 
     async def close(self) -> None:
         """Close the instances; only when idle, or to give up what is left."""
+        held = (item for slot in self._pool.slots().values() for item in slot.held.values())
+        for item in [*self._queue.entries(), *held]:
+            item.cancel(GIVEN_UP)
         self._scheduler.close()
         await self._scaler.close()
 
@@ -179,16 +185,18 @@ class LoadedModel:
             self._leave(item)
 
     def died(self, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
-        """End what a dead instance may have begun; queue the rest again, in front and in order."""
+        """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
+        since whoever is told may cancel at once what was recalled.
+        """
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
-        for item in lost:
-            if item.state is not ENDED:
-                self._end(item, error)
-            self._leave(item)
         for item in reversed(recalled):
             item.state = ItemState.QUEUED
             item.instance = 0
             self._queue.put_back(item)
+        for item in lost:
+            if item.state is not ENDED:
+                self._end(item, error)
+            self._leave(item)
         self._scaler.review()
 
     def freed(self) -> None:

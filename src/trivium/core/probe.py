@@ -87,16 +87,20 @@ class Probe:
             raise
         if process.returncode:
             raise _lost(spec, _how(process.returncode), noise)
-        said = msgspec.json.decode(reply, type=Told | Refused)
+        try:
+            said = msgspec.json.decode(reply, type=Told | Refused)
+        except msgspec.MsgspecError as error:
+            raise _lost(spec, "gave no answer that can be read", noise) from error
         if isinstance(said, Refused):
             raise ServeError(said.code, said.message)
         return said.facts
 
 
 def _how(status: int) -> str:
-    if status < 0:
-        return f"was killed by {signal.Signals(-status).name}"
-    return f"ended with status {status}"
+    if status >= 0:
+        return f"ended with status {status}"
+    names = {number.value: number.name for number in signal.Signals}  # which lacks those of real time
+    return f"was killed by {names.get(-status, f'signal {-status}')}"
 
 
 def _lost(spec: ModelSpec, how: str, noise: bytes) -> ServeError:

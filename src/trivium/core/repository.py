@@ -1,6 +1,7 @@
 """The paths that a server was given, and what is in them: which format reads each, who holds which model."""
 
 import asyncio
+import stat
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -39,9 +40,7 @@ class Repository:
         self._sources: list[Source] = []
 
     def add(self, path: Path) -> None:
-        """Raises NOT_FOUND for a path that does not exist or that no format knows."""
-        if not path.exists():
-            raise ServeError(Code.NOT_FOUND, f"No such file or folder: {path}.")
+        """Raises NOT_FOUND for a path that cannot be opened or that no format knows."""
         form = next((form for form in self._formats if form.claims(path)), None)
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
@@ -69,9 +68,12 @@ class Repository:
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
         inside = ""
-        if path.is_dir():
-            entries = sorted(entry.name for entry in path.iterdir())[:10]
-            inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
+        try:
+            if stat.S_ISDIR(path.stat().st_mode):
+                entries = sorted(entry.name for entry in path.iterdir())[:10]
+                inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
+        except OSError as error:
+            return f"{error.strerror}: {path}."
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
 
 

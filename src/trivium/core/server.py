@@ -9,6 +9,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from trivium.core.clock import LoopClock
@@ -54,6 +55,7 @@ class Settled:
 
 
 SETTLED = Settled()
+GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
 class Server:
@@ -77,7 +79,7 @@ class Server:
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock)
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Listing]] = set()
         self.buffers = BufferPool()
 
     async def __aenter__(self) -> "Server":
@@ -100,12 +102,12 @@ class Server:
         if progress is not None:
             self._lifecycle.progress = progress
         found, broken = await self._repository.read()
-        for unreadable in broken:
-            self._lifecycle.refuse(unreadable)
         loads = (self._lifecycle.load(model, self._opening) for model in found)
         for result in await asyncio.gather(*loads, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, ServeError):
                 raise result
+        for unreadable in broken:
+            self._lifecycle.note(unreadable)
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
         return self._registry.listing()
@@ -130,9 +132,9 @@ class Server:
                 return SETTLED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
-            task = self._loop.create_task(self._change(operation, sink))
+            task = self._loop.create_task(self._change(operation))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._changed, operation.model, sink))
             return SETTLED
         try:
             part = ResponsePart(answer=self._answer(operation))
@@ -179,11 +181,15 @@ class Server:
             self._move(ServerState.DRAINING)
 
     async def close(self, grace: float = 30.0) -> None:
-        """Unload everything, waiting `grace` seconds for what is in flight."""
+        """Unload everything, waiting `grace` seconds for what is in flight. Loads in work are given up."""
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._lifecycle.close(grace)
+        self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
 
@@ -226,22 +232,32 @@ class Server:
         rows = [r.loaded.report() for r in self._registry.records(model) if r.loaded is not None]
         return StatisticsReport(tuple(rows))
 
-    async def _change(self, operation: Load | Unload, sink: Sink) -> None:
-        try:
-            if isinstance(operation, Load):
-                await self._load(operation.model)
-            else:
-                self._registry.serving(operation.model)
-                await self._lifecycle.unload(operation.model)
-            sink(ResponsePart(answer=self._registry.listing(operation.model)))
-        except ServeError as error:
-            sink(ResponsePart(error=error, model=operation.model))
+    async def _change(self, operation: Load | Unload) -> Listing:
+        if self._state in (ServerState.DRAINING, ServerState.STOPPED):
+            raise GOING_DOWN
+        if isinstance(operation, Load):
+            await self._load(operation.model)
+        else:
+            self._registry.serving(operation.model)
+            await self._lifecycle.unload(operation.model)
+        return self._registry.listing(operation.model)
+
+    def _changed(self, model: str, sink: Sink, task: asyncio.Task[Listing]) -> None:
+        self._tasks.discard(task)
+        error = GOING_DOWN if task.cancelled() else task.exception()
+        if error is None:
+            sink(ResponsePart(answer=task.result()))
+            return
+        if not isinstance(error, ServeError):
+            log.error("changing model '%s' failed", model, exc_info=error)
+            error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
+        sink(ResponsePart(error=error, model=model))
 
     async def _load(self, model: str) -> None:
         found, broken = await self._repository.read()
         for unreadable in broken:
             if unreadable.name == model:
-                raise self._lifecycle.refuse(unreadable)
+                raise self._lifecycle.refusal(unreadable)
         for one in found:
             if one.name == model:
                 await self._lifecycle.load(one, self._opening)

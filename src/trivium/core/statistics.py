@@ -60,9 +60,10 @@ class VersionCounters:
         on_input = run.input_ready - began
         on_infer = run.output_began - run.input_ready
         on_output = run.ended - run.output_began
+        weight = 0.1 if self._executions else 1.0
         self._executions += 1
-        self.mean_run += 0.1 * (run.ended - began - self.mean_run)
-        self.mean_rows += 0.1 * (rows - self.mean_rows)
+        self.mean_run += weight * (run.ended - began - self.mean_run)
+        self.mean_rows += weight * (rows - self.mean_rows)
         batch = self._batches.get(rows)
         if batch is None:
             batch = self._batches[rows] = [0, 0.0, 0.0, 0.0]

@@ -3,6 +3,7 @@
 New versions are loaded before old ones are dropped, so that a model that serves never stops to.
 """
 
+import heapq
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import assert_never
@@ -27,7 +28,7 @@ def wanted(available: Collection[str], policy: VersionPolicy) -> frozenset[str]:
     """The versions that a policy picks of those there are."""
     match policy:
         case Latest(count):
-            return frozenset(sorted(available, key=by_number)[-count:])
+            return frozenset(heapq.nlargest(count, available, key=by_number))
         case All():
             return frozenset(available)
         case Specific(versions):

@@ -124,11 +124,11 @@ class RequestReader:
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         self._is_between = False
+        self.is_in_head = True
 
     def on_url(self, piece: bytes) -> None:
         """Several times, when the URL comes in pieces."""
         self._url += piece
-        self.is_in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Once per field of the head, or of the trailer behind chunks (RFC 9112 7.1.2), which is not used."""

@@ -29,8 +29,9 @@ def execute(runner: Runner, batch: Batch) -> Executed:
 
 def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:
     """The batch less the items that nobody waits for any more, and their ends."""
-    kept = [i for i, item in enumerate(batch.items) if item not in cancelled]
-    ends = [Part(item, None, CANCELLED) for item in batch.items if item in cancelled]
+    gone = {item for item in batch.items if item in cancelled}  # asked once: the loop adds to it meanwhile
+    kept = [i for i, item in enumerate(batch.items) if item not in gone]
+    ends = [Part(item, None, CANCELLED) for item in gone]
     smaller = Batch(
         [batch.items[i] for i in kept], [batch.operations[i] for i in kept], [batch.rows[i] for i in kept]
     )

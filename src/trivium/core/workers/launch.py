@@ -43,6 +43,9 @@ class Launcher:
         deadline = self._spec.limits.startup_deadline
         try:
             runner = await asyncio.wait_for(asyncio.wrap_future(future), deadline)
+        except asyncio.CancelledError:
+            future.add_done_callback(_close_late)
+            raise
         except TimeoutError as error:
             future.add_done_callback(_close_late)
             raise ServeError(

@@ -11,11 +11,11 @@ MOST = 15
 """Batches in advance at most; more were not faster, however short the runs."""
 
 
-def lead(mean_run: float | None, instances: int, merges: bool) -> int:
-    """Batches in advance of the running one. `mean_run`, in seconds, is None before the first execution.
+def lead(mean_run: float, instances: int, merges: bool) -> int:
+    """Batches in advance of the running one. `mean_run`, in seconds, is 0 before the first execution.
 
     With several instances a long lead would let a slow one hoard; a merging model gains more by waiting.
     """
-    if merges or mean_run is None:
+    if merges or not mean_run:
         return 0
     return min(int(LEAD_SECONDS / max(mean_run, 1e-6)), MOST if instances == 1 else 1)

@@ -31,6 +31,10 @@ class Mailbox:
             self._is_signalled = True
             self._signal(self.drain)
 
+    def close(self) -> None:
+        """Nothing is delivered from now on: the loop is going, and there may be none left to signal."""
+        self._signal = _nobody
+
     def drain(self) -> None:
         """On the loop. Signals are accepted again before the first set is taken, so that none is missed."""
         self._is_signalled = False
@@ -38,6 +42,10 @@ class Mailbox:
         while sets:
             deliver, events = sets.popleft()
             deliver(events)
+
+
+def _nobody(drain: Callable[[], None]) -> None:
+    pass
 
 
 class MailboxPort:

@@ -145,8 +145,8 @@ class Pool:
         if slot is not None and slot.instance is not None:
             slot.instance.cancel(item.item)
 
-    def observe(self, mean_run: float | None) -> None:
-        """The mean seconds of recent executions."""
+    def observe(self, mean_run: float) -> None:
+        """The mean seconds of recent executions, 0 before the first."""
         self._lead = lead(mean_run, len(self._slots), self._merges)
 
     def _count(self) -> None:

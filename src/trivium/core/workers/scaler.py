@@ -61,7 +61,11 @@ class Scaler:
         tasks = [
             self._open(group, group.placement()) for group in self._groups for _ in range(group.group.minimum)
         ]
-        results = await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
         for result in results:
             if isinstance(result, BaseException):
                 await self.close()
@@ -78,10 +82,12 @@ class Scaler:
         self._timer = self._clock.call_at(min(times), self.review) if times else None
 
     async def close(self) -> None:
-        """Close every instance and wait for those being opened. Only when no item is held any more."""
+        """Close every instance and give up those being opened. Only when no item is held any more."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
         for number in list(self._pool.slots()):

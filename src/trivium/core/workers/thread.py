@@ -92,6 +92,8 @@ class ThreadInstance:
                 self._port.push(events)
                 events = []
                 first = last = 0.0
+        if events:  # the end came while they waited for those of the next batches
+            self._port.push(events)
         self._close_runner()
 
     def _sleep(self) -> None:

@@ -12,7 +12,7 @@ from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
 
 Set = Callable[[Any, Any, str], None]
-"""Sets one option from its text: (options, the runtime module, text). Raises ValueError or KeyError."""
+"""Sets one option from its text: (options, the runtime module, text). Raises ValueError, KeyError or TypeError."""
 
 
 def _count(name: str) -> Set:
@@ -62,7 +62,7 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
             continue
         try:
             put(options, runtime, text.strip())
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:  # a TypeError where a number is too great
             place = spec.origin.get(f"parameters.{name}", "as read")
             raise ServeError(
                 Code.LOAD_FAILED,

@@ -1,0 +1,185 @@
+"""The real server as a child process: started, asked, watched and stopped.
+
+`serve` is the way in. What a server prints lands in a file; every wait has a deadline and, when it passes,
+shows that file. Knows nothing of what is served.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from tests.e2e.wire import Answer, ask, get, infer
+
+SECONDS = 30.0
+"""For whatever should take one."""
+
+COMMAND = (sys.executable, "-m", "trivium.cli.main")
+GROWTH = 64 * 2**20
+"""Bytes by which a process may grow in a scene: what an allocator keeps, but not a leak of what was sent."""
+
+_LINE = re.compile(r"^HTTP on http://[\d.]+:(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a process holds: descriptors, threads, bytes of memory."""
+
+    descriptors: int
+    threads: int
+    memory: int
+
+
+class Serving:
+    """A running server. `port` and `url` are where it listens."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._child = process
+        self._log = log
+        self.process = psutil.Process(process.pid)
+        self.port = int(self.await_line(_LINE)[1])
+        self.address = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.address}"
+
+    def said(self) -> str:
+        """All that it has printed so far."""
+        return self._log.read_text()
+
+    def await_line(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """The first match in what it prints."""
+        found: list[re.Match[str]] = []
+
+        def look() -> bool:
+            match = pattern.search(self.said())
+            found.extend([match] if match else [])
+            assert match or self._child.poll() is None, f"the server has ended:\n{self.said()}"
+            return bool(found)
+
+        until(look, lambda: f"no line like {pattern.pattern}:\n{self.said()}")
+        return found[0]
+
+    def ask(self, request: bytes) -> Answer:
+        """One request, in bytes, on a connection of its own."""
+        return ask(self.port, request)
+
+    def is_ready(self) -> bool:
+        """As its own health says."""
+        return self.ask(get("/v2/health/ready")).status == 200
+
+    def footprint(self) -> Footprint:
+        """Of this moment."""
+        with self.process.oneshot():
+            memory = self.process.memory_info().rss
+            return Footprint(self.process.num_fds(), self.process.num_threads(), memory)
+
+    def terminate(self) -> None:
+        """SIGTERM; returns at once."""
+        self._child.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Its exit status."""
+        try:
+            return self._child.wait(SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"the server did not end:\n{self.said()}") from error
+
+
+def serve(log: Path, *words: str | Path, status: int = 0) -> AbstractContextManager[Serving]:
+    """`trivium serve WORDS`, as `running` does it."""
+    return running(log, "serve", *words, status=status)
+
+
+@contextlib.contextmanager
+def running(log: Path, command: str, *words: str | Path, status: int = 0) -> Iterator[Serving]:
+    """`trivium COMMAND WORDS` on a free port, its output in the file `log`. At the end it is stopped by SIGTERM,
+    if it still runs, and must have left with that exit status.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*COMMAND, command, "--http-port", "0", *map(str, words)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+        )
+    try:
+        serving = Serving(process, log)
+        yield serving
+        if process.poll() is None:
+            serving.terminate()
+        assert serving.wait() == status, serving.said()
+        assert "Traceback" not in serving.said(), serving.said()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def environment() -> Mapping[str, str]:
+    """This one's, with nothing in it that configures a server, and wide lines."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("TRIVIUM_")}
+    return kept | {"COLUMNS": "200"}
+
+
+@contextlib.contextmanager
+def withstanding(serving: Serving) -> Iterator[None]:
+    """A scene. Whatever happens in it, a neighbour asking the model `echo` is answered throughout; afterwards
+    the server is as ready as before, and nothing is left in it of those who were there.
+    """
+    infer(serving.port, "echo", [[1, 2, 3, 4]])
+    before = serving.footprint()
+    was_ready = serving.is_ready()
+    with neighbour(serving.port):
+        yield
+    assert serving.is_ready() == was_ready
+    until(lambda: _is_back(serving.footprint(), before), lambda: f"{serving.footprint()}, was {before}")
+
+
+def _is_back(now: Footprint, before: Footprint) -> bool:
+    # Two threads decode large bodies, and are started when the first ones come.
+    return (
+        now.descriptors <= before.descriptors
+        and now.threads <= before.threads + 2
+        and now.memory <= before.memory + GROWTH
+    )
+
+
+@contextlib.contextmanager
+def neighbour(port: int) -> Iterator[None]:
+    """Somebody who asks the model `echo` all the time, and gets the right answers in good time."""
+    leaves = threading.Event()
+
+    def live() -> tuple[int, float]:
+        count, slowest = 0, 0.0
+        while not leaves.wait(0.02) or not count:
+            began = time.monotonic()
+            assert infer(port, "echo", [[count, 2, 3, 4]]) == [[count, 2, 3, 4]]
+            slowest = max(slowest, time.monotonic() - began)
+            count += 1
+        return count, slowest
+
+    with ThreadPoolExecutor(1) as thread:
+        life = thread.submit(live)
+        try:
+            yield
+        finally:
+            leaves.set()
+        count, slowest = life.result(SECONDS)
+    assert count > 0
+    assert slowest < 3, f"a neighbour waited for {slowest:.1f} s"
+
+
+def until(holds: Callable[[], bool], why: Callable[[], str], seconds: float = SECONDS) -> None:
+    """Wait for something to become true; fail with `why` if it does not."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.02)
