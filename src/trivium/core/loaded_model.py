@@ -56,6 +56,8 @@ class LoadedModel:
         self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
+        if self._scaler.is_elastic:
+            self._scheduler.decided = self._scaler.review
         self._queue_limit = spec.limits.queue_items
         self._active = 0
         self._idle_waiters: list[asyncio.Future[None]] = []
@@ -101,11 +103,9 @@ class LoadedModel:
             self._leave(item)
             return item
         if infer.deadline is not None:
-            self._end_by(item, item.enqueued_at + infer.deadline, f"its deadline of {infer.deadline:g} s")
+            self._keep_deadline(item, infer.deadline)
         self._queue.add(item)
         self._scheduler.changed()
-        if self._scaler.is_elastic:
-            self._scaler.review()
         return item
 
     def _rank(self, item: Item, infer: Infer) -> None:
@@ -138,6 +138,9 @@ class LoadedModel:
         for item in items:
             self._end_by(item, when, f"the model's run deadline of {limit:g} s")
         self._pool.start(instance, items)
+
+    def _keep_deadline(self, item: Item, seconds: float) -> None:
+        self._end_by(item, item.enqueued_at + seconds, f"its deadline of {seconds:g} s")
 
     def _end_by(self, item: Item, when: float, what: str) -> None:
         """Answer an item EXPIRED at that time, if it has not ended; an earlier limit stays in force."""
@@ -190,14 +193,22 @@ class LoadedModel:
         """
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in reversed(recalled):
-            item.state = ItemState.QUEUED
-            item.instance = 0
-            self._queue.put_back(item)
+            self._recall(item)
         for item in lost:
             if item.state is not ENDED:
                 self._end(item, error)
             self._leave(item)
         self._scaler.review()
+
+    def _recall(self, item: Item) -> None:
+        item.state = ItemState.QUEUED
+        item.instance = 0
+        if item.timer is not None:  # a run's deadline begins anew, the request's own does not
+            item.timer.cancel()
+            item.timer = item.deadline = None
+            if item.operation.deadline is not None:
+                self._keep_deadline(item, item.operation.deadline)
+        self._queue.put_back(item)
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""

@@ -19,7 +19,9 @@ Reject = Callable[[Item, ServeError], None]
 
 
 class DynamicScheduler:
-    """One per model version. `start` runs a batch on an instance; `reject` answers an item that expired."""
+    """One per model version. `start` runs a batch on an instance; `reject` answers an item that expired;
+    `decided` is told of every decision carried out.
+    """
 
     def __init__(
         self, queue: RequestQueue, settings: Settings, clock: Clock, start: Start, reject: Reject
@@ -29,6 +31,7 @@ class DynamicScheduler:
         self._clock = clock
         self._start = start
         self._reject = reject
+        self.decided: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._wake_at: float | None = None
         self._is_due = False
@@ -65,6 +68,8 @@ class DynamicScheduler:
             self._wake(decision.wake_at)
         if decision.reject:
             self._reject_all(decision.reject)
+        if self.decided is not None:
+            self.decided()
 
     def _reject_all(self, refusals: Sequence[tuple[Entry, Code]]) -> None:
         """Last, and only once all have left the queue: whoever is told may submit or cancel at once."""

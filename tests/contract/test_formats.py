@@ -1,0 +1,135 @@
+"""What every format owes: names, and a claim that never raises, whatever the path is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trivium.app import FORMATS
+from trivium.types.spec import Defaults, Reading
+
+every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+
+
+def unreadable(root):
+    """A folder that may not be listed, below one that may; a test run by root may read it all the same."""
+    (root / "shut").mkdir(mode=0)
+    return root
+
+
+def dangling(root):
+    (root / "model.onnx").symlink_to(root / "gone.onnx")
+    return root / "model.onnx"
+
+
+def dangling_inside(root):
+    (root / "m").symlink_to(root / "gone")
+    return root
+
+
+def looping(root):
+    (root / "m").symlink_to(root / "m")
+    return root / "m"
+
+
+def not_utf_8(root):
+    path = Path(os.fsdecode(os.fsencode(root) + b"/\xff.onnx"))
+    path.mkdir()
+    return path
+
+
+def a_file(root, name="f"):
+    (root / name).write_bytes(b"\0")
+    return root / name
+
+
+def a_fifo(root):
+    os.mkfifo(root / "pipe.onnx")
+    return root / "pipe.onnx"
+
+
+ODD = {
+    "missing": lambda root: root / "missing",
+    "missing, by its suffix a model": lambda root: root / "missing.onnx",
+    "a file": a_file,
+    "below a file": lambda root: a_file(root) / "x.onnx",
+    "an empty folder": lambda root: root,
+    "a folder called like a model": lambda root: (root / "x.onnx").mkdir() or root / "x.onnx",
+    "a dangling link": dangling,
+    "a folder with a dangling link": dangling_inside,
+    "a link to itself": looping,
+    "a folder that may not be read": unreadable,
+    "a name that is not UTF-8": not_utf_8,
+    "a name that is too long": lambda root: root / ("x" * 300 + ".onnx"),
+    "a path that is too long": lambda root: root.joinpath(*["x" * 200] * 30, "m.onnx"),
+    "a pipe": a_fifo,
+    "nothing": lambda root: Path(),
+    "no file system's": lambda root: Path("/dev/null"),
+}
+
+
+@every_format
+@pytest.mark.parametrize("name", ODD)
+def test_claims_never_raises(form, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert form.claims(ODD[name](tmp_path)) is False
+
+
+@every_format
+def test_claims_never_raises_where_the_rights_lack(form, tmp_path, monkeypatch):
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "m.onnx").mkdir()
+    for name in ("stat", "lstat", "scandir", "listdir"):
+        monkeypatch.setattr(os, name, denied)
+    assert form.claims(tmp_path) is False
+    assert form.claims(tmp_path / "m.onnx") is False
+
+
+@every_format
+def test_names_and_expectations(form):
+    assert form.name.isidentifier()
+    assert form.expects[0].islower()
+    assert not form.expects.endswith(".")
+    assert len({other.name for other in FORMATS}) == len(FORMATS)
+
+
+def a_bare_model(root):
+    return a_file(root, "digits.onnx")
+
+
+def a_repository(root):
+    for name in ("a", "b"):
+        (root / name / "1").mkdir(parents=True)
+        a_file(root / name / "1", "model.onnx")
+    return root
+
+
+MODELS = {"bare": a_bare_model, "triton": a_repository}
+"""A path per format that it claims: a new format needs a row here."""
+
+
+@every_format
+def test_what_it_claims_it_reads_and_nobody_else_claims(form, tmp_path):
+    path = MODELS[form.name](tmp_path)
+    assert [other.name for other in FORMATS if other.claims(path)] == [form.name]
+    reading = form.read(path, Defaults(queue_items=17))
+    assert isinstance(reading, Reading)
+    assert reading.unreadable == ()
+    assert len({(spec.name, spec.version) for spec in reading.specs}) == len(reading.specs) > 0
+    for spec in reading.specs:
+        assert (spec.root / spec.entry).is_file()
+        assert spec.groups
+        assert spec.limits.queue_items == 17
+        assert {"name", "version", "engine", "limits.queue_items"} <= set(spec.origin)
+
+
+@every_format
+def test_reading_a_path_that_went_away_does_not_raise(form, tmp_path):
+    path = MODELS[form.name](tmp_path)
+    gone = path.with_name("gone" + path.suffix)
+    path.rename(gone)
+    reading = form.read(path, Defaults())
+    assert isinstance(reading, Reading)
+    gone.rename(path)

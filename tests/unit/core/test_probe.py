@@ -1,0 +1,150 @@
+"""What the probe process is asked and answers, with three real children; and how their deaths are told."""
+
+import asyncio
+import sys
+
+import msgspec
+import pytest
+from tests.unit.core.virtual import make_spec
+
+from trivium.core.probe import Probe, Question, Refused, Told, answer
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.spec import Limits, ModelFacts, TensorSpec
+
+FACTS = ModelFacts(
+    (TensorSpec("x", DataType.FP16, (-1, 2)), TensorSpec("t", DataType.BYTES, (), labels=("a", "b"))),
+    (TensorSpec("y", DataType.BF16, (3,), optional=True),),
+    batchable=True,
+    notes=("a note",),
+)
+
+
+class Engine:
+    """Tells, or raises, what it is given."""
+
+    def __init__(self, says):
+        self.says, self.asked = says, None
+
+    def facts(self, spec):
+        self.asked = spec
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def asked(says, engine="e"):
+    question = Question(engine, "m", "3", "/root", "file.bin", {"k": "v"})
+    asking = Engine(says)
+    reply = answer(msgspec.json.encode(question), {"e": asking})
+    return asking.asked, msgspec.json.decode(reply, type=Told | Refused)
+
+
+def test_facts_survive_the_way_and_the_engine_sees_the_spec():
+    spec, said = asked(FACTS)
+    assert said.facts == FACTS
+    assert (spec.name, spec.version, str(spec.root), spec.entry, spec.engine) == (
+        "m",
+        "3",
+        "/root",
+        "file.bin",
+        "e",
+    )
+    assert spec.parameters == {"k": "v"}
+
+
+@pytest.mark.parametrize(
+    ("says", "engine", "code", "message"),
+    [
+        (ServeError(Code.UNSUPPORTED, "pip install it"), "e", Code.UNSUPPORTED, "pip install it"),
+        (ValueError("odd"), "e", Code.LOAD_FAILED, "ValueError: odd"),
+        (FACTS, "torch", Code.LOAD_FAILED, "KeyError: 'torch'"),
+    ],
+)
+def test_a_refusal_survives_the_way(says, engine, code, message):
+    _, said = asked(says, engine)
+    assert (said.code, said.message) == (code, message)
+
+
+def ask(script, deadline=60.0):
+    """What a probe that is this Python script makes of a spec."""
+    spec = make_spec(limits=Limits(startup_deadline=deadline), parameters={"k": "v"})
+    return asyncio.run(Probe((sys.executable, "-S", "-c", script)).facts(spec))
+
+
+def refusal(script, deadline=60.0):
+    with pytest.raises(ServeError) as caught:
+        ask(script, deadline)
+    return caught.value
+
+
+REPLY = msgspec.json.encode(Told(FACTS)).decode()
+TELLS = f"""
+import json, sys
+question = json.load(sys.stdin)
+assert question["root"] == "/nowhere" and question["parameters"] == {{"k": "v"}}
+sys.stdout.write({REPLY!r})
+"""
+
+
+def test_a_child_tells():
+    assert ask(TELLS) == FACTS
+
+
+def test_a_child_that_is_killed_is_told_with_its_last_words():
+    error = refusal(
+        "import os, sys; sys.stderr.write('bad\\nworse'); sys.stderr.flush(); os.kill(os.getpid(), 11)"
+    )
+    assert error.code is Code.LOAD_FAILED
+    assert error.message == (
+        "The process that reads /nowhere for model 'm' was killed by SIGSEGV; the file is damaged, or engine "
+        "'identity' cannot read it. Its last words: bad / worse"
+    )
+
+
+def test_a_child_that_takes_too_long_is_killed():
+    error = refusal("import time; time.sleep(60)", deadline=0.1)
+    assert error.code is Code.LOAD_FAILED
+    assert "told nothing in 0.1 s" in error.message
+
+
+class Process:
+    """Stands for a child that has ended."""
+
+    def __init__(self, status, reply=b"", noise=b""):
+        self.returncode, self.said = status, (reply, noise)
+
+    async def communicate(self, question):
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("process", "code", "said"),
+    [
+        (Process(0, msgspec.json.encode(Refused(Code.UNSUPPORTED, "no"))), Code.UNSUPPORTED, "no"),
+        (Process(3, noise=b"\xff"), Code.LOAD_FAILED, "ended with status 3"),
+        (Process(-9), Code.LOAD_FAILED, "was killed by SIGKILL"),
+        (Process(-40), Code.LOAD_FAILED, "was killed by signal 40"),
+        (Process(0, b"a greeting of some library"), Code.LOAD_FAILED, "gave no answer that can be read"),
+        (Process(0, b""), Code.LOAD_FAILED, "gave no answer that can be read"),
+    ],
+)
+def test_every_end_of_a_child_is_told(monkeypatch, process, code, said):
+    async def start(*command, **pipes):
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    error = refusal("")
+    assert error.code is code
+    assert said in error.message
+
+
+def test_only_the_last_lines_are_quoted(monkeypatch):
+    async def start(*command, **pipes):
+        return Process(1, noise="\n".join(map(str, range(100))).encode())
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    message = refusal("").message
+    assert message.endswith("/ 98 / 99")
+    assert " 79 /" not in message
+    assert "80 /" in message

@@ -1,0 +1,138 @@
+"""The counters of a version add up: over batch sizes, codes, and the buckets of the wait."""
+
+import asyncio
+import math
+
+import pytest
+from tests.unit.core.virtual import Bench, make_infer, make_spec
+
+from trivium.core.item import Item
+from trivium.core.statistics import WAIT_BUCKETS, VersionCounters
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Duration
+from trivium.types.running import Executed
+from trivium.types.spec import Batching
+
+GONE = ServeError(Code.CANCELLED, "by the test")
+
+
+def item(at, rows=1):
+    return Item(1, make_infer(), print, at, None, rows=rows)
+
+
+def run(began, ready, output, ended):
+    return Executed([], [], began, ready, output, ended)
+
+
+def test_nothing_happened():
+    report = VersionCounters().report("m", "1", 3)
+    assert (report.model, report.version, report.queued_items) == ("m", "1", 3)
+    assert report.success == report.fail == report.queue == Duration()
+    assert (report.executions, report.rows, report.wasted, report.last) == (0, 0, 0, 0)
+    assert report.batches == ()
+    assert report.queue_wait_buckets == tuple((bound, 0) for bound in (*WAIT_BUCKETS, math.inf))
+
+
+def test_each_item_is_charged_its_batchs_whole_time():
+    counters = VersionCounters()
+    counters.executed(run(2.0, 3.0, 6.0, 8.0), 3, [item(1.0), item(1.5, rows=2)], 8.5)
+    report = counters.report("m", "1", 0)
+    seconds = 10**9
+    assert report.success == Duration(2, int(14.5 * seconds))
+    assert report.queue == Duration(2, int(1.5 * seconds))
+    assert report.compute_input == Duration(2, 2 * seconds)
+    assert report.compute_infer == Duration(2, 6 * seconds)
+    assert report.compute_output == Duration(2, 4 * seconds)
+    (batch,) = report.batches
+    assert (batch.rows, batch.compute_input.ns, batch.compute_infer.ns, batch.compute_output.ns) == (
+        3,
+        seconds,
+        3 * seconds,
+        2 * seconds,
+    )
+    assert (report.executions, report.rows) == (1, 3)
+    assert report.last > 1_600_000_000_000
+
+
+def test_a_failed_batch_is_an_execution_without_success():
+    counters = VersionCounters()
+    counters.executed(run(0.0, 0.0, 1.0, 1.0), 2, [], 1.0)
+    report = counters.report("m", "1", 0)
+    assert (report.executions, report.success.count, report.rows, report.last) == (1, 0, 0, 0)
+    assert report.compute_infer == Duration()
+    assert report.batches[0].compute_infer == Duration(1, 10**9)
+
+
+@pytest.mark.parametrize(("waited", "bucket"), [(0.0, 0), (0.0001, 0), (0.00011, 1), (10.0, 14), (11.0, 15)])
+def test_a_wait_falls_into_the_bucket_that_it_does_not_exceed(waited, bucket):
+    counters = VersionCounters()
+    counters.executed(run(waited, waited, waited, waited), 1, [item(0.0)], waited)
+    counts = [count for _, count in counters.report("m", "1", 0).queue_wait_buckets]
+    assert counts == [int(i == bucket) for i in range(len(WAIT_BUCKETS) + 1)]
+
+
+def test_failures_are_counted_by_code():
+    counters = VersionCounters()
+    for code in (Code.EXPIRED, Code.INVALID, Code.EXPIRED):
+        counters.failed(item(1.0), code, 3.0)
+    report = counters.report("m", "1", 0)
+    assert report.fail == Duration(3, 6 * 10**9)
+    assert report.failures == {"expired": 2, "invalid": 1}
+
+
+def test_the_first_run_counts_whole_in_the_means():
+    counters = VersionCounters()
+    counters.executed(run(0.0, 0.0, 2.0, 2.0), 8, [item(0.0)], 2.0)
+    assert (counters.mean_run, counters.mean_rows) == (2.0, 8.0)
+    counters.executed(run(0.0, 0.0, 3.0, 3.0), 18, [item(0.0)], 3.0)
+    assert counters.mean_run == pytest.approx(2.1)
+    assert counters.mean_rows == pytest.approx(9.0)
+
+
+def mixed_history():
+    """Batches of several sizes, a refusal, cancellations in the queue and at work, an expiry."""
+    bench = Bench(make_spec(Batching(True, 4, merge=True)), lambda rows: float(rows))
+    submitted = [bench.submit(make_infer(1)) for _ in range(3)]
+    bench.clock.run(0.5)  # three rows run until 3.0
+    submitted += [bench.submit(make_infer(rows)) for rows in (2, 1, 1, 4, 5)]
+    submitted[0].cancel(GONE)
+    submitted[4].cancel(GONE)
+    submitted.append(bench.submit(make_infer(1, deadline=1.0)))
+    bench.clock.run()
+    return bench, submitted
+
+
+def test_a_history_adds_up():
+    bench, submitted = mixed_history()
+    report = bench.model.report()
+    assert report.success.count + report.fail.count == len(submitted)
+    assert report.failures == {"cancelled": 2, "invalid": 1, "expired": 1}
+    assert sum(report.failures.values()) == report.fail.count
+    assert report.wasted == 1
+    sizes = {batch.rows: batch.compute_infer for batch in report.batches}
+    assert sizes == {3: Duration(2, 6 * 10**9), 4: Duration(1, 4 * 10**9)}
+    assert report.executions == sum(batch.compute_infer.count for batch in report.batches)
+    assert report.rows == 2 + 3 + 4
+    assert report.compute_infer == Duration(5, (2 * 3 + 2 * 3 + 4) * 10**9)
+    assert sum(count for _, count in report.queue_wait_buckets) == report.success.count == report.queue.count
+    assert report.queue.ns + report.compute_infer.ns == report.success.ns
+    assert report.queued_items == 0
+
+
+def test_what_waits_is_in_the_report():
+    bench = Bench(make_spec())
+    for _ in range(3):
+        bench.submit()
+    bench.clock.run(0.5)
+    assert bench.model.report().queued_items == 2
+
+
+def test_retry_after_is_the_time_to_empty_the_queue():
+    bench = Bench(make_spec(), lambda rows: 10.0)
+    bench.submit()
+    bench.clock.run()
+    for _ in range(4):
+        bench.submit()
+    bench.clock.run(10.5)
+    assert bench.model.retry_after() == pytest.approx(30.0)
+    asyncio.run(bench.model.close())

@@ -1,0 +1,201 @@
+"""Instances come and go as the policy says: an elastic model on a virtual clock."""
+
+import asyncio
+import itertools
+import logging
+
+import pytest
+from tests.unit.core.virtual import make_infer, make_spec
+
+from trivium.core.loaded_model import LoadedModel
+from trivium.core.workers.mailbox import Mailbox
+from trivium.load.simulate import VirtualClock, VirtualInstance
+from trivium.types.errors import Code, ServeError
+from trivium.types.running import Dead
+from trivium.types.spec import Device, InstanceGroup, Isolation
+
+NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
+
+
+class Stage:
+    """One model; every opening waits until `let` says how it goes."""
+
+    def __init__(self, *groups):
+        self.clock = VirtualClock()
+        self.opening, self.open, self.ports, self.answered = [], [], {}, []
+        self.numbers = itertools.count(1)
+        mailbox = Mailbox(self.clock.call_soon)
+        self.model = LoadedModel(make_spec(groups=groups), Isolation.THREAD, self.launch, mailbox, self.clock)
+
+    async def launch(self, placement, port):
+        answer = asyncio.get_running_loop().create_future()
+        self.opening.append((placement, answer))
+        await answer
+        instance = VirtualInstance(self.clock, port, lambda rows: 1.0)
+        instance.close = lambda: self.open.remove(placement.name)
+        self.open.append(placement.name)
+        self.ports[placement.name] = port
+        return instance
+
+    async def let(self, error=None):
+        """Every opening succeeds, or fails with `error`; returns their names."""
+        opening, self.opening = self.opening, []
+        for _, answer in opening:
+            answer.set_exception(error) if error else answer.set_result(None)
+        await self.turns()
+        return [placement.name for placement, _ in opening]
+
+    async def turns(self):
+        for _ in range(6):
+            self.clock.run(self.clock.now())
+            await asyncio.sleep(0)
+
+    async def run(self, until):
+        self.clock.run(until)
+        await self.turns()
+
+    def submit(self):
+        return self.model.submit(next(self.numbers), make_infer(), self.answered.append)
+
+    async def start(self):
+        task = asyncio.ensure_future(self.model.open())
+        await self.turns()
+        names = await self.let()
+        await task
+        return names
+
+
+def played(scene):
+    asyncio.run(scene)
+
+
+def test_groups_open_their_minimum_where_they_belong():
+    async def scene():
+        gpu = InstanceGroup("gpu", 3, 3, device=Device.GPU, device_ids=(4, 7), isolation=Isolation.INLINE)
+        stage = Stage(InstanceGroup("cpu", 1, 1), gpu)
+        task = asyncio.ensure_future(stage.model.open())
+        await stage.turns()
+        places = [placement for placement, _ in stage.opening]
+        assert [(p.name, p.isolation, p.device, p.device_id, p.index) for p in places] == [
+            ("cpu_0", Isolation.THREAD, Device.CPU, 0, 0),
+            ("gpu_0", Isolation.INLINE, Device.GPU, 4, 0),
+            ("gpu_1", Isolation.INLINE, Device.GPU, 7, 1),
+            ("gpu_2", Isolation.INLINE, Device.GPU, 4, 2),
+        ]
+        await stage.let()
+        await task
+        await stage.model.close()
+        assert stage.open == []
+
+    played(scene())
+
+
+def test_if_one_does_not_open_none_stays_open():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 2, 2))
+        task = asyncio.ensure_future(stage.model.open())
+        await stage.turns()
+        (_, first), (_, second) = stage.opening
+        first.set_result(None)
+        second.set_exception(NO_PLACE)
+        with pytest.raises(ServeError, match="no memory"):
+            await task
+        assert stage.open == []
+
+    played(scene())
+
+
+def test_an_elastic_model_grows_with_its_queue_and_shrinks_when_idle():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 0, 2, idle_seconds=10.0))
+        assert await stage.start() == []
+        for _ in range(2):
+            stage.submit()
+        await stage.turns()
+        assert await stage.let() == ["m_0"]
+        await stage.run(0.5)
+        for _ in range(3):
+            stage.submit()
+        await stage.turns()
+        assert await stage.let() == ["m_1"]
+        await stage.run(5.0)
+        assert [part.error for part in stage.answered] == [None] * 5
+        assert not stage.opening
+        await stage.run(13.5)
+        assert stage.open == []
+        stage.submit()
+        await stage.turns()
+        assert await stage.let() == ["m_0"]
+        await stage.run(15.0)
+        assert len(stage.answered) == 6
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_a_burst_alone_makes_an_elastic_model_grow():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 0, 2))
+        await stage.start()
+        for _ in range(5):
+            stage.submit()
+        await stage.turns()
+        assert await stage.let() == ["m_0"]
+        await stage.run(0.5)
+        assert await stage.let() == ["m_1"]
+        await stage.run(9.0)
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_failed_openings_are_tried_again_after_a_back_off(caplog):
+    async def scene():
+        stage = Stage(InstanceGroup("m", 0, 1))
+        await stage.start()
+        stage.submit()
+        await stage.turns()
+        with caplog.at_level(logging.ERROR):
+            assert await stage.let(NO_PLACE) == ["m_0"]
+        assert "instance m_0 did not open: no memory" in caplog.text
+        await stage.run(0.9)
+        assert not stage.opening
+        await stage.run(1.0)
+        await stage.let(NO_PLACE)
+        await stage.run(2.9)
+        assert not stage.opening
+        await stage.run(3.0)
+        await stage.let()
+        await stage.run(5.0)
+        assert [part.error for part in stage.answered] == [None]
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_one_that_died_is_opened_anew_under_its_name():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 2, 2))
+        await stage.start()
+        stage.ports["m_0"].push((Dead("killed"),))
+        await stage.run(0.0)
+        assert await stage.let() == ["m_0"]
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_closing_gives_up_what_is_being_opened_and_what_waits_for_it():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 0, 1))
+        await stage.start()
+        stage.submit()
+        await stage.turns()
+        assert len(stage.opening) == 1
+        await stage.model.close()
+        assert [part.error.code for part in stage.answered] == [Code.DRAINING]
+        assert stage.opening[0][1].cancelled()
+        await stage.run(99.0)
+        assert (stage.open, len(stage.opening)) == ([], 1)
+
+    played(scene())

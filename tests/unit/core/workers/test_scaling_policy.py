@@ -1,0 +1,86 @@
+"""How many instances a group has, by tables and as properties."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trivium.core.workers.scaling_policy import LONGEST_BACKOFF, GroupView, Scaling, decide
+from trivium.types.spec import InstanceGroup
+
+FIXED = InstanceGroup("g", 2, 2)
+ELASTIC = InstanceGroup("g", 0, 3, idle_seconds=10.0)
+WIDE = InstanceGroup("g", 1, 3, idle_seconds=10.0)
+
+
+def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0):
+    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at)
+
+
+CASES = {
+    "up to the minimum at once": (FIXED, view(), Scaling(open=2)),
+    "those being opened count": (FIXED, view(open=1, opening=1), Scaling()),
+    "one that died is replaced": (FIXED, view(open=1), Scaling(open=1)),
+    "a fixed group does not grow": (FIXED, view(open=2, waiting=9), Scaling()),
+    "nothing waits, nothing opens": (ELASTIC, view(), Scaling()),
+    "the first item opens the first": (ELASTIC, view(waiting=1), Scaling(open=1)),
+    "one at a time": (ELASTIC, view(opening=1, waiting=9), Scaling()),
+    "the next while all are busy": (ELASTIC, view(open=1, waiting=1), Scaling(open=1)),
+    "not while one idles": (ELASTIC, view(open=1, idle=[(7, 99.0)], waiting=1), Scaling(wake_at=109.0)),
+    "not beyond the maximum": (ELASTIC, view(open=3, waiting=9), Scaling()),
+    "idle ones wait for their time": (WIDE, view(open=2, idle=[(7, 95.0)]), Scaling(wake_at=105.0)),
+    "and then are closed": (WIDE, view(open=2, idle=[(7, 90.0)]), Scaling(close=(7,))),
+    "the longest idle first": (WIDE, view(open=2, idle=[(7, 80.0), (8, 70.0)]), Scaling(close=(8,))),
+    "the minimum stays": (WIDE, view(open=1, idle=[(7, 0.0)]), Scaling()),
+    "without minimum the last goes too": (ELASTIC, view(open=1, idle=[(7, 0.0)]), Scaling(close=(7,))),
+    "some now, some later": (
+        ELASTIC,
+        view(open=3, idle=[(7, 0.0), (8, 93.0), (9, 92.0)]),
+        Scaling(close=(7,), wake_at=102.0),
+    ),
+    "a failed opening is tried again later": (
+        FIXED,
+        view(open=1, failures=1, failed_at=99.5),
+        Scaling(wake_at=100.5),
+    ),
+    "later with each failure in a row": (FIXED, view(failures=3, failed_at=99.0), Scaling(wake_at=103.0)),
+    "when its time has come": (FIXED, view(failures=1, failed_at=99.0), Scaling(open=2)),
+    "never later than the longest": (
+        FIXED,
+        view(failures=99, failed_at=100.0),
+        Scaling(wake_at=100.0 + LONGEST_BACKOFF),
+    ),
+    "failures hold back growth as well": (
+        ELASTIC,
+        view(waiting=1, failures=1, failed_at=100.0),
+        Scaling(wake_at=101.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_decisions(name):
+    group, seen, decision = CASES[name]
+    assert decide(seen, group, 100.0) == decision
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(0, 4),
+    st.lists(st.floats(0, 100), max_size=4),
+    st.integers(0, 3),
+    st.tuples(st.integers(0, 4), st.floats(0, 100)),
+)
+def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, opening, failed):
+    group = InstanceGroup("g", minimum, minimum + more, idle_seconds=5.0)
+    idle = tuple(enumerate(idle_since))
+    seen = GroupView(busy + len(idle), opening, idle, busy, *failed)
+    decision = decide(seen, group, 100.0)
+    assert decision.wake_at is None or decision.wake_at > 100.0
+    assert set(decision.close) <= {number for number, _ in idle}
+    assert not (decision.open and decision.close)
+    if decision.open:
+        assert seen.open + opening + decision.open <= group.maximum
+    if decision.close:
+        assert seen.open - len(decision.close) >= group.minimum
