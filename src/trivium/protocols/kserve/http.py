@@ -47,7 +47,9 @@ class KServeHttp:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         if target.takes_body:  # no other route does
             request = decode_infer(head, target, body, self._known)
-            return request.operation, InferEncoder.of(request, self._answers)
+            return request.operation, InferEncoder(
+                request.operation.id, request.forms, request.binary_output, self._answers
+            )
         return _read(target), DocumentEncoder(target, self._identity)
 
     def refuse(self, error: ServeError) -> HttpAnswer:

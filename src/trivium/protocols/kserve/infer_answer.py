@@ -12,7 +12,6 @@ from msgspec import UNSET, Raw, UnsetType
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.protocols.kserve.errors import json_answer, refuse
-from trivium.protocols.kserve.infer_request import InferRequest
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
@@ -70,11 +69,6 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     forms: Mapping[str, bool]
     binary_output: bool
     known: KnownAnswers
-
-    @classmethod
-    def of(cls, request: InferRequest, known: KnownAnswers) -> "InferEncoder":
-        """The encoder for the answer to this request."""
-        return cls(request.operation.id, request.forms, request.binary_output, known)
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""

@@ -6,6 +6,7 @@ model: whether the inputs are those of the model is the core's to judge.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import UNSET, Struct
 
@@ -55,10 +56,9 @@ def decode_infer(head: Head, target: Target, body: Body, known: KnownHeaders) ->
     header = known.get(text)
     if header is None or length + header.blob_bytes != len(data):
         return _decode_anew(text, data, target, body, known)
-    items = [
-        binary.view(entry.name, entry.datatype, entry.shape, data, length + entry.offset)
-        for entry in header.inputs
-    ]
+    items: list[Tensor] = []
+    for entry in header.inputs:  # no comprehension: until Python 3.12 it costs a call
+        items.append(binary.view(entry.name, entry.datatype, entry.shape, data, length + entry.offset))
     return _request(tuple(items), target, body, header.meaning)
 
 
@@ -96,8 +96,11 @@ def _request(items: tuple[Tensor, ...], target: Target, body: Body, meaning: Mea
 def header_length(head: Head) -> int | None:
     """The length in bytes of the JSON that blobs follow; None if the whole body is JSON."""
     value = head.headers.get(HEADER_LENGTH)
-    if value is None:
-        return None
+    return None if value is None else _parsed_length(value)
+
+
+@lru_cache(maxsize=4096)
+def _parsed_length(value: bytes) -> int:
     if not value.isdigit() or len(value) > _LONGEST_LENGTH:
         raise ServeError(
             Code.INVALID,
