@@ -13,7 +13,7 @@ from typing import cast
 from trivium.frontends.exchange import Exchange
 from trivium.frontends.faults import HttpFault, malformed
 from trivium.frontends.outbox import Outbox
-from trivium.frontends.phase import NEVER, Phase, seconds
+from trivium.frontends.phase import BODY, CLOSING, HEAD, IDLE, LOST, NEVER, UNSENT, WORK, Phase, seconds
 from trivium.frontends.request_reader import RequestReader
 from trivium.frontends.site import Site
 from trivium.types.errors import Code, ServeError
@@ -32,7 +32,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, site: Site) -> None:
         self.deadline = NEVER
-        self.phase = Phase.IDLE
+        self.phase = IDLE
         self._site = site
         self._queue: deque[Exchange] = deque()  # the first is received, in work or being answered
         self._reader = RequestReader(site, self, self._queue)
@@ -48,7 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         site = self._site
         self._outbox = Outbox(self._transport, site.limits)
         if len(site.guests) >= site.limits.connections:
-            self.phase = Phase.CLOSING
+            self.phase = CLOSING
             self._transport.write(site.busy)
             self._transport.close()
             return
@@ -61,14 +61,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self.phase is Phase.BODY:
+        if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
         if not self._reader.is_done:
             try:
                 self._reader.take(nbytes)
             except ServeError as fault:
                 self._refuse(fault)
-        elif self.phase is not Phase.CLOSING:
+        elif self.phase is not CLOSING:
             self._read(False)  # nobody wants it; the answer comes first
             return
         self._advance()
@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
         self._is_eof = True
-        if self.phase is Phase.CLOSING:
+        if self.phase is CLOSING:
             return False
         if self._reader.is_in_head or (self._queue and not self._queue[-1].is_complete):
             self._refuse(malformed("the request was cut short: its end did not come."))
@@ -85,8 +85,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._outbox.pause()
-        if self.phase is not Phase.CLOSING:
-            self._enter(Phase.UNSENT)
+        if self.phase is not CLOSING:
+            self._enter(UNSENT)
             self._read(False)
 
     def resume_writing(self) -> None:
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._advance()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._enter(Phase.LOST)
+        self._enter(LOST)
         self._site.leave(self)
         self._reader.stop()
         self._outbox.release()
@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def drain(self) -> None:
         """Close, if nothing is under way; else it will close behind its answer."""
-        if self.phase is Phase.IDLE:
+        if self.phase is IDLE:
             self._close()
 
     def unfinished(self) -> str | None:
@@ -182,10 +182,10 @@ class Connection(asyncio.BufferedProtocol):
             exchange = queue[0]
             if exchange.is_started or not exchange.is_complete:
                 break
-            self.phase, self.deadline = Phase.WORK, NEVER
+            self.phase, self.deadline = WORK, NEVER
             exchange.start()
         self._is_advancing = False
-        if not outbox.is_paused and self.phase is not Phase.CLOSING and self.phase is not Phase.LOST:
+        if not outbox.is_paused and self.phase is not CLOSING and self.phase is not LOST:
             self._settle()
 
     def _settle(self) -> None:
@@ -195,13 +195,13 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_eof or (self._site.is_draining and not is_in_head):
                 self._close()
                 return
-            self._enter(Phase.HEAD if is_in_head else Phase.IDLE)
+            self._enter(HEAD if is_in_head else IDLE)
         elif not queue[0].is_complete:
-            self._enter(Phase.BODY)
+            self._enter(BODY)
             if not queue[0].is_opened and not self._make_room(queue[0]):
                 return
         else:
-            self._enter(Phase.WORK)
+            self._enter(WORK)
         if self._reads != (len(queue) < 2):
             self._read(not self._reads)
         if not self._reads and self.deadline == NEVER:
@@ -270,17 +270,17 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.stop()
         self._outbox.has_progressed()
         if lingers:
-            self._enter(Phase.CLOSING)
+            self._enter(CLOSING)
             self._transport.write_eof()
             self._read(True)
         else:
-            self.phase = Phase.CLOSING
+            self.phase = CLOSING
             self.deadline = self._site.now + self._site.limits.write_seconds
             self._transport.close()
 
     def _abort(self, why: ServeError) -> None:
         """Leases stay with the transport until `connection_lost`."""
-        self.phase = Phase.CLOSING
+        self.phase = CLOSING
         self.deadline = NEVER
         for exchange in self._queue:
             exchange.abandon(why)
