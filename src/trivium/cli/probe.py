@@ -1,5 +1,6 @@
 """The probe process: a spec on standard input, what its engine says of the model file on standard output."""
 
+import os
 import sys
 
 from trivium.app import ENGINES
@@ -7,8 +8,10 @@ from trivium.core.probe import answer
 
 
 def main() -> None:
-    """Run by the server, never by hand."""
-    sys.stdout.buffer.write(answer(sys.stdin.buffer.read(), ENGINES))
+    """Run by the server, never by hand. What libraries print goes to standard error: the answer stands alone."""
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        out.write(answer(sys.stdin.buffer.read(), ENGINES))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class LoadedModel:
         self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
+        self._scaler.stranded = self._strand
         if self._scaler.is_elastic:
             self._scheduler.decided = self._scaler.review
         self._queue_limit = spec.limits.queue_items
@@ -236,6 +237,11 @@ class LoadedModel:
     def _expire(self, item: Item, error: ServeError) -> None:
         self._end(item, error)
         self._leave(item)
+
+    def _strand(self, why: ServeError) -> None:
+        """No instance is open and none could be opened: nobody is left waiting for one."""
+        for item in list(self._queue.entries()):
+            item.cancel(why)
 
     def _end(self, item: Item, error: ServeError) -> None:
         item.state = ENDED

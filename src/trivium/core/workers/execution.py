@@ -13,13 +13,13 @@ from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
 
 
 def execute(runner: Runner, batch: Batch) -> Executed:
-    """Run a batch; never raises an Exception."""
+    """Run a batch. Whatever the runner raises, be it SystemExit, ends the batch and not the thread."""
     began = monotonic()
     try:
         ran = runner.run(batch)
         if len(ran.outcomes) != len(batch.items):
             ran = Ran(_failed(batch, _wrong_count(len(ran.outcomes), len(batch.items))))
-    except Exception as error:
+    except BaseException as error:
         ran = Ran(_failed(batch, _fault(error)))
     ended = monotonic()
     if ran.input_ready is None or ran.output_began is None:
@@ -42,7 +42,7 @@ def _failed(batch: Batch, error: ServeError) -> list[Outcome]:
     return [error] * len(batch.items)
 
 
-def _fault(error: Exception) -> ServeError:
+def _fault(error: BaseException) -> ServeError:
     if isinstance(error, ServeError):
         return error
     fault = ServeError(Code.MODEL_FAILED, f"The model raised {type(error).__name__}: {error}")

@@ -41,7 +41,9 @@ class Group:
 
 
 class Scaler:
-    """One per model version. `waiting` tells how many items wait."""
+    """One per model version. `waiting` tells how many items wait; `stranded` is told why when an instance did
+    not open and there is no other to wait for.
+    """
 
     def __init__(
         self, pool: Pool, groups: Sequence[Group], launch: Launch, clock: Clock, waiting: Callable[[], int]
@@ -52,6 +54,7 @@ class Scaler:
         self._clock = clock
         self._waiting = waiting
         self._tasks: set[asyncio.Task[None]] = set()
+        self.stranded: Callable[[ServeError], None] | None = None
         self._timer: Timer | None = None
         self._is_closed = False
         self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
@@ -121,6 +124,9 @@ class Scaler:
             group.failures += 1
             group.failed_at = self._clock.now()
             log.error("instance %s did not open: %s", placement.name, error.message)
+            is_last = not self._pool.size and not any(other.opening for other in self._groups)
+            if is_last and self.stranded is not None:
+                self.stranded(error)
 
     async def _open(self, group: Group, placement: Placement) -> None:
         number, slot, port = self._pool.reserve(placement)

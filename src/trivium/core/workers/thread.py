@@ -79,6 +79,7 @@ class ThreadInstance:
                 break
             if self._cancelled:
                 batch, ends = without(batch, self._cancelled)
+                self._cancelled.difference_update(end.item for end in ends)
                 events += ends
             if batch.items:
                 run = execute(self._runner, batch)

@@ -91,3 +91,13 @@ def test_one_cancelled_at_this_very_moment_ends_once():
     ended = smaller.items + [part.item for part in ends]
     assert sorted(ended) == [4, 5]
     assert all(isinstance(part, Part) and not isinstance(part, Credit) for part in ends)
+
+
+def test_a_runner_that_wants_to_exit_fails_its_batch_only():
+    class Quitter:
+        def run(self, batch):
+            raise SystemExit(3)
+
+    run = execute(Quitter(), Batch([1, 2], [make_infer(), make_infer()], [1, 1]))
+    assert [outcome.code for outcome in run.outcomes] == [Code.MODEL_FAILED] * 2
+    assert "SystemExit" in run.outcomes[0].message

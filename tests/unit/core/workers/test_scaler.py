@@ -158,16 +158,19 @@ def test_failed_openings_are_tried_again_after_a_back_off(caplog):
         with caplog.at_level(logging.ERROR):
             assert await stage.let(NO_PLACE) == ["m_0"]
         assert "instance m_0 did not open: no memory" in caplog.text
+        assert [part.error for part in stage.answered] == [NO_PLACE]  # nobody waits for what may never open
+        stage.submit()
         await stage.run(0.9)
         assert not stage.opening
         await stage.run(1.0)
         await stage.let(NO_PLACE)
+        stage.submit()
         await stage.run(2.9)
         assert not stage.opening
         await stage.run(3.0)
         await stage.let()
         await stage.run(5.0)
-        assert [part.error for part in stage.answered] == [None]
+        assert [part.error for part in stage.answered] == [NO_PLACE, NO_PLACE, None]
         await stage.model.close()
 
     played(scene())
