@@ -5,6 +5,7 @@ The engine sleeps 8 ms and 0.5 ms per row, so its capacity unbatched is one requ
 
 import asyncio
 import statistics
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,20 +58,23 @@ def poisson(rate: float, seconds: float, seed: int) -> list[float]:
 
 
 async def both(path: str, model: str, arrivals: list[float]) -> tuple[float, float]:
-    """Mean waits live and on the virtual clock, of one spec."""
+    """Mean waits live and on the virtual clock, of one spec and the same arrivals."""
     async with trivium.serving(path) as server:
-        begin = asyncio.get_running_loop().time()
+        begin = time.monotonic()
         tasks = [asyncio.create_task(_one(server, model, begin + when)) for when in arrivals]
-        await asyncio.gather(*tasks)
+        arrived = sorted([when - begin for when in await asyncio.gather(*tasks)])
         report = server.statistics(model)
         spec = server.specs()[0]
-    virtual = await asyncio.to_thread(simulate, spec, arrivals, lambda rows: 0.008 + 0.0005 * rows)
+    virtual = await asyncio.to_thread(simulate, spec, arrived, lambda rows: 0.008 + 0.0005 * rows)
     return _mean_wait(report.queue), _mean_wait(virtual.queue)
 
 
-async def _one(server: trivium.Server, model: str, when: float) -> None:
-    await asyncio.sleep(when - asyncio.get_running_loop().time())
+async def _one(server: trivium.Server, model: str, when: float) -> float:
+    """When it really arrived: a loop's timers have a resolution of a millisecond."""
+    await asyncio.sleep(when - time.monotonic())
+    arrived = time.monotonic()
     await server.infer(model, {"x": np.zeros((1, 16), np.float32)})
+    return arrived
 
 
 def _mean_wait(queue: object) -> float:
