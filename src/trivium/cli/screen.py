@@ -27,6 +27,7 @@ class Progress:
         self._console = console
         self._loading: dict[tuple[str, str], None] = {}
         self._status = Status("reading models", console=console)
+        self._is_over = False
 
     def __enter__(self) -> "Progress":
         self._status.start()
@@ -34,9 +35,12 @@ class Progress:
 
     def __exit__(self, *exc: object) -> None:
         self._status.stop()
+        self._is_over = True
 
     def __call__(self, status: VersionStatus) -> None:
-        """A version changed its state."""
+        """A version changed its state. Only told of while the server comes up."""
+        if self._is_over:
+            return
         key = (status.model, status.version)
         if status.state is VersionState.LOADING:
             self._loading[key] = None

@@ -1,6 +1,7 @@
 """`trivium serve PATH...`: listen, load, tell what is up, serve until told to stop, then drain."""
 
 import asyncio
+import gc
 import ipaddress
 import signal
 from collections.abc import Callable, Sequence
@@ -70,6 +71,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             await frontend.close()
             stopped.cancel()
             return 1
+        gc.freeze()  # what has been loaded stays: later collections need not look at it
         await stopped
         return await _go_down(server, frontend, console, config.drain_timeout)
 

@@ -122,7 +122,11 @@ class Connection(asyncio.BufferedProtocol):
         if is_last or not exchange.keeps_alive:
             self._close()
         elif not self._is_advancing:
-            self._advance()
+            if self._queue or self._reader.is_in_head or self._is_eof or not self._reads:
+                self._advance()
+            else:  # what `_advance` would come to, for most requests
+                self.phase = IDLE
+                self.deadline = self._site.now + self._site.limits.idle_seconds
 
     def peer(self) -> str:
         host, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
@@ -185,6 +189,8 @@ class Connection(asyncio.BufferedProtocol):
             self.phase, self.deadline = WORK, NEVER
             exchange.start()
         self._is_advancing = False
+        if self.phase is WORK and self._reads and len(queue) == 1 and queue[0].is_started:
+            return  # what `_settle` would come to, for most requests
         if not outbox.is_paused and self.phase is not CLOSING and self.phase is not LOST:
             self._settle()
 

@@ -181,9 +181,8 @@ class Exchange:
             self.refuse(self.refusal)
             return
         body = Body(self.body) if self.intake is None else self.intake.body()
-        size = len(body.data)
         try:
-            if size and self.protocol.is_costly(self.head, size):
+            if self.intake is not None and self.protocol.is_costly(self.head, len(body.data)):
                 self._decode_elsewhere(body)
             else:
                 operation, encoder = self.protocol.decode(self.head, self.target, body)

@@ -100,11 +100,15 @@ class WireProtocol(Protocol):
     """A wire format over HTTP, sans-IO and pure. All three refuse by raising ServeError."""
 
     def head(self, head: Head) -> Target:
-        """What a request is about, from its head alone, before the body is read."""
+        """What a request is about, from its head alone, before the body is read. Asked once of a head that a
+        client repeats.
+        """
         ...
 
     def is_costly(self, head: Head, size: int) -> bool:
-        """Would decoding a body of that many bytes keep the loop from others? Then it is done in a thread."""
+        """Would decoding a body of that many bytes keep the loop from others? Then it is done in a thread. Not
+        asked of a body that came with its head.
+        """
         ...
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, "Encoder"]:
