@@ -27,6 +27,7 @@ class InputRules:
         is_fixed = len(self._required) == len(spec.inputs) and all(
             -1 not in tensor.dims for tensor in spec.inputs
         )
+        self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
         self.needs_key = spec.batching.merge and not is_fixed
 
     def admit(self, infer: Infer) -> int:
@@ -37,6 +38,8 @@ class InputRules:
         if infer.outputs:
             self._check_outputs(infer.outputs)
         items = payload.items
+        if len(items) == 1 and self._takes_as_it_is(items[0]):
+            return items[0].shape[0]
         for tensor in items:
             self._check(tensor)
         if len(items) != 1 or len(self._inputs) != 1:
@@ -54,6 +57,18 @@ class InputRules:
         """What items of one batch must have in common, for models where `needs_key` says that it can differ."""
         assert isinstance(infer.payload, Tensors)
         return tuple(sorted((tensor.name, tensor.shape[1:]) for tensor in infer.payload.items))
+
+    def _takes_as_it_is(self, tensor: Tensor) -> bool:
+        """What all checks together come to, for most requests: the model's only input, a fixed shape, in rows."""
+        only, shape = self._only, tensor.shape
+        return (
+            only is not None
+            and tensor.name == only.name
+            and tensor.datatype is only.datatype
+            and shape[1:] == only.dims
+            and len(shape) > 0
+            and 0 < shape[0] <= self._max_rows
+        )
 
     def _check(self, tensor: Tensor) -> None:
         rule = self._inputs.get(tensor.name)

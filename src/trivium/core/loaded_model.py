@@ -32,6 +32,7 @@ NOTHING: Mapping[str, Scalar] = {}
 GIVEN_UP = ServeError(
     Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
 )
+SINK_FAILED = "the receiver of an answer of model '%s' failed"
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
@@ -169,8 +170,11 @@ class LoadedModel:
             else:
                 done.append(item)
                 self._answer(item, outcome, NOTHING)
-            self._leave(item)
+            lease = item.operation.payload.lease
+            if lease is not None:
+                lease.release()
         self._counters.executed(run, rows, done, now)
+        self._settle(len(items))
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
@@ -258,24 +262,29 @@ class LoadedModel:
         if wanted and isinstance(payload, Tensors):
             names = {output.name for output in wanted}
             payload = Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
-        self._give(item, ResponsePart(payload, None, None, True, parameters, self._name, self._version))
+        try:
+            item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
+        except Exception:
+            log.exception(SINK_FAILED, self._name)
 
     def _give(self, item: Item, part: ResponsePart) -> None:
         try:
             item.sink(part)
         except Exception:
-            log.exception("the receiver of an answer of model '%s' failed", self.spec.name)
+            log.exception(SINK_FAILED, self._name)
 
     def _leave(self, item: Item) -> None:
         """The item is neither queued nor in an instance any more."""
         lease = item.operation.payload.lease
         if lease is not None:
             lease.release()
-        self._active -= 1
-        if not self._active and self._idle_waiters:
-            self._settle()
+        self._settle(1)
 
-    def _settle(self) -> None:
+    def _settle(self, items: int) -> None:
+        """So many have left."""
+        self._active -= items
+        if self._active or not self._idle_waiters:
+            return
         for waiter in self._idle_waiters:
             if not waiter.done():
                 waiter.set_result(None)
