@@ -61,7 +61,8 @@ async def both(path: str, model: str, arrivals: list[float]) -> tuple[float, flo
     """Mean waits live and on the virtual clock, of one spec and the same arrivals."""
     async with trivium.serving(path) as server:
         begin = time.monotonic()
-        tasks = [asyncio.create_task(_one(server, model, begin + when)) for when in arrivals]
+        turns = Turns()
+        tasks = [asyncio.create_task(_one(server, model, begin + when, turns)) for when in arrivals]
         arrived = sorted([when - begin for when in await asyncio.gather(*tasks)])
         report = server.statistics(model)
         spec = server.specs()[0]
@@ -69,10 +70,27 @@ async def both(path: str, model: str, arrivals: list[float]) -> tuple[float, flo
     return _mean_wait(report.queue), _mean_wait(virtual.queue)
 
 
-async def _one(server: trivium.Server, model: str, when: float) -> float:
+class Turns:
+    """When a request arrived, by the turn of the loop: those that a timer wakes together arrive together."""
+
+    def __init__(self) -> None:
+        self._now: float | None = None
+
+    def now(self) -> float:
+        """The time of the first request of this turn."""
+        if self._now is None:
+            self._now = time.monotonic()
+            asyncio.get_running_loop().call_soon(self._pass)
+        return self._now
+
+    def _pass(self) -> None:
+        self._now = None
+
+
+async def _one(server: trivium.Server, model: str, when: float, turns: Turns) -> float:
     """When it really arrived: a loop's timers have a resolution of a millisecond."""
     await asyncio.sleep(when - time.monotonic())
-    arrived = time.monotonic()
+    arrived = turns.now()
     await server.infer(model, {"x": np.zeros((1, 16), np.float32)})
     return arrived
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import gc
 import logging
 import resource
 import sys
@@ -43,6 +44,8 @@ def run(main: Coroutine[Any, Any, int], log_level: str) -> int:
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     keep_memory()
     allow_descriptors()
+    # A request leaves no cycles behind; looking for them every 700 allocations costs 2 % (measured).
+    gc.set_threshold(20_000, 10, 10)
     # A thread that computes in Python would otherwise hold the loop up for 5 ms at a time.
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
