@@ -34,10 +34,15 @@ PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 AnyPath = str | PathLike[str]
 
 
+def count_gpus(devices: Path = Path("/dev")) -> int:
+    """NVIDIA GPUs that this process may use, by their device files; whether an engine can is its own to say."""
+    return len(list(devices.glob("nvidia[0-9]*")))
+
+
 def build(config: ServerConfig) -> Server:
     """A server with nothing in it; call it on the loop that will run it."""
     probe = Probe(PROBE_COMMAND)
-    defaults = Defaults(queue_items=config.queue_items)
+    defaults = Defaults(queue_items=config.queue_items, gpus=count_gpus())
     return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION)
 
 

@@ -4,12 +4,17 @@ It can take as long as it is told to, which makes it the slow model of tests and
 parameter `execute_delay_ms` is that of Triton's identity backend; `execute_delay_ms_per_row` is ours.
 """
 
+import logging
 import time
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Payload, PayloadKind, Tensor, Tensors
 from trivium.types.running import Batch, Outcome, Placement, Ran
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec
+
+log = logging.getLogger(__name__)
+
+KNOWN_PARAMETERS = frozenset({"execute_delay_ms", "execute_delay_ms_per_row"})
 
 MOST_OVERSLEEP = 0.001
 """Seconds; a pause of the whole machine is no habit of its timers."""
@@ -72,6 +77,11 @@ class IdentityEngine:
                 Code.LOAD_FAILED,
                 f"Model '{spec.name}': engine 'identity' gives back its inputs, so outputs must have the inputs' "
                 f"datatypes and dims in the same order; the inputs are {sources}, the outputs {targets}.",
+            )
+        for name in spec.parameters.keys() - KNOWN_PARAMETERS:
+            known = ", ".join(sorted(KNOWN_PARAMETERS))
+            log.warning(
+                "%s: parameter '%s' means nothing to engine 'identity'; it knows %s", spec.name, name, known
             )
         return IdentityRunner(spec)
 

@@ -84,3 +84,9 @@ def test_it_says_of_a_model_what_the_configuration_says():
     spec = make_spec(inputs=(A,), outputs=(C,))
     facts = ENGINE.facts(spec)
     assert (facts.inputs, facts.outputs, ENGINE.has_facts) == ((A,), (C,), False)
+
+
+def test_an_unknown_parameter_is_told_of(caplog):
+    spec = make_spec(parameters={"execute_delay_msec": "5"})
+    ENGINE.open(spec, Placement("m_0", Isolation.THREAD))
+    assert "'execute_delay_msec' means nothing" in caplog.text

@@ -39,8 +39,9 @@ def _execution_mode(options: Any, runtime: Any, text: str) -> None:
 
 def _graph_level(options: Any, runtime: Any, text: str) -> None:
     levels = runtime.GraphOptimizationLevel
-    named = {"-1": levels.ORT_ENABLE_BASIC, "1": levels.ORT_ENABLE_EXTENDED, "2": levels.ORT_DISABLE_ALL}
-    options.graph_optimization_level = named.get(str(int(text)), levels.ORT_ENABLE_ALL)
+    named = {-1: levels.ORT_ENABLE_BASIC, 0: levels.ORT_ENABLE_ALL, 1: levels.ORT_ENABLE_EXTENDED}
+    named[2] = levels.ORT_DISABLE_ALL
+    options.graph_optimization_level = named[int(text)]
 
 
 OPTIONS: dict[str, tuple[Set, str]] = {
