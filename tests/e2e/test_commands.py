@@ -1,6 +1,7 @@
 """The commands as a person calls them: their refusals, their exit status, what they print."""
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -185,6 +186,7 @@ def test_an_access_log(tmp_path: Path, echo: Path) -> None:
 
 
 def test_a_request_to_paste_per_model(serving: Serving) -> None:
+    serving.await_line(re.compile(r"(?:^curl .*\n){8}", re.MULTILINE))  # printed behind the address
     lines = [line for line in serving.said().splitlines() if line.startswith("curl ")]
     assert len(lines) == 8
     for line in lines:
@@ -256,6 +258,7 @@ def test_check_of_bad_models(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     with running(tmp_path_factory.mktemp("demo") / "log", "demo") as server:
+        server.await_line(re.compile(r"/digits/stats\n"))  # the last one, printed behind the address
         yield server
 
 
