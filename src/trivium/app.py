@@ -3,9 +3,11 @@
 Adding one is a file in its folder and a row in a table here. Nothing else in the package knows them by name.
 """
 
+import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -14,8 +16,10 @@ from trivium.config import ServerConfig
 from trivium.core.lifecycle import Progress
 from trivium.core.probe import Probe
 from trivium.core.server import Server
+from trivium.core.workers.host import program
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
+from trivium.engines.python import PythonEngine
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.http import HttpFrontend
@@ -23,13 +27,23 @@ from trivium.frontends.limits import HttpLimits
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format
+from trivium.types.payload import PayloadKind
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 
 VERSION = version("trivium")
 
-ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (ONNX, IDENTITY)}
+RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
+_DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
+_HANDLERS = [
+    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ)
+    for dialect, takes in _DIALECTS.items()
+]
+
+_ENGINES: tuple[Engine, ...] = (ONNX, IDENTITY, *_HANDLERS)
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
 FORMATS: Sequence[Format] = (BARE, TRITON)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
+WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 AnyPath = str | PathLike[str]
 
@@ -43,7 +57,8 @@ def build(config: ServerConfig) -> Server:
     """A server with nothing in it; call it on the loop that will run it."""
     probe = Probe(PROBE_COMMAND)
     defaults = Defaults(queue_items=config.queue_items, gpus=count_gpus())
-    return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION)
+    host = partial(program, WORKER_COMMAND, os.environ)
+    return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
 
 
 @asynccontextmanager
@@ -80,7 +95,11 @@ def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
         access_log=config.access_log or None,
     )
     return HttpFrontend(
-        server, {"v2": kserve}, kserve, lambda target, size: server.buffers.lend(size), limits
+        server,
+        {"v2": kserve},
+        kserve,
+        lambda target, size: server.lend(target.model, target.version, size),
+        limits,
     )
 
 

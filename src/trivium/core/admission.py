@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Tensor, Tensors
+from trivium.types.payload import Payload, Tensor, Tensors
 from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
 
 
@@ -33,8 +33,7 @@ class InputRules:
     def admit(self, infer: Infer) -> int:
         """The rows of a request that fits the model; ServeError for one that does not."""
         payload = infer.payload
-        if not isinstance(payload, Tensors):
-            self._refuse_payload()
+        assert isinstance(payload, Tensors)  # the door has seen to it
         if infer.outputs:
             self._check_outputs(infer.outputs)
         items = payload.items
@@ -120,13 +119,6 @@ class InputRules:
     def _refuse(self, found: str, expected: str) -> NoReturn:
         raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.")
 
-    def _refuse_payload(self) -> NoReturn:
-        raise ServeError(
-            Code.UNSUPPORTED_MEDIA,
-            f"Model '{self._model}' takes named tensors ({self._wanted()}). "
-            "Send them by the v2 protocol, as JSON or with the binary extension.",
-        )
-
     def _refuse_shape(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
         expected = _shape_text((*(["rows"] if self._has_axis else []), *rule.dims))
         hint = ", where the first dimension is the batch" if self._has_axis else ""
@@ -166,6 +158,15 @@ class LevelRules:
         if policy.timeout is None or wish is None or not policy.may_shorten or wish <= 0:
             return policy.timeout
         return min(policy.timeout, wish)
+
+
+def refuse_kind(model: str, payload: Payload) -> NoReturn:
+    """The refusal of a payload that nothing converts into what the model takes."""
+    raise ServeError(
+        Code.UNSUPPORTED_MEDIA,
+        f"Model '{model}' cannot take a {type(payload).__name__} payload. Send named tensors by the v2 protocol, "
+        "or a body that the payload table has a rule for.",
+    )
 
 
 def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:

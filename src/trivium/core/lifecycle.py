@@ -13,10 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from trivium.core import version_policy
+from trivium.core.calls import Calls
+from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.registry import Record, Registry
 from trivium.core.repository import Found
 from trivium.core.workers.launch import Launcher
+from trivium.core.workers.launch_process import Surroundings
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
@@ -36,13 +39,21 @@ class Lifecycle:
     """Used on the loop only. `facts` asks the probe; `progress` is told every change of state."""
 
     def __init__(
-        self, registry: Registry, engines: Mapping[str, Engine], facts: Facts, mailbox: Mailbox, clock: Clock
+        self,
+        registry: Registry,
+        engines: Mapping[str, Engine],
+        facts: Facts,
+        mailbox: Mailbox,
+        clock: Clock,
+        around: Surroundings,
     ) -> None:
         self._registry = registry
         self._engines = engines
         self._facts = facts
         self._mailbox = mailbox
         self._clock = clock
+        self._around = around
+        self._calls = Calls()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._turn = asyncio.Semaphore(LOADS_AT_ONCE)
         self._drains: set[asyncio.Task[None]] = set()
@@ -153,9 +164,14 @@ class Lifecycle:
         for finding in spec.reports:
             log.warning("%s", finding)
         engine = self._engine(spec)
-        launcher = Launcher(engine, spec, executor)
-        loaded = LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock)
-        await loaded.open()
+        launcher = Launcher(engine, spec, executor, self._around)
+        means = Means(engine.takes, launcher.arena, self._calls)
+        loaded = LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+        try:
+            await loaded.open()
+        except BaseException:
+            await loaded.close()
+            raise
         return spec, loaded
 
     def _engine(self, spec: ModelSpec) -> Engine:

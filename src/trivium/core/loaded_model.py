@@ -5,34 +5,34 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-import logging
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 
-from trivium.core.admission import InputRules, LevelRules, drain_time, queue_full
+from trivium.core.admission import drain_time, queue_full
+from trivium.core.answers import Answers
+from trivium.core.deadlines import Deadlines
+from trivium.core.door import Door, Means
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
 from trivium.core.schedulers.dynamic import DynamicScheduler
 from trivium.core.schedulers.policy import Settings
 from trivium.core.statistics import VersionCounters
 from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.pool import Pool
+from trivium.core.workers.pool import Pool, Slot
 from trivium.core.workers.scaler import Group, Launch, Scaler
+from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink
-from trivium.types.operations import Infer, ResponsePart, VersionStatistics
-from trivium.types.payload import Payload, Scalar, Tensors
+from trivium.types.operations import Infer, VersionStatistics
+from trivium.types.payload import Raw
 from trivium.types.running import Executed, InstanceId, ItemId, Part
 from trivium.types.spec import Isolation, ModelSpec, OnExpiry
 from trivium.types.state import ItemState
 
-log = logging.getLogger(__name__)
-
-NOTHING: Mapping[str, Scalar] = {}
 GIVEN_UP = ServeError(
     Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
 )
-SINK_FAILED = "the receiver of an answer of model '%s' failed"
+PLAIN = Means()
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
@@ -40,24 +40,36 @@ class LoadedModel:
     """Serves items until it is closed. Used on the loop only."""
 
     def __init__(
-        self, spec: ModelSpec, isolation: Isolation, launch: Launch, mailbox: Mailbox, clock: Clock
+        self,
+        spec: ModelSpec,
+        isolation: Isolation,
+        launch: Launch,
+        mailbox: Mailbox,
+        clock: Clock,
+        means: Means = PLAIN,
     ) -> None:
         self.spec = spec
+        self._arena = means.arena
+        self._calls = means.calls
         self._name = spec.name
-        self._version = spec.version
-        self._clock = clock
         self._now = clock.now
-        self._inputs = InputRules(spec)
-        self._levels = LevelRules(spec.scheduling)
+        self._door = Door(spec, means.takes)
+        self._levels = self._door.levels
         self._counters = VersionCounters()
+        self._answers = Answers(spec, self._door, self._counters, clock.now)
         self._pool = Pool(self, mailbox, spec.batching.merge, clock.now)
         self._queue = RequestQueue(spec.scheduling.levels, self._pool.free)
         settings = Settings.of(spec.batching, spec.scheduling)
-        start = self._pool.start if spec.limits.run_deadline is None else self._start_with_deadline
-        self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         groups = [Group(group, isolation) for group in spec.groups]
+        is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
+        run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
+        self._deadlines = Deadlines(spec.name, run_limit, clock)
+        start = self._pool.start if run_limit is None else self._start_with_deadline
+        self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
         self._scaler.stranded = self._strand
+        self._scaler.restarts = spec.limits.restarts
+        self.deaths: deque[str] = deque(maxlen=5)
         if self._scaler.is_elastic:
             self._scheduler.decided = self._scaler.review
         self._queue_limit = spec.limits.queue_items
@@ -82,6 +94,8 @@ class LoadedModel:
             item.cancel(GIVEN_UP)
         self._scheduler.close()
         await self._scaler.close()
+        if self._arena is not None:
+            self._arena.close()
 
     # -- in ------------------------------------------------------------------------------------------------
 
@@ -93,19 +107,22 @@ class LoadedModel:
             lease.hold()
         self._active += 1
         try:
-            item.rows = self._inputs.admit(infer)
-            if self._inputs.needs_key:
-                item.shape_key = self._inputs.shape_key(infer)
+            if self._scaler.is_given_up:
+                raise self.why_not()
+            self._door.admit(item)
             if not self._levels.are_plain:
                 self._rank(item, infer)
             if self._active > self._queue_limit:
                 self._check_room(item.level, None)
+            if infer.parent is not None:
+                self._calls.check(self._name, self, infer.parent)
+                self._calls.queued(number, infer.parent, self)
         except ServeError as error:
-            self._end(item, error)
+            self._answers.end(item, error)
             self._leave(item)
             return item
         if infer.deadline is not None:
-            self._keep_deadline(item, infer.deadline)
+            self._deadlines.keep_own(item)
         self._queue.add(item)
         self._scheduler.changed()
         return item
@@ -131,28 +148,38 @@ class LoadedModel:
         counters = self._counters
         return drain_time(self._queue.rows, counters.mean_run, counters.mean_rows, self._pool.size)
 
-    # -- through -------------------------------------------------------------------------------------------
+    def lend(self, size: int) -> Lease | None:
+        """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
+        return None if self._arena is None else self._arena.lend(size)
+
+    def why_not(self) -> ServeError:
+        """Why it serves no more, once its instances have been given up."""
+        last = self.deaths[-1] if self.deaths else "No instance could be opened."
+        return ServeError(
+            Code.NOT_READY,
+            f"Model '{self._name}' was given up after {self._scaler.restarts} failures in a row. {last} Mend it and "
+            "load it again.",
+        )
+
+    @property
+    def is_given_up(self) -> bool:
+        """Have its instances failed so often that no more are opened?"""
+        return self._scaler.is_given_up
+
+    # -- as others' calls see it ---------------------------------------------------------------------------
+
+    @property
+    def can_grow(self) -> bool:
+        """See `calls.Pooled`."""
+        return self._scaler.can_grow
+
+    def holders(self) -> Iterable[Collection[ItemId]]:
+        """See `calls.Pooled`."""
+        return [() if slot.credits > 0 else slot.held for slot in self._pool.slots().values()]
 
     def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
-        limit = self.spec.limits.run_deadline
-        assert limit is not None
-        when = self._now() + limit
-        for item in items:
-            self._end_by(item, when, f"the model's run deadline of {limit:g} s")
+        self._deadlines.started(items)
         self._pool.start(instance, items)
-
-    def _keep_deadline(self, item: Item, seconds: float) -> None:
-        self._end_by(item, item.enqueued_at + seconds, f"its deadline of {seconds:g} s")
-
-    def _end_by(self, item: Item, when: float, what: str) -> None:
-        """Answer an item EXPIRED at that time, if it has not ended; an earlier limit stays in force."""
-        if item.deadline is not None and item.deadline <= when:
-            return
-        if item.timer is not None:
-            item.timer.cancel()
-        error = ServeError(Code.EXPIRED, f"The request to model '{self.spec.name}' ran out of time: {what}.")
-        item.deadline = when
-        item.timer = self._clock.call_at(when, partial(item.cancel, error))
 
     # -- out -----------------------------------------------------------------------------------------------
 
@@ -160,60 +187,56 @@ class LoadedModel:
         """Answer the items of an execution, each with its own outcome."""
         now = self._now()
         rows = 0
+        answer = self._answers.answer
         done: list[Item] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
             rows += item.rows
             if item.state is ENDED:
                 self._counters.wasted += 1
             elif isinstance(outcome, ServeError):
-                self._end(item, outcome)
+                self._answers.end(item, outcome)
+            elif type(outcome) is Raw:
+                if self._answers.answer_raw(item, outcome):
+                    done.append(item)
             else:
                 done.append(item)
-                self._answer(item, outcome, NOTHING)
+                answer(item, outcome)
             lease = item.operation.payload.lease
             if lease is not None:
                 lease.release()
+            if item.operation.parent is not None:
+                self._calls.left(item.item, item.operation.parent)
         self._counters.executed(run, rows, done, now)
         self._settle(len(items))
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
-        if item.state is ENDED:
-            self._counters.wasted += part.error is None
-        elif part.error is not None:
-            self._end(item, part.error)
-        elif part.final:
-            self._answer(item, part.payload, part.parameters)
-        else:
-            parameters = part.parameters
-            self._give(
-                item, ResponsePart(part.payload, None, None, False, parameters, self._name, self._version)
-            )
+        if not self._answers.part(item, part):
+            self._pool.cancel(item)
         if part.final:
             self._leave(item)
 
-    def died(self, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+    def worn(self) -> None:
+        """An instance wants to be replaced."""
+        self._scaler.review()
+
+    def died(self, slot: Slot, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
+        self.deaths.append(post_mortem)
+        self._scaler.died(slot)
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in reversed(recalled):
-            self._recall(item)
+            item.state = ItemState.QUEUED
+            item.instance = 0
+            self._deadlines.recalled(item)
+            self._queue.put_back(item)
         for item in lost:
             if item.state is not ENDED:
-                self._end(item, error)
+                self._answers.end(item, error)
             self._leave(item)
         self._scaler.review()
-
-    def _recall(self, item: Item) -> None:
-        item.state = ItemState.QUEUED
-        item.instance = 0
-        if item.timer is not None:  # a run's deadline begins anew, the request's own does not
-            item.timer.cancel()
-            item.timer = item.deadline = None
-            if item.operation.deadline is not None:
-                self._keep_deadline(item, item.operation.deadline)
-        self._queue.put_back(item)
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
@@ -231,15 +254,15 @@ class LoadedModel:
         """End it with `why`, wherever it is."""
         if item.state is ItemState.QUEUED:
             if self._queue.remove(item):  # else it is being refused at this very moment
-                self._end(item, why)
+                self._answers.end(item, why)
                 self._leave(item)
                 self._scheduler.changed()
         else:
-            self._end(item, why)
+            self._answers.end(item, why)
             self._pool.cancel(item)
 
     def _expire(self, item: Item, error: ServeError) -> None:
-        self._end(item, error)
+        self._answers.end(item, error)
         self._leave(item)
 
     def _strand(self, why: ServeError) -> None:
@@ -247,34 +270,10 @@ class LoadedModel:
         for item in list(self._queue.entries()):
             item.cancel(why)
 
-    def _end(self, item: Item, error: ServeError) -> None:
-        item.state = ENDED
-        if item.timer is not None:
-            item.timer.cancel()
-        self._counters.failed(item, error.code, self._now())
-        self._give(item, ResponsePart(error=error, model=self.spec.name, version=self.spec.version))
-
-    def _answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar]) -> None:
-        item.state = ENDED
-        if item.timer is not None:
-            item.timer.cancel()
-        wanted = item.operation.outputs
-        if wanted and isinstance(payload, Tensors):
-            names = {output.name for output in wanted}
-            payload = Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
-        try:
-            item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
-        except Exception:
-            log.exception(SINK_FAILED, self._name)
-
-    def _give(self, item: Item, part: ResponsePart) -> None:
-        try:
-            item.sink(part)
-        except Exception:
-            log.exception(SINK_FAILED, self._name)
-
     def _leave(self, item: Item) -> None:
         """The item is neither queued nor in an instance any more."""
+        if item.operation.parent is not None:
+            self._calls.left(item.item, item.operation.parent)
         lease = item.operation.payload.lease
         if lease is not None:
             lease.release()

@@ -77,6 +77,12 @@ class Registry:
             if latest is not None:
                 return latest
         versions = self._models.get(name)
+        if not name and len(self._models) == 1:
+            return self.serving(next(iter(self._models)), version)
+        if not name:
+            raise ServeError(
+                Code.INVALID, f"The request names no model, and there is not just one. {self._near(name)}"
+            )
         if versions is None:
             raise ServeError(Code.NOT_FOUND, f"There is no model '{name}'. {self._near(name)}")
         record = versions.get(version) if version else self.records(name)[-1]

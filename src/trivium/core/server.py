@@ -14,10 +14,14 @@ from pathlib import Path
 
 from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
+from trivium.core.metrics import CustomMetrics
 from trivium.core.payload import BufferPool
 from trivium.core.registry import Registry
 from trivium.core.repository import Repository
+from trivium.core.workers.launch_process import MakeProgram, Surroundings
 from trivium.core.workers.mailbox import Mailbox
+from trivium.core.workers.process import END_SECONDS, TERM_SECONDS
+from trivium.types.buffers import Lease
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, Sink, Ticket
@@ -41,6 +45,7 @@ from trivium.types.operations import (
     VersionStatistics,
 )
 from trivium.types.payload import Tensors
+from trivium.types.running import Placement, Program
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 
@@ -52,6 +57,10 @@ class Settled:
 
     def cancel(self, why: ServeError) -> None:
         """Too late, or not to be undone half-way."""
+
+
+def _no_host(spec: ModelSpec, placement: Placement) -> Program:
+    raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
 
 
 SETTLED = Settled()
@@ -68,6 +77,7 @@ class Server:
         facts: Facts,
         defaults: Defaults,
         version: str,
+        host: MakeProgram | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._version = version
@@ -76,7 +86,9 @@ class Server:
         self._registry = Registry()
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
-        self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock)
+        self.metrics = CustomMetrics()
+        self._around = Surroundings(self, self.metrics.take, host or _no_host)
+        self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[Listing]] = set()
@@ -121,6 +133,14 @@ class Server:
     def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""
         return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
+
+    def lend(self, model: str, version: str, size: int) -> Lease:
+        """Memory for a request's body: what its model's workers share, where there is such, else a pooled buffer."""
+        try:
+            lease = self._registry.serving(model, version).lend(size)
+        except ServeError:
+            lease = None  # the request will be refused when it is whole
+        return self.buffers.lend(size) if lease is None else lease
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
@@ -189,6 +209,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._lifecycle.close(grace)
+        await self._around.close(END_SECONDS + TERM_SECONDS)
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
@@ -215,14 +236,19 @@ class Server:
         for row in self._registry.listing().versions:
             if row.state in (VersionState.FAILED, VersionState.LOADING):
                 return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")
+            if (
+                row.state is VersionState.READY
+                and not (one := self._model_ready(row.model, row.version)).ready
+            ):
+                return one
         return Readiness(True)
 
     def _model_ready(self, model: str, version: str) -> Readiness:
         try:
-            self._registry.serving(model, version)
+            loaded = self._registry.serving(model, version)
         except ServeError as error:
             return Readiness(False, error.message)
-        return Readiness(True)
+        return Readiness(False, loaded.why_not().message) if loaded.is_given_up else Readiness(True)
 
     def _statistics(self, model: str, version: str) -> StatisticsReport:
         if version:

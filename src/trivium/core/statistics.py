@@ -87,6 +87,13 @@ class VersionCounters:
             self._waits[bisect_left(WAIT_BUCKETS, began - since)] += 1
         self._last = time.time_ns()
 
+    def streamed(self, item: Item, now: float) -> None:
+        """An item ended well by parts of its own, apart from the execution that began it."""
+        self._successes += 1
+        self._rows += item.rows
+        self._success_time += now - item.enqueued_at
+        self._last = time.time_ns()
+
     def failed(self, item: Item, code: Code, now: float) -> None:
         """An item ended with an error, or was refused at the door."""
         self._fails += 1

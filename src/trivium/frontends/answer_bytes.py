@@ -22,9 +22,11 @@ _STATUS_LINES = {
 _BODILESS = (204, 304)  # RFC 9110 8.6 and 15.4.5: neither a body nor, for 204, a length
 
 
-def status_line(status: int) -> bytes:
-    """Also for a status that has no standard phrase."""
-    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+def status_line(status: int, reason: bytes | None = None) -> bytes:
+    """With the standard phrase, if there is one, or another: what is no printable ASCII in it becomes '?'."""
+    if reason is None:
+        return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+    return b"HTTP/1.1 %d %s\r\n" % (status, bytes(c if 32 <= c < 127 else 63 for c in reason))
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +36,9 @@ def _length_line(size: int) -> bytes:
 
 def whole(answer: HttpAnswer, connection: bytes, is_head: bool) -> Buffers:
     """An answer of one part. `connection` is one of the lines above, or empty."""
-    start = _STATUS_LINES.get(answer.status) or status_line(answer.status)
+    start = _STATUS_LINES.get(answer.status) if answer.reason is None else None
+    if start is None:
+        start = status_line(answer.status, answer.reason)
     if answer.status in _BODILESS:
         return [start, answer.fields, connection, b"\r\n"]
     length = _length_line(answer.size)
@@ -45,7 +49,7 @@ def whole(answer: HttpAnswer, connection: bytes, is_head: bool) -> Buffers:
 
 def opening(answer: HttpAnswer, framing: bytes) -> Buffers:
     """The head of an answer in parts; `framing` is CHUNKED, or CLOSE where the end of the connection ends it."""
-    return [status_line(answer.status), answer.fields, framing, b"\r\n"]
+    return [status_line(answer.status, answer.reason), answer.fields, framing, b"\r\n"]
 
 
 def part(answer: HttpAnswer, is_chunked: bool) -> Buffers:

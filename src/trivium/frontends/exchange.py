@@ -245,6 +245,8 @@ class Exchange:
     def _send(self, answer: HttpAnswer) -> None:
         if self._site.log is not None:
             self._note(self._site.log, answer)
+        if answer.closes:
+            self.keeps_alive = False
         if answer.final:
             self.is_over = True
             self._ticket = self._encoder = None

@@ -26,6 +26,7 @@ class Code(Enum):
     LOAD_FAILED = "load failed"  # a model could not be opened
     MODEL_FAILED = "model failed"  # the model raised, or returned what it must not
     WORKER_DIED = "worker died"  # the instance was lost with the item in it
+    OUT_OF_MEMORY = "out of memory"  # the model said that it lacked memory for this
     INTERNAL = "internal"  # our own fault
 
 
@@ -33,14 +34,18 @@ class ServeError(Exception):
     """Anything that ends a request, a load or a command otherwise than well.
 
     `message` is one or more full sentences for the person at the other end: found, where, expected, next
-    step. `retry_after` is in seconds, where waiting helps.
+    step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
+    for, where it did; it goes before a wire's own table.
     """
 
-    def __init__(self, code: Code, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: Code, message: str, retry_after: float | None = None, status: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retry_after = retry_after
+        self.status = status
 
 
 class ConfigError(ServeError):

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from trivium.types.errors import ServeError
 from trivium.types.operations import Operation, ResponsePart
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, ItemId, Placement, Ran
+from trivium.types.running import Batch, Event, ItemId, Placement, Program, Ran
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, Reading
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -96,6 +96,15 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Launches(Protocol):
+    """What an engine has, too, whose models are user code in a worker process. Its `open` is never called."""
+
+    def program(self, spec: ModelSpec, placement: Placement) -> Program:
+        """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+        ...
+
+
 class WireProtocol(Protocol):
     """A wire format over HTTP, sans-IO and pure. All three refuse by raising ServeError."""
 
@@ -136,6 +145,10 @@ class Port(Protocol):
 
     def push(self, events: Sequence[Event]) -> None:
         """From any thread. One deque; the loop is woken once per drained set."""
+        ...
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """On the loop: at once, and not from within `start`, `cancel` or `close`."""
         ...
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from trivium.types.errors import ServeError
-from trivium.types.payload import Payload, Scalar
+from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ServerState, VersionState
 
@@ -29,14 +29,15 @@ class SequenceRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallRef(msgspec.Struct, frozen=True, gc=False):
-    """Of an upward call: the item that makes it and the models on its chain, outermost first."""
+    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it."""
 
-    item: int
+    items: tuple[int, ...]
     chain: tuple[str, ...]
 
 
 class Infer(msgspec.Struct, frozen=True, gc=False):
-    """Run one item. An empty `version` means the greatest ready one; without `outputs` all are answered.
+    """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that there
+    is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer.
@@ -52,6 +53,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     queue_timeout: float | None = None
     deadline: float | None = None
     sequence: SequenceRef | None = None
+    wants: PayloadKind | None = None
     parent: CallRef | None = None
 
 

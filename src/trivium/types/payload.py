@@ -58,19 +58,24 @@ class Tensors(msgspec.Struct, frozen=True, gc=False):
 
 
 class RawPart(msgspec.Struct, frozen=True, gc=False):
-    """One part of a raw body: a multipart field, or the whole body with an empty name."""
+    """One part of a raw body: a form field or file, or the whole body with an empty name."""
 
     data: bytes | memoryview
     content_type: str = ""
     name: str = ""
+    filename: str = ""
 
 
 class Raw(msgspec.Struct, frozen=True, gc=False):
-    """A body that the core does not look into: ordered parts, header properties, query arguments."""
+    """A body that the core does not look into: ordered parts, properties (header fields, names as they came),
+    query arguments. Of an answer, `status` and `reason` are what its handler wants HTTP to say (0: nothing).
+    """
 
     parts: tuple[RawPart, ...]
     properties: Mapping[str, str] = {}
     query: Mapping[str, str] = {}
+    status: int = 0
+    reason: str = ""
     lease: Lease | None = None
 
 

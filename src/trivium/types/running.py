@@ -6,6 +6,7 @@ from results: a plain engine gives one back when it can take another batch, a ro
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -16,8 +17,8 @@ from trivium.types.spec import Device, Isolation
 
 ItemId = int
 InstanceId = int
-Outcome = Payload | ServeError
-"""What a plain engine makes of one item."""
+Outcome = Payload | ServeError | None
+"""What a plain engine makes of one item; None ends one whose parts have all been pushed."""
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -71,13 +72,19 @@ class Credit(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
+class Worn(msgspec.Struct, frozen=True, gc=False):
+    """The instance should be replaced, and works on until it is. `reason` is for people."""
+
+    reason: str
+
+
 class Dead(msgspec.Struct, frozen=True, gc=False):
     """The instance is lost; `post_mortem` says how, for people. Nothing is pushed after it."""
 
     post_mortem: str
 
 
-Event = Begun | Part | Executed | Credit | Dead
+Event = Begun | Part | Executed | Credit | Worn | Dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +96,15 @@ class Placement:
     device: Device = Device.CPU
     device_id: int = 0
     index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its
+    last argument names. `setup` is JSON: the first thing it is told.
+    """
+
+    command: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
+    setup: Mapping[str, object]

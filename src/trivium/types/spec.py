@@ -106,11 +106,18 @@ class InstanceGroup:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds."""
+    """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
+
+    A model whose instances died or did not open more than `restarts` times in a row is given up. A worker
+    process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`.
+    """
 
     queue_items: int = 1000
     run_deadline: float | None = None
     startup_deadline: float = 300.0
+    restarts: int = 10
+    recycle_items: int | None = None
+    recycle_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,21 @@ class Warmup:
 
 
 @dataclass(frozen=True, slots=True)
+class Handler:
+    """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
+    `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
+    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration.
+    """
+
+    python: str = ""
+    function: str = ""
+    path: tuple[Path, ...] = ()
+    directory: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a field of a spec comes from: a file's key and line, or a rule that filled it in."""
 
@@ -208,6 +230,7 @@ class ModelSpec:
     warmups: tuple[Warmup, ...] = ()
     version_policy: VersionPolicy = Latest()
     parameters: Mapping[str, str] = field(default_factory=dict)
+    handler: Handler | None = None
     foreign: Foreign | None = None
     origin: Mapping[str, Origin] = field(default_factory=dict)
     reports: tuple[Finding, ...] = ()
@@ -229,11 +252,15 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the server was told and a format may fall back on."""
+    """What the server was told and a format may fall back on. `scratch` is a private folder, removed when the
+    server ends, in which archives are unpacked; None where none may be.
+    """
 
     queue_items: int = 1000
     max_rows: int = 4
     gpus: int = 0
+    cpus: int = 1
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Body(msgspec.Struct, frozen=True, gc=False):
 class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
     """An answer, or one part of a streamed one. `fields` are whole header lines, each with its CRLF, without
     Content-Length, Transfer-Encoding and Connection, which belong to the front end. The buffers are not
-    copied: whoever owns them leaves them alone until they have been written.
+    copied: whoever owns them leaves them alone until they have been written. `reason` is the phrase of the
+    status line (None: the standard one); `closes` ends the connection behind the answer.
     """
 
     status: int
@@ -47,3 +48,5 @@ class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
     buffers: tuple[bytes | memoryview, ...]
     size: int
     final: bool = True
+    reason: bytes | None = None
+    closes: bool = False

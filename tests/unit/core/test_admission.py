@@ -9,7 +9,7 @@ from trivium.core.admission import InputRules, LevelRules, drain_time, queue_ful
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Generate, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import Tensor, Tensors
 from trivium.types.spec import Batching, Dynamic, ModelSpec, QueuePolicy, TensorSpec
 
 X = TensorSpec("x", DataType.FP32, (2,))
@@ -127,14 +127,6 @@ def test_refused(name):
         there.admit(infer)
     assert caught.value.code is Code.INVALID
     assert sentence in caught.value.message
-
-
-@pytest.mark.parametrize("payload", [Raw((RawPart(b"x"),)), Generate(prompt="x")])
-def test_other_payloads_are_told_what_goes(payload):
-    with pytest.raises(ServeError) as caught:
-        rules().admit(Infer(model="m", payload=payload))
-    assert caught.value.code is Code.UNSUPPORTED_MEDIA
-    assert caught.value.message.startswith("Model 'm' takes named tensors ('x' FP32[rows,2]).")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 
 from trivium.core.warmup import batches
+from trivium.core.workers.arena import Arena
 from trivium.core.workers.inline import InlineInstance
+from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Instance, Port, Runner
+from trivium.types.interfaces import Engine, Instance, Launches, Port, Runner
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -20,7 +22,7 @@ log = logging.getLogger(__name__)
 
 Wrap = Callable[[Runner, Port, str], Instance]
 
-_KINDS: dict[Isolation, Wrap] = {
+_THREADED: dict[Isolation, Wrap] = {
     Isolation.THREAD: lambda runner, port, name: ThreadInstance(
         runner, port, name, asyncio.get_running_loop().call_soon
     ),
@@ -29,16 +31,39 @@ _KINDS: dict[Isolation, Wrap] = {
 
 
 class Launcher:
-    """Opens the instances of one model version."""
+    """Opens the instances of one model version. `arena` is what its worker processes share with the server; None
+    where it has none.
+    """
 
-    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor) -> None:
+    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor, around: Surroundings) -> None:
         self._engine = engine
         self._spec = spec
         self._executor = executor
+        self._around = around
+        default = engine.isolation[0]
+        kinds = {group.isolation or default for group in spec.groups}
+        self.arena = Arena(spec.name) if Isolation.PROCESS in kinds else None
 
     async def launch(self, placement: Placement, port: Port) -> Instance:
         """An open, warm instance. Raises LOAD_FAILED, also when the start-up deadline has passed."""
-        wrap = self._kind(placement.isolation)
+        if placement.isolation not in self._engine.isolation:
+            able = ", ".join(kind.value for kind in self._engine.isolation)
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
+                f"'{placement.isolation.value}'; it can in: {able}.",
+            )
+        if placement.isolation is Isolation.PROCESS:
+            return await self._launch_process(placement, port)
+        return await self._launch_here(placement, port)
+
+    async def _launch_process(self, placement: Placement, port: Port) -> Instance:
+        assert self.arena is not None
+        make = self._engine.program if isinstance(self._engine, Launches) else self._around.host
+        launcher = ProcessLauncher(self._spec, self._executor, self._around, self.arena)
+        return await launcher.launch(make(self._spec, placement), placement, port)
+
+    async def _launch_here(self, placement: Placement, port: Port) -> Instance:
         future = self._executor.submit(self._open, placement)
         deadline = self._spec.limits.startup_deadline
         try:
@@ -53,18 +78,7 @@ class Launcher:
                 f"Instance {placement.name} of model '{self._spec.name}' was not open after {deadline:g} s, "
                 "its start-up deadline.",
             ) from error
-        return wrap(runner, port, placement.name)
-
-    def _kind(self, isolation: Isolation) -> Wrap:
-        wrap = _KINDS.get(isolation)
-        if wrap is None or isolation not in self._engine.isolation:
-            able = ", ".join(kind.value for kind in self._engine.isolation if kind in _KINDS)
-            raise ServeError(
-                Code.UNSUPPORTED,
-                f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
-                f"'{isolation.value}'; it can in: {able}.",
-            )
-        return wrap
+        return _THREADED[placement.isolation](runner, port, placement.name)
 
     def _open(self, placement: Placement) -> Runner:
         try:

@@ -51,12 +51,12 @@ def _nobody(drain: Callable[[], None]) -> None:
 class MailboxPort:
     """What one instance pushes to."""
 
-    __slots__ = ("_deliver", "_mailbox")
+    __slots__ = ("_mailbox", "deliver")
 
     def __init__(self, mailbox: Mailbox, deliver: Deliver) -> None:
         self._mailbox = mailbox
-        self._deliver = deliver
+        self.deliver = deliver
 
     def push(self, events: Sequence[Event]) -> None:
         """From any thread."""
-        self._mailbox.push(self._deliver, events)
+        self._mailbox.push(self.deliver, events)

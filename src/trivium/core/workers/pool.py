@@ -23,6 +23,7 @@ from trivium.types.running import (
     ItemId,
     Part,
     Placement,
+    Worn,
 )
 from trivium.types.state import ItemState
 
@@ -40,8 +41,12 @@ class Owner(Protocol):
         """One part of one item, final or not."""
         ...
 
-    def died(self, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+    def died(self, slot: "Slot", post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
         """An instance is gone: `lost` items may have begun, `recalled` ones have not."""
+        ...
+
+    def worn(self) -> None:
+        """An instance wants to be replaced."""
         ...
 
     def freed(self) -> None:
@@ -52,14 +57,27 @@ class Owner(Protocol):
 class Slot:
     """One open instance. A negative number of credits counts what it holds in advance."""
 
-    __slots__ = ("credits", "held", "idle_since", "instance", "placement")
+    __slots__ = (
+        "credits",
+        "ended",
+        "held",
+        "home",
+        "idle_since",
+        "instance",
+        "is_worn",
+        "opened_at",
+        "placement",
+    )
 
     def __init__(self, placement: Placement, now: float) -> None:
         self.instance: Instance | None = None
         self.placement = placement
         self.credits = 1
         self.held: dict[ItemId, Item] = {}
-        self.idle_since = now
+        self.idle_since = self.opened_at = now
+        self.is_worn = False
+        self.home: object = None  # whose it is, for the scaler
+        self.ended = 0  # executions
 
 
 class Pool:
@@ -155,6 +173,7 @@ class Pool:
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, Executed):
+                slot.ended += 1
                 self._owner.executed(event, list(map(slot.held.pop, event.items)))
             elif isinstance(event, Credit):
                 slot.credits += event.count
@@ -163,6 +182,9 @@ class Pool:
                 self._owner.part(item, event)
             elif isinstance(event, Begun):
                 _begin(slot.held[begun] for begun in event.items)
+            elif isinstance(event, Worn):
+                slot.is_worn = True
+                self._owner.worn()
             elif isinstance(event, Dead):
                 self._bury(number, slot, event.post_mortem)
             else:
@@ -177,7 +199,7 @@ class Pool:
         held, slot.held = slot.held, {}
         lost = [item for item in held.values() if item.state is not STARTED]
         recalled = [item for item in held.values() if item.state is STARTED]
-        self._owner.died(post_mortem, lost, recalled)
+        self._owner.died(slot, post_mortem, lost, recalled)
 
 
 def _begin(items: Iterable[Item]) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from trivium.core.workers.pool import Pool
+from trivium.core.workers.pool import Pool, Slot
 from trivium.core.workers.scaling_policy import GroupView, decide
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Clock, Instance, Port, Timer
@@ -29,6 +29,7 @@ class Group:
         self.opening: set[int] = set()
         self.failures = 0
         self.failed_at = 0.0
+        self.died_in_vain = False
 
     def placement(self) -> Placement:
         """Where the next instance goes: the lowest free index, taken as being opened."""
@@ -55,9 +56,39 @@ class Scaler:
         self._waiting = waiting
         self._tasks: set[asyncio.Task[None]] = set()
         self.stranded: Callable[[ServeError], None] | None = None
+        self.restarts = 10
         self._timer: Timer | None = None
         self._is_closed = False
         self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Is none open, and has every group failed so often in a row that none will be?"""
+        return not self._pool.size and all(self._is_over(group) for group in self._groups)
+
+    @property
+    def can_grow(self) -> bool:
+        """May a further instance be opened, or is one being opened?"""
+        return any(
+            group.opening or (len(group.members) < group.group.maximum and not self._is_over(group))
+            for group in self._groups
+        )
+
+    def died(self, slot: Slot) -> None:
+        """An instance is gone. One that never did anything counts like one that did not open, but for the first
+        in a row: that may have been anybody's work.
+        """
+        group = slot.home
+        if isinstance(group, Group):
+            if slot.ended:
+                group.failures = 0
+            elif group.died_in_vain:
+                group.failures += 1
+                group.failed_at = self._clock.now()
+            group.died_in_vain = not slot.ended
+
+    def _is_over(self, group: Group) -> bool:
+        return group.failures > self.restarts and not group.opening
 
     async def start(self) -> None:
         """Open every group's minimum. Raises the first failure, with whatever did open closed again."""
@@ -101,7 +132,14 @@ class Scaler:
         group.members = {number: index for number, index in group.members.items() if number in slots}
         members, opening = len(group.members), len(group.opening)
         idle = tuple((number, slots[number].idle_since) for number in group.members if not slots[number].held)
-        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at)
+        worn = tuple(number for number in group.members if slots[number].is_worn)
+        if group.failures and any(
+            slots[n].ended and slots[n].opened_at >= group.failed_at for n in group.members
+        ):
+            group.failures = 0
+        if self._is_over(group):
+            return None
+        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at, worn)
         decision = decide(view, group.group, self._clock.now())
         for number in decision.close:
             self._pool.retire(number)
@@ -119,7 +157,6 @@ class Scaler:
     async def _open_or_note(self, group: Group, placement: Placement) -> None:
         try:
             await self._open(group, placement)
-            group.failures = 0
         except ServeError as error:
             group.failures += 1
             group.failed_at = self._clock.now()
@@ -138,4 +175,5 @@ class Scaler:
             instance.close()
             return
         group.members[number] = placement.index
+        slot.home = group
         self._pool.admit(number, slot, instance)

@@ -10,9 +10,14 @@ LONGEST_BACKOFF = 60.0
 """Seconds before a group whose last openings failed is tried again; doubled with each failure in a row."""
 
 
+RETIRE_SECONDS = 0.001
+"""After worn instances have been closed the group is looked at again."""
+
+
 class GroupView(msgspec.Struct, frozen=True, gc=False):
     """A group as it is: instances open and being opened, those idle with the time since when, items waiting
-    that no instance of the model can take, and the openings that failed in a row.
+    that no instance of the model can take, the openings that failed in a row, and those open that want to be
+    replaced.
     """
 
     open: int
@@ -21,6 +26,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
     waiting: int
     failures: int = 0
     failed_at: float = 0.0
+    worn: tuple[InstanceId, ...] = ()
 
 
 class Scaling(msgspec.Struct, frozen=True, gc=False):
@@ -32,8 +38,10 @@ class Scaling(msgspec.Struct, frozen=True, gc=False):
 
 
 def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
-    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum."""
-    total = view.open + view.opening
+    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum. What is worn
+    counts as missing, and is closed when there are enough others.
+    """
+    total = view.open + view.opening - len(view.worn)
     missing = group.minimum - total
     if missing <= 0 and view.waiting and not view.idle and not view.opening and total < group.maximum:
         missing = 1
@@ -42,6 +50,8 @@ def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
         if view.failures and retry_at > now:
             return Scaling(wake_at=retry_at)
         return Scaling(open=missing)
+    if view.worn and total - view.opening >= group.minimum:
+        return Scaling(close=view.worn, wake_at=now + RETIRE_SECONDS)
     spare = view.open - group.minimum
     longest = sorted(view.idle, key=lambda row: row[1])[: max(spare, 0)]
     over = [row for row in longest if row[1] + group.idle_seconds <= now]

@@ -21,6 +21,7 @@ STATUS: Mapping[Code, int] = {
     Code.CANCELLED: 499,  # nobody reads it: the client left. The number that access logs know
     Code.MODEL_FAILED: 500,
     Code.WORKER_DIED: 500,
+    Code.OUT_OF_MEMORY: 507,
     Code.INTERNAL: 500,
     Code.UNSUPPORTED: 501,
     Code.NOT_READY: 503,
@@ -56,7 +57,8 @@ def refuse(error: ServeError) -> HttpAnswer:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, WireRefusal):
         fields += error.fields
-    return json_answer(STATUS[error.code], msgspec.json.encode({"error": _writable(error.message)}), fields)
+    status = error.status or STATUS[error.code]
+    return json_answer(status, msgspec.json.encode({"error": _writable(error.message)}), fields)
 
 
 def _writable(message: str) -> str:

@@ -24,7 +24,7 @@ class Engine:
     """Is its own runner. `opening` and `running` say what happens."""
 
     name = "made-up"
-    isolation = (Isolation.THREAD, Isolation.INLINE, Isolation.PROCESS)
+    isolation = (Isolation.THREAD, Isolation.INLINE)
 
     def __init__(self, opening=lambda: None, running=lambda batch: Tensors(())):
         self.opening, self.running = opening, running
@@ -46,7 +46,7 @@ def launch(engine, isolation=Isolation.INLINE, finish=lambda: None, **fields):
     """Launches and closes an instance; returns what it was."""
 
     async def main(executor):
-        launcher = Launcher(engine, make_spec(**fields), executor)
+        launcher = Launcher(engine, make_spec(**fields), executor, None)
         try:
             instance = await launcher.launch(Placement("m_0", isolation), None)
         finally:
@@ -81,7 +81,7 @@ def test_it_is_warm_and_of_the_kind_asked_for(isolation, kind):
     assert engine.closed.wait(5)
 
 
-def test_a_kind_that_is_not_built_or_that_the_engine_has_not():
+def test_a_kind_that_the_engine_has_not():
     error = refusal(Engine(), isolation=Isolation.PROCESS)
     assert error.code is Code.UNSUPPORTED
     assert error.message == (
@@ -137,7 +137,7 @@ def test_what_is_opened_for_nobody_is_closed():
     engine = Engine(opening)
 
     async def main(executor):
-        launcher = Launcher(engine, make_spec(), executor)
+        launcher = Launcher(engine, make_spec(), executor, None)
         task = asyncio.ensure_future(launcher.launch(Placement("m_0", Isolation.INLINE), None))
         await asyncio.get_running_loop().run_in_executor(None, begun.wait, 5)
         task.cancel()

@@ -1,0 +1,9 @@
+"""The worker process of one of our own engines: descriptors by number on the command line."""
+
+import sys
+
+from trivium.app import ENGINES
+from trivium.core.workers.host import run
+
+if __name__ == "__main__":
+    run(sys.argv[1:], ENGINES)

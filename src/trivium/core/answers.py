@@ -1,0 +1,94 @@
+"""Ends items and tells their receivers, each just once. Counts what failed; a receiver that fails hurts nobody."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from trivium.core.door import Door
+from trivium.core.item import Item
+from trivium.core.statistics import VersionCounters
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import ResponsePart
+from trivium.types.payload import Payload, Raw, Scalar
+from trivium.types.running import Part
+from trivium.types.spec import ModelSpec
+from trivium.types.state import ItemState
+
+log = logging.getLogger(__name__)
+
+NOTHING: Mapping[str, Scalar] = {}
+SINK_FAILED = "the receiver of an answer of model '%s' failed"
+ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
+
+
+class Answers:
+    """Of one model version."""
+
+    def __init__(
+        self, spec: ModelSpec, door: Door, counters: VersionCounters, now: Callable[[], float]
+    ) -> None:
+        self._name = spec.name
+        self._version = spec.version
+        self._door = door
+        self._counters = counters
+        self._now = now
+
+    def end(self, item: Item, error: ServeError) -> None:
+        """With an error."""
+        item.state = ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        self._counters.failed(item, error.code, self._now())
+        self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
+
+    def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> None:
+        """With an answer, which the caller counts."""
+        item.state = ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        if item.operation.outputs:
+            payload = self._door.chosen(item, payload)
+        try:
+            item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
+        except Exception:
+            log.exception(SINK_FAILED, self._name)
+
+    def answer_raw(self, item: Item, outcome: Raw) -> bool:
+        """With a handler's own answer, as the item's wire wants it. Was it well, by the status it asks for?"""
+        answer, parameters = self._door.answer(item, outcome)
+        if isinstance(answer, ServeError):
+            self.end(item, answer)
+            return False
+        is_well = outcome.status < 400
+        if not is_well:
+            self._counters.failed(item, Code.MODEL_FAILED, self._now())
+        self.answer(item, answer, parameters)
+        return is_well
+
+    def part(self, item: Item, part: Part) -> bool:
+        """One part of an answer, or its end. False where it was none that the item's wire can carry: then the
+        item has ended, though its instance does not know.
+        """
+        if item.state is ENDED:
+            self._counters.wasted += part.error is None
+            return True
+        if part.error is not None:
+            self.end(item, part.error)
+            return True
+        outcome, more = self._door.answer(item, part.payload)
+        parameters = {**part.parameters, **more} if more else part.parameters
+        if isinstance(outcome, ServeError):
+            self.end(item, outcome)
+            return part.final
+        if part.final:
+            self.answer(item, outcome, parameters)
+            self._counters.streamed(item, self._now())
+        else:
+            outcome = self._door.chosen(item, outcome)
+            self._give(item, ResponsePart(outcome, None, None, False, parameters, self._name, self._version))
+        return True
+
+    def _give(self, item: Item, part: ResponsePart) -> None:
+        try:
+            item.sink(part)
+        except Exception:
+            log.exception(SINK_FAILED, self._name)

@@ -1,0 +1,70 @@
+"""Memory that a model's workers share with the server: large request bodies are received into it in place.
+
+Anonymous, so nothing is left behind whatever dies; workers map it read-only. Lending never blocks: where
+there is no room, the caller takes other memory, and the bytes go through the socket.
+"""
+
+import mmap
+import os
+from functools import partial
+
+import numpy as np
+
+from trivium.core.workers.buddies import Buddies
+from trivium.types.buffers import Lease
+
+CAPACITY = 2**28
+"""Bytes per model version; the kernel gives pages only to what has been used."""
+
+SMALLEST = 2**13
+"""Bytes from which shared memory is cheaper than the socket (`spec/hotpath.md`: between 2 and 8 KiB)."""
+
+
+class ArenaLease(Lease):
+    """A lease of the arena's memory, `offset` bytes from its beginning."""
+
+    __slots__ = ("arena", "offset")
+
+    def __init__(self, arena: "Arena", offset: int, size: int) -> None:
+        super().__init__(arena.memory[offset : offset + size], partial(arena.take_back, offset))
+        self.arena = arena
+        self.offset = offset
+
+
+class Arena:
+    """Used on the loop only. `descriptor` is for workers to inherit."""
+
+    def __init__(self, name: str, capacity: int = CAPACITY) -> None:
+        self.descriptor = os.memfd_create(f"trivium-{name}"[:200], os.MFD_CLOEXEC)
+        os.ftruncate(self.descriptor, capacity)
+        self.memory = memoryview(mmap.mmap(self.descriptor, capacity))
+        self._begin = address(self.memory)
+        self._buddies = Buddies(capacity, SMALLEST)
+
+    @property
+    def lent(self) -> int:
+        """Bytes of the blocks that are lent."""
+        return self._buddies.taken
+
+    def lend(self, size: int) -> ArenaLease | None:
+        """A lease of `size` bytes; None where there is no room."""
+        offset = self._buddies.take(size)
+        return None if offset is None else ArenaLease(self, offset, size)
+
+    def take_back(self, offset: int, view: memoryview) -> None:
+        """The last holder of the lease at `offset` has released it."""
+        self._buddies.give_back(offset)
+
+    def offset_of(self, data: bytes | memoryview) -> int:
+        """How far from the arena's beginning `data`, which lies in it, begins."""
+        return address(data) - self._begin
+
+    def close(self) -> None:
+        """No worker can inherit it any more; the memory goes with the last view of it."""
+        os.close(self.descriptor)
+
+
+def address(data: bytes | memoryview) -> int:
+    """Where a buffer begins, in this process."""
+    begin: int = np.frombuffer(data, np.uint8, 1).__array_interface__["data"][0]
+    return begin

@@ -1,0 +1,135 @@
+"""Opens one instance in a worker process: starts it, tells it its setup, waits for it, warms it up, watches it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from trivium.core.warmup import batches
+from trivium.core.workers.arena import Arena
+from trivium.core.workers.process import ProcessInstance
+from trivium.core.workers.spawn import Spawned, spawn
+from trivium.core.workers.upward import Measure, Upward
+from trivium.core.workers.watch import Watch
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Port, Submits
+from trivium.types.running import Dead, Event, Executed, Placement, Program
+from trivium.types.spec import ModelSpec
+from trivium_child import frames
+
+MakeProgram = Callable[[ModelSpec, Placement], Program]
+
+
+class Surroundings:
+    """What all worker processes of a server share: whom they call, who counts, who waits for their end."""
+
+    def __init__(self, submits: Submits, measure: Measure, host: MakeProgram) -> None:
+        self.submits = submits
+        self.measure = measure
+        self.host = host
+        self._living: set[ProcessInstance] = set()
+
+    def keep(self, worker: ProcessInstance) -> None:
+        """Until it is gone."""
+        self._living.add(worker)
+        worker.gone.add_done_callback(lambda gone: self._living.discard(worker))
+
+    async def close(self, seconds: float) -> None:
+        """Wait for all workers to end, and end those that have not."""
+        if self._living:
+            await asyncio.wait([worker.gone for worker in self._living], timeout=seconds)
+        for worker in tuple(self._living):
+            worker.kill("the server goes down, and it had not ended")
+        if self._living:
+            await asyncio.wait([worker.gone for worker in self._living], timeout=5.0)
+
+
+class _Warming:
+    """The port of an instance that is being warmed up."""
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[Executed] = asyncio.get_running_loop().create_future()
+
+    def push(self, events: Sequence[Event]) -> None:
+        """See `deliver`."""
+        self.deliver(events)
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Keep the end of the batch."""
+        for event in events:
+            if self.done.done():
+                return
+            if isinstance(event, Executed):
+                self.done.set_result(event)
+            elif isinstance(event, Dead):
+                self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
+
+
+class ProcessLauncher:
+    """Of one model version, whose workers share an arena."""
+
+    def __init__(self, spec: ModelSpec, executor: Executor, around: Surroundings, arena: Arena) -> None:
+        self._spec = spec
+        self._executor = executor
+        self._around = around
+        self._arena = arena
+        self._log = logging.getLogger(f"trivium.worker.{spec.name}")
+
+    async def launch(self, program: Program, placement: Placement, port: Port) -> ProcessInstance:
+        """A worker that is ready and warm. Raises LOAD_FAILED, with nothing left of it."""
+        loop = asyncio.get_running_loop()
+        spawning = loop.run_in_executor(self._executor, spawn, program, self._arena.descriptor)
+        try:
+            spawned = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            spawning.add_done_callback(_kill_late)
+            raise
+        upward = Upward(self._spec.name, self._around.submits, self._around.measure, self._log)
+        worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log)
+        self._around.keep(worker)
+        try:
+            await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
+            worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
+            await self._opened(worker, placement)
+            await self._warm(worker)
+        except BaseException as error:
+            worker.kill(f"it was given up before it was ready ({type(error).__name__})")
+            if not worker.ready.done():
+                worker.ready.cancel()
+            raise
+        worker.attach(port)
+        Watch(worker, self._spec.limits, port, self._log)
+        return worker
+
+    async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
+        deadline = self._spec.limits.startup_deadline
+        try:
+            await asyncio.wait_for(asyncio.shield(worker.ready), deadline)
+        except TimeoutError as error:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Worker {placement.name} of model '{self._spec.name}' was not ready after {deadline:g} s, its "
+                f"start-up deadline.{worker.last_words()}",
+            ) from error
+
+    async def _warm(self, worker: ProcessInstance) -> None:
+        for batch in batches(self._spec):
+            warming = _Warming()
+            worker.attach(warming)
+            worker.start(batch)
+            name = batch.operations[0].id
+            try:
+                run = await asyncio.wait_for(warming.done, self._spec.limits.startup_deadline)
+            except TimeoutError as error:
+                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
+            for outcome in run.outcomes:
+                if isinstance(outcome, ServeError):
+                    raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}")
+
+
+def _kill_late(spawning: "asyncio.Future[Spawned]") -> None:
+    if not spawning.cancelled() and spawning.exception() is None:
+        spawned = spawning.result()
+        spawned.kill()
+        spawned.process.wait()
+        spawned.wire.close()

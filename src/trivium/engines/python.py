@@ -1,0 +1,91 @@
+"""User code in Python: how a worker process for it is started. One engine per handler dialect.
+
+It opens nothing in this process; what runs the handler is `trivium_child`, under whichever interpreter the
+model asks for. The server's own interpreter and environment come from the composition root.
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import trivium_child
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Runner
+from trivium.types.payload import PayloadKind
+from trivium.types.running import Placement, Program
+from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
+
+CHILD = Path(trivium_child.__file__).parent
+
+
+class PythonEngine:
+    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Launches`, too."""
+
+    isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
+    has_facts = False
+
+    def __init__(
+        self,
+        dialect: str,
+        takes: frozenset[PayloadKind],
+        interpreter: str,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.name = f"python-{dialect}"
+        self.takes = takes
+        self._dialect = dialect
+        self._interpreter = interpreter
+        self._environment = environment
+
+    def facts(self, spec: ModelSpec) -> ModelFacts:
+        """What the configuration says: user code is not run to be asked."""
+        return ModelFacts(spec.inputs, spec.outputs, batchable=False)
+
+    def open(self, spec: ModelSpec, placement: Placement) -> Runner:
+        """Never: a handler does not run in this process."""
+        self._refuse(spec)
+
+    def program(self, spec: ModelSpec, placement: Placement) -> Program:
+        """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
+        handler = spec.handler or Handler()
+        environment = {**self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
+        return Program(
+            (self._python(spec, handler, environment), str(CHILD)),
+            handler.directory or Path.cwd(),
+            environment,
+            {
+                "dialect": self._dialect,
+                "model": spec.name,
+                "version": spec.version,
+                "instance": placement.name,
+                "device": placement.device.value,
+                "device_id": placement.device_id,
+                "root": str(spec.root.absolute()),
+                "entry": spec.entry,
+                "function": handler.function,
+                "max_rows": spec.batching.max_rows,
+                "path": [str(path.absolute()) for path in handler.path],
+                "settings": dict(handler.settings),
+                "parameters": dict(spec.parameters),
+            },
+        )
+
+    def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:
+        if not handler.python:
+            return self._interpreter
+        found = shutil.which(handler.python, path=environment.get("PATH"))
+        if found is None:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Model '{spec.name}' asks for the interpreter {handler.python} "
+                f"({spec.origin.get('handler.python', 'as read')}), which is not there or may not be run. Give the "
+                "path of a Python 3.8 or newer, or leave it out for the server's own.",
+            )
+        return found
+
+    def _refuse(self, spec: ModelSpec) -> NoReturn:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Model '{spec.name}': a Python handler runs in a worker process only; ask for isolation 'process'.",
+        )

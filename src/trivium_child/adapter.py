@@ -1,0 +1,85 @@
+"""The two sides of an adapter: what the runtime asks of it, and what it may ask of the runtime.
+
+`main` makes one adapter per worker by the dialect that its setup names, and calls it from the main thread only.
+"""
+
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+from trivium_child.values import Item, Outcome, Payload, Scalar
+
+
+class Setup:
+    """What a worker is told at start. `root` is the model's folder, `entry` the file in it (or a module),
+    `function` what to call in it; `settings` the dialect's own document, `parameters` the model's.
+    """
+
+    def __init__(self, told: Dict[str, Any]) -> None:
+        self.dialect: str = told["dialect"]
+        self.model: str = told["model"]
+        self.version: str = told["version"]
+        self.instance: str = told["instance"]
+        self.device: str = told["device"]  # "cpu" or "gpu"
+        self.device_id: int = told["device_id"]
+        self.root: str = told["root"]
+        self.entry: str = told["entry"]
+        self.function: str = told["function"]
+        self.max_rows: int = told["max_rows"]  # items, or rows, in one batch at most
+        self.settings: Dict[str, Any] = told["settings"]
+        self.parameters: Dict[str, str] = told["parameters"]
+
+
+class Answer:
+    """One part of the answer to an upward call."""
+
+    def __init__(self, payload: Optional[Payload], final: bool, parameters: Dict[str, Scalar]) -> None:
+        self.payload = payload
+        self.final = final
+        self.parameters = parameters
+
+
+class Host:
+    """What an adapter may ask. All calls may come from any thread; those that wait, wait for the server."""
+
+    def call(  # noqa: PLR0913 - the fields of a request
+        self,
+        parent: Optional[Item],
+        model: str,
+        version: str,
+        payload: Payload,
+        outputs: Sequence[str] = (),
+        parameters: Optional[Dict[str, Scalar]] = None,
+        request_id: str = "",
+        timeout: Optional[float] = None,
+    ) -> "Iterator[Answer]":
+        """Run another model and yield the parts of its answer; closing the iterator cancels. Raises Failure,
+        `call held` (code "queue full") at once where every instance of the model waits for this very call.
+        """
+        raise NotImplementedError
+
+    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+        """`ready` (model, version), `load` (model), `unload` (model): the answer, or Failure."""
+        raise NotImplementedError
+
+    def log(self, level: str, message: str) -> None:
+        """One line for the server's log under the model's name: debug, info, warning or error."""
+        raise NotImplementedError
+
+    def measure(self, metric: Dict[str, Any]) -> None:
+        """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number."""
+        raise NotImplementedError
+
+
+class Adapter:
+    """One handler dialect. Constructing it loads and initialises user code; what is raised fails the load."""
+
+    def __init__(self, setup: Setup, host: Host) -> None:
+        raise NotImplementedError
+
+    def run(self, items: List[Item]) -> List[Outcome]:
+        """An outcome per item, in order. A raised Failure is every item's; anything else raised is told with
+        its traceback. A wrong number of results is for the adapter to find and to say in its dialect's words.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """User code may clean up. Nothing follows."""

@@ -1,0 +1,196 @@
+"""The wire between the server and a worker: one definition, used by both sides. Standard library only.
+
+A frame is its size (of what follows, in 4 bytes), its kind (one byte) and a body; all numbers little-endian.
+A request or an answer inside a body is fixed fields, a JSON text that says what it is (alike for alike
+requests, so that both sides know most of them by heart), and data: behind it, or in the shared arena.
+"""
+
+import json
+import struct
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+
+from trivium_child.values import END, Failure, Part, Raw, Tensor
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+SIZE = struct.Struct("<I")
+HEAD = struct.Struct("<IB")
+MOST = 2**31
+"""Bytes of a frame; what claims more is no frame."""
+
+# From the server:
+SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN = range(1, 8)
+# From the worker:
+READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP = range(16, 26)
+
+RUN_HEAD = struct.Struct("<IH")
+"""Number of the batch, of its items."""
+ITEM = struct.Struct("<QIHIBQQ")
+"""Number, rows, bytes of the id, bytes of the text; where its data is, from where on, and bytes of it."""
+DONE_HEAD = struct.Struct("<IHdd")
+"""Number of the batch, of the answers that follow; when user code got it and gave it back (monotonic seconds)."""
+ANSWER = struct.Struct("<QBIQ")
+"""Number, what it is, bytes of the text, bytes of the data behind it."""
+NUMBER = struct.Struct("<Q")
+TAKEN_BODY = struct.Struct("<QI")
+"""Number of an item, parts of it that have been passed on."""
+
+INLINE, ARENA = 0, 1
+PAYLOAD, FAILURE, NOTHING = 0, 1, 2  # what an answer is
+FINAL = 4  # added to it in a frame of one part
+
+LONGEST_KNOWN = 2048
+MOST_KNOWN = 512
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+class Texts:
+    """JSON texts that come again and again, decoded once. What they decode to is shared: nobody changes it."""
+
+    def __init__(self) -> None:
+        self._known: Dict[bytes, Dict[str, Any]] = {}
+
+    def read(self, text: bytes) -> Dict[str, Any]:
+        """The object of a text. ValueError if it is none."""
+        told = self._known.get(text)
+        if told is None:
+            told = read(text)
+            if len(text) <= LONGEST_KNOWN:
+                if len(self._known) >= MOST_KNOWN:
+                    self._known.clear()
+                self._known[text] = told
+        return told
+
+
+def text(told: Dict[str, Any]) -> bytes:
+    """The JSON text of an object."""
+    return _encode(told).encode("utf-8", "backslashreplace")
+
+
+def read(body: Buffer) -> Dict[str, Any]:
+    """The object of a frame that is nothing but text. ValueError if it is none."""
+    told = json.loads(bytes(body))
+    if not isinstance(told, dict):
+        raise ValueError("a frame's text is no JSON object")
+    return told
+
+
+def frame(kind: int, body: Buffer = b"") -> bytes:
+    """A whole frame."""
+    return HEAD.pack(len(body) + 1, kind) + body
+
+
+def frames(buffer: Buffer) -> Tuple[List[Tuple[int, memoryview]], int]:
+    """The whole frames in a buffer, and where the first one begins that is not whole. ValueError for what is
+    no frame.
+    """
+    view, found, at, end = memoryview(buffer), [], 0, len(buffer)
+    while end - at >= 5:
+        size, kind = HEAD.unpack_from(view, at)
+        if not 0 < size <= MOST:
+            raise ValueError("a frame claims %d bytes" % size)
+        after = at + 4 + size
+        if after > end:
+            break
+        found.append((kind, view[at + 5 : after]))
+        at = after
+    return found, at
+
+
+def wanted(buffer: Buffer, at: int) -> int:
+    """Bytes of the frame that begins there, as far as its first bytes tell; 0 if they do not."""
+    return SIZE.unpack_from(buffer, at)[0] + 4 if len(buffer) - at >= 4 else 0
+
+
+def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffer]]:
+    """How tensors are described, and their data in that order."""
+    rows, blobs = [], []
+    for tensor in tensors:
+        rows.append([tensor.name, tensor.datatype, list(tensor.shape), len(tensor.data)])
+        blobs.append(tensor.data)
+    return rows, blobs
+
+
+def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
+    """How a raw body is described, and the data of its parts."""
+    told = {
+        "parts": [[part.name, part.content_type, part.filename, len(part.data)] for part in raw.parts],
+        "properties": raw.properties,
+        "query": raw.query,
+        "status": raw.status,
+        "reason": raw.reason,
+    }
+    return told, [part.data for part in raw.parts]
+
+
+def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], Raw]:
+    """The payload that a text describes; it views `data`. ValueError where that is too short."""
+    rows = told.get("tensors")
+    if rows is not None:
+        if len(rows) == 1:
+            name, datatype, shape, _ = rows[0]
+            return [Tensor(name, datatype, shape, data)]
+        return [Tensor(row[0], row[1], row[2], blob) for row, blob in zip(rows, _cut(rows, data))]
+    raw = told["raw"]
+    parts = [
+        Part(blob, content_type, name, filename)
+        for (name, content_type, filename, _), blob in zip(raw["parts"], _cut(raw["parts"], data))
+    ]
+    return Raw(parts, dict(raw["properties"]), dict(raw["query"]), raw["status"], raw["reason"])
+
+
+def _cut(rows: List[List[Any]], data: memoryview) -> List[memoryview]:
+    pieces, at = [], 0
+    for row in rows:
+        size = row[3]
+        pieces.append(data[at : at + size])
+        at += size
+    if at != len(data):
+        raise ValueError("a frame's text describes %d bytes of data, and there are %d" % (at, len(data)))
+    return pieces
+
+
+class AnswerTexts:
+    """Texts of answers that are alike, written once. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._known: Dict[Any, bytes] = {}
+
+    def write(
+        self, number: int, outcome: Any, flags: int = 0, parameters: Optional[Dict[str, Any]] = None
+    ) -> List[Buffer]:
+        """The pieces of an answer: fixed fields, text and data. `flags` is FINAL or 0."""
+        if isinstance(outcome, list):
+            if len(outcome) == 1 and not parameters:
+                tensor = outcome[0]
+                size = len(tensor.data)
+                key = (tensor.name, tensor.datatype, tensor.shape, size)
+                about = self._known.get(key)
+                if about is None:
+                    about = self._learn(key, text({"tensors": [[*key[:2], list(key[2]), size]]}))
+                return [ANSWER.pack(number, PAYLOAD | flags, len(about), size), about, tensor.data]
+            rows, blobs = tensors_text(outcome)
+            told: Dict[str, Any] = {"tensors": rows}
+        elif isinstance(outcome, Raw):
+            described, blobs = raw_text(outcome)
+            told = {"raw": described}
+        elif isinstance(outcome, Failure):
+            said = {"code": outcome.code, "message": outcome.message, "status": outcome.status}
+            about = text(said)
+            return [ANSWER.pack(number, FAILURE | flags, len(about), 0), about]
+        else:
+            assert outcome is END, "an adapter made something of an item that is no outcome: %r" % (outcome,)
+            about = text({"parameters": parameters}) if parameters else b""
+            return [ANSWER.pack(number, NOTHING | flags, len(about), 0), about]
+        if parameters:
+            told["parameters"] = parameters
+        about = text(told)
+        size = sum(map(len, blobs))
+        return [ANSWER.pack(number, PAYLOAD | flags, len(about), size), about, *blobs]
+
+    def _learn(self, key: Any, about: bytes) -> bytes:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = about
+        return about

@@ -1,0 +1,286 @@
+"""Between the wire and an adapter: a thread that reads, the main thread that runs user code.
+
+The reading thread hands batches over, notes cancellations, answers pings and takes in the answers to upward
+calls, so all of that passes while user code computes. The main thread sleeps only when it has nothing in hand.
+Before user code gets a batch its number goes into the page of marks, which outlives the worker: what had not
+begun is run elsewhere.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+import traceback
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Tuple
+
+from trivium_child import frames
+from trivium_child.adapter import Adapter
+from trivium_child.upward import WireHost
+from trivium_child.values import END, Failure, Item
+from trivium_child.writer import Writer
+
+COALESCE = 0.0001
+"""Seconds that answers may wait for those of the next batch in hand."""
+
+WINDOW = 16
+"""Parts of one item that may be on their way; a further one waits until the server has passed one on."""
+
+PIECE = 2**18
+BEGUN_MARK = 0
+CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
+
+Batch = Tuple[int, List[Item]]
+
+
+class Runtime:
+    """One per worker. `marks` is shared with the server, `arena` holds large request bodies, read-only."""
+
+    def __init__(self, wire: socket.socket, marks: memoryview, arena: memoryview) -> None:
+        self._wire = wire
+        self._marks = marks.cast("Q")
+        self._arena = arena
+        self._texts = frames.Texts()
+        self._answers = frames.AnswerTexts()
+        self._part_answers = frames.AnswerTexts()
+        self._part_lock = threading.Lock()
+        self._writer = Writer(wire)
+        self._todo: "Deque[Optional[Batch]]" = deque()
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._sleeps = False
+        self._items: Dict[int, Item] = {}
+        self._windows: Dict[int, threading.Semaphore] = {}
+        self._pid = os.getpid()
+        self.host = WireHost(self._writer, self._texts)
+
+    # -- start and end -------------------------------------------------------------------------------------
+
+    def await_setup(self) -> Dict[str, Any]:
+        """The first frame; starts the thread that reads all others."""
+        buffer = b""
+        while True:
+            found, used = frames.frames(buffer)
+            if found:
+                kind, body = found[0]
+                assert kind == frames.SETUP, "the first frame was not the setup"
+                assert used == len(buffer), "something came before the worker was ready"
+                told = frames.read(body)
+                break
+            buffer += self._receive()
+        threading.Thread(target=self._read, name="trivium-reader", daemon=True).start()
+        return dict(told)
+
+    def refuse(self, message: str, code: str) -> None:
+        """Tell why there is no adapter."""
+        self._writer.write(frames.frame(frames.REFUSED, frames.text({"message": message, "code": code})))
+
+    def forget(self) -> None:
+        """In a process that user code forked: it is no worker."""
+        self._writer.is_mine = False
+        with contextlib.suppress(OSError):
+            os.close(self._wire.fileno())
+
+    def run(self, adapter: Adapter) -> None:
+        """Serve until told to stop. What ends user code's process ends it here, too: SystemExit passes."""
+        self._writer.write(frames.frame(frames.READY, frames.text({"pid": self._pid})))
+        pending: List[Any] = []
+        first = 0.0
+        while True:
+            try:
+                batch = self._todo.popleft()
+            except IndexError:
+                self._sleep()
+                continue
+            if batch is None:
+                break
+            began, ended = self._execute(adapter, batch, pending)
+            first = first or began
+            del batch
+            if not self._todo or ended - first > COALESCE:
+                self._writer.write(*pending)
+                pending = []
+                first = 0.0
+        if pending:
+            self._writer.write(*pending)
+        adapter.close()
+
+    # -- a batch -------------------------------------------------------------------------------------------
+
+    def _execute(self, adapter: Adapter, batch: Batch, pending: List[Any]) -> Tuple[float, float]:
+        number, items = batch
+        live = [item for item in items if not item.is_cancelled]
+        self._marks[BEGUN_MARK] = number
+        began = time.monotonic()
+        outcomes = _outcomes(adapter, live) if live else []
+        ended = time.monotonic()
+        pieces: List[Any] = []
+        count = 0
+        if len(live) != len(items):
+            live, outcomes = _with_cancelled(items, live, outcomes)
+        for item, outcome in zip(live, outcomes):
+            if outcome is None:
+                continue  # it ends by its own parts
+            count += 1
+            self._items.pop(item.number, None)
+            self._windows.pop(item.number, None)
+            try:
+                pieces += self._answers.write(item.number, outcome)
+            except Exception as error:
+                pieces += self._answers.write(item.number, _fault(error))
+        head = frames.DONE_HEAD.pack(number, count, began, ended)
+        size = len(head) + 1 + sum(map(len, pieces))
+        pending.append(frames.HEAD.pack(size, frames.DONE))
+        pending.append(head)
+        pending += pieces
+        return began, ended
+
+    def _send_part(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
+        if item.number not in self._items:
+            return  # it has ended
+        final = final or outcome is END or isinstance(outcome, Failure)
+        if item.is_cancelled and not final:
+            return
+        if not final:
+            window = self._windows.get(item.number)
+            if window is None:
+                window = self._windows.setdefault(item.number, threading.Semaphore(WINDOW))
+            window.acquire()
+            if item.is_cancelled:
+                return
+        else:
+            self._items.pop(item.number, None)
+            self._windows.pop(item.number, None)
+            if item.is_cancelled:
+                outcome = CANCELLED
+        with self._part_lock:
+            flags = frames.FINAL if final else 0
+            pieces = self._part_answers.write(item.number, outcome, flags, parameters)
+            size = 1 + sum(map(len, pieces))
+            self._writer.write(frames.HEAD.pack(size, frames.PART), *pieces)
+
+    # -- the reading thread --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        try:
+            self._read_frames()
+        except BaseException:
+            traceback.print_exc()
+        os._exit(70)  # the server is gone, or sent what cannot be understood: nobody waits for this process
+
+    def _read_frames(self) -> None:
+        kept: Any = b""
+        while True:
+            came = self._receive()
+            if not came:
+                return
+            if kept:
+                kept += came
+                if len(kept) < frames.wanted(kept, 0):
+                    continue
+                came = bytes(kept)
+            found, used = frames.frames(came)
+            for kind, body in found:
+                self._take(kind, body)
+            kept = bytearray(came[used:]) if used < len(came) else b""
+            del found, came
+            if self._todo and self._sleeps:
+                self._sleeps = False
+                self._wake()
+
+    def _take(self, kind: int, body: memoryview) -> None:
+        if kind == frames.RUN:
+            self._todo.append(self._batch(body))
+        elif kind == frames.CANCEL:
+            self._cancel(frames.NUMBER.unpack(body)[0])
+        elif kind == frames.TAKEN:
+            number, count = frames.TAKEN_BODY.unpack(body)
+            window = self._windows.get(number)
+            for _ in range(count if window is not None else 0):
+                window.release()  # type: ignore[union-attr]
+        elif kind == frames.REPLY:
+            self.host.replied(body)
+        elif kind == frames.PING:
+            self._writer.write(frames.frame(frames.PONG))
+        elif kind == frames.STOP:
+            self._todo.append(None)
+        else:
+            raise ValueError("a frame of unknown kind %d" % kind)
+
+    def _batch(self, body: memoryview) -> Batch:
+        number, count = frames.RUN_HEAD.unpack_from(body, 0)
+        at, items = frames.RUN_HEAD.size, []
+        for _ in range(count):
+            fixed = frames.ITEM.unpack_from(body, at)
+            item_number, rows, id_size, text_size, place, base, size = fixed
+            at += frames.ITEM.size
+            request_id = str(body[at : at + id_size], "utf-8") if id_size else ""
+            at += id_size
+            about = self._texts.read(bytes(body[at : at + text_size]))
+            at += text_size
+            if place == frames.INLINE:
+                data = body[at : at + size]
+                at += size
+            else:
+                data = self._arena[base : base + size]
+            payload = frames.read_payload(about, data)
+            item = Item(item_number, request_id, rows, payload, about, self._send_part)
+            self._items[item_number] = item
+            items.append(item)
+        return number, items
+
+    def _cancel(self, number: int) -> None:
+        item = self._items.get(number)
+        if item is not None:
+            item.is_cancelled = True
+            window = self._windows.get(number)
+            if window is not None:
+                window.release()
+            self.host.abandon(number)
+
+    def _receive(self) -> bytes:
+        try:
+            return self._wire.recv(PIECE)
+        except OSError:
+            return b""
+
+    # -- sleeping ------------------------------------------------------------------------------------------
+
+    def _sleep(self) -> None:
+        self._sleeps = True
+        if not self._todo:
+            self._gate.acquire()
+        self._sleeps = False
+
+    def _wake(self) -> None:
+        if self._gate.locked():
+            self._gate.release()
+
+
+def _outcomes(adapter: Adapter, items: List[Item]) -> List[Any]:
+    try:
+        outcomes = adapter.run(items)
+        if len(outcomes) != len(items):
+            raise Failure(
+                "The adapter made %d outcomes of %d requests; report this." % (len(outcomes), len(items))
+            )
+        return outcomes
+    except Failure as failure:
+        return [failure] * len(items)
+    except MemoryError as error:
+        return [Failure("The model ran out of memory. %s" % error, "out of memory")] * len(items)
+    except Exception as error:
+        return [_fault(error)] * len(items)
+
+
+def _fault(error: BaseException) -> Failure:
+    traceback.print_exception(type(error), error, error.__traceback__)
+    where = traceback.extract_tb(error.__traceback__)
+    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
+    return Failure("The model raised %s: %s%s" % (type(error).__name__, error, place))
+
+
+def _with_cancelled(items: List[Item], live: List[Item], outcomes: List[Any]) -> Tuple[List[Item], List[Any]]:
+    made = {item.number: outcome for item, outcome in zip(live, outcomes)}
+    return items, [made.get(item.number, CANCELLED) for item in items]

@@ -1,0 +1,141 @@
+"""What user code asks of the server: other models, loads, log lines, custom metrics - as frames.
+
+A call waits in the thread that makes it, for the parts of its answer, which the reading thread puts into its
+box. A call ends when its final part has come, when it is closed, or when the item that made it is cancelled.
+"""
+
+import itertools
+import queue
+import threading
+from typing import Any, Dict, Iterator, Optional, Sequence
+
+from trivium_child import frames
+from trivium_child.adapter import Answer, Host
+from trivium_child.values import Failure, Item, Payload, Raw, Scalar
+from trivium_child.writer import Writer
+
+ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
+
+
+class _Box:
+    """Where the parts of one call's answer arrive."""
+
+    def __init__(self, parent: int) -> None:
+        self.parent = parent
+        self.parts: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+
+
+class WireHost(Host):
+    """Implements `Host` over the wire. `replied` and `abandon` are called by the reading thread."""
+
+    def __init__(self, writer: Writer, texts: frames.Texts) -> None:
+        self._writer = writer
+        self._texts = texts
+        self._numbers = itertools.count(1)
+        self._boxes: Dict[int, _Box] = {}
+        self._lock = threading.Lock()
+
+    def call(  # noqa: PLR0913 - the fields of a request
+        self,
+        parent: Optional[Item],
+        model: str,
+        version: str,
+        payload: Payload,
+        outputs: Sequence[str] = (),
+        parameters: Optional[Dict[str, Scalar]] = None,
+        request_id: str = "",
+        timeout: Optional[float] = None,
+    ) -> "Iterator[Answer]":
+        """See `Host.call`. The request leaves at once, not with the first `next`."""
+        told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
+        if parameters:
+            told["parameters"] = parameters
+        if timeout is not None:
+            told["timeout"] = timeout
+        if isinstance(payload, Raw):
+            told["raw"], blobs = frames.raw_text(payload)
+        else:
+            told["tensors"], blobs = frames.tensors_text(payload)
+        owner = parent.number if parent is not None else 0
+        number, box = self._open(owner)
+        if parent is not None and parent.is_cancelled:
+            self._close(number)
+            raise ABANDONED
+        told["parent"] = owner
+        about, name = frames.text(told), request_id.encode()
+        size = sum(map(len, blobs))
+        fixed = frames.ITEM.pack(number, 1, len(name), len(about), frames.INLINE, 0, size)
+        length = 1 + len(fixed) + len(name) + len(about) + size
+        self._writer.write(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
+        return self._answers(number, box)
+
+    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+        """See `Host.ask`."""
+        number, box = self._open(0)
+        try:
+            told = {"call": number, "verb": verb, **fields}
+            self._writer.write(frames.frame(frames.ASK, frames.text(told)))
+            answer = box.parts.get()
+            if isinstance(answer, Failure):
+                raise answer
+            return dict(answer.parameters)
+        finally:
+            self._close(number)
+
+    def log(self, level: str, message: str) -> None:
+        """See `Host.log`."""
+        self._writer.write(frames.frame(frames.LOG, frames.text({"level": level, "message": message})))
+
+    def measure(self, metric: Dict[str, Any]) -> None:
+        """See `Host.measure`."""
+        self._writer.write(frames.frame(frames.MEASURE, frames.text(metric)))
+
+    # -- from the reading thread ---------------------------------------------------------------------------
+
+    def replied(self, body: memoryview) -> None:
+        """One part of an answer has come."""
+        number, what, text_size, _ = frames.ANSWER.unpack_from(body, 0)
+        box = self._boxes.get(number)
+        if box is None:
+            return  # closed meanwhile
+        at = frames.ANSWER.size
+        told = self._texts.read(bytes(body[at : at + text_size])) if text_size else {}
+        data = body[at + text_size :]
+        kind, final = what & 3, bool(what & frames.FINAL)
+        if kind == frames.FAILURE:
+            box.parts.put(Failure(told["message"], told["code"], told["status"]))
+            return
+        payload = frames.read_payload(told, data) if kind == frames.PAYLOAD else None
+        box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
+
+    def abandon(self, parent: int) -> None:
+        """The item that made these calls is cancelled."""
+        with self._lock:
+            boxes = [box for box in self._boxes.values() if box.parent == parent]
+        for box in boxes:
+            box.parts.put(ABANDONED)
+
+    def _open(self, parent: int) -> Any:
+        number, box = next(self._numbers), _Box(parent)
+        with self._lock:
+            self._boxes[number] = box
+        return number, box
+
+    def _close(self, number: int) -> None:
+        with self._lock:
+            self._boxes.pop(number, None)
+
+    def _answers(self, number: int, box: _Box) -> "Iterator[Answer]":
+        is_over = False
+        try:
+            while not is_over:
+                answer = box.parts.get()
+                if isinstance(answer, Failure):
+                    is_over = answer is not ABANDONED
+                    raise answer
+                is_over = answer.final
+                yield answer
+        finally:
+            self._close(number)
+            if not is_over:
+                self._writer.write(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))

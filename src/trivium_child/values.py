@@ -1,0 +1,199 @@
+"""What passes between the runtime and an adapter: items with tensors or a raw body in, outcomes out.
+
+An adapter is one handler dialect: it shows items to user code in the dialect's own form, and turns what user
+code returns into outcomes. Nothing here knows a socket or a thread; numpy is imported when it is asked for.
+"""
+
+import struct
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+Scalar = Union[bool, int, float, str]
+Buffer = Union[bytes, bytearray, memoryview]
+
+NUMPY_TYPES = {
+    "BOOL": "?",
+    "UINT8": "u1",
+    "UINT16": "<u2",
+    "UINT32": "<u4",
+    "UINT64": "<u8",
+    "INT8": "i1",
+    "INT16": "<i2",
+    "INT32": "<i4",
+    "INT64": "<i8",
+    "FP16": "<f2",
+    "FP32": "<f4",
+    "FP64": "<f8",
+    "BF16": "<u2",
+}
+"""v2 datatype -> numpy's code for it; BF16 as its raw bits. BYTES, which has elements, is not among them."""
+
+_WIRE_NAMES = {code.lstrip("<"): name for name, code in NUMPY_TYPES.items() if name != "BF16"}
+_WIRE_NAMES["b1"] = "BOOL"  # numpy's `dtype.str` without its byte order
+_LENGTH = struct.Struct("<I")
+
+
+class Failure(Exception):
+    """An error of one item, or (raised) of a whole batch. `code` is a value of `trivium.types.errors.Code`;
+    `status` the HTTP status that the handler asked for.
+    """
+
+    def __init__(self, message: str, code: str = "model failed", status: Optional[int] = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+
+
+class Tensor:
+    """One named tensor: `datatype` by its v2 name, `data` row-major and little-endian without padding; of BYTES
+    each element is its length in 4 bytes, then its bytes. `data` may view a request's buffer: never write.
+    """
+
+    __slots__ = ("data", "datatype", "name", "shape")
+
+    def __init__(self, name: str, datatype: str, shape: Sequence[int], data: Buffer) -> None:
+        self.name = name
+        self.datatype = datatype
+        self.shape = tuple(shape)
+        self.data = data
+
+    @classmethod
+    def of_elements(
+        cls, name: str, elements: Sequence[bytes], shape: Optional[Sequence[int]] = None
+    ) -> "Tensor":
+        """A BYTES tensor; its shape is that of a list, if none is given."""
+        pieces = []
+        for element in elements:
+            pieces.append(_LENGTH.pack(len(element)))
+            pieces.append(element)
+        return cls(name, "BYTES", (len(elements),) if shape is None else shape, b"".join(pieces))
+
+    @classmethod
+    def of_array(cls, name: str, array: Any) -> "Tensor":
+        """From a numpy array. Text becomes UTF-8; TypeError for a dtype that v2 lacks."""
+        import numpy
+
+        if array.dtype.kind in "SUO":
+            elements = [_as_bytes(element) for element in array.ravel().tolist()]
+            return cls.of_elements(name, elements, array.shape)
+        datatype = _WIRE_NAMES.get(array.dtype.str[1:])
+        if datatype is None:
+            raise TypeError("tensor %r: dtype %s has no v2 datatype; convert it first" % (name, array.dtype))
+        plain = numpy.ascontiguousarray(array, NUMPY_TYPES[datatype]).reshape(array.shape)
+        return cls(name, datatype, array.shape, plain.data.cast("B") if plain.size else b"")
+
+    def array(self) -> Any:
+        """The tensor as a numpy array: a read-only view, or for BYTES an array of `bytes` objects."""
+        import numpy
+
+        if self.datatype == "BYTES":
+            elements = self.elements()
+            array = numpy.empty(len(elements), dtype=object)
+            array[:] = elements
+            return array.reshape(self.shape)
+        return numpy.frombuffer(self.data, NUMPY_TYPES[self.datatype]).reshape(self.shape)
+
+    def elements(self) -> List[bytes]:
+        """The elements of a BYTES tensor."""
+        view, at, found = memoryview(self.data), 0, []
+        while at < len(view):
+            start = at + 4
+            at = start + _LENGTH.unpack_from(view, start - 4)[0]
+            found.append(view[start:at].tobytes())
+        return found
+
+
+class Part:
+    """One part of a raw body: a form field or file, or the whole body with an empty name."""
+
+    __slots__ = ("content_type", "data", "filename", "name")
+
+    def __init__(self, data: Buffer, content_type: str = "", name: str = "", filename: str = "") -> None:
+        self.data = data
+        self.content_type = content_type
+        self.name = name
+        self.filename = filename
+
+
+class Raw:
+    """A body that nobody has looked into. In an answer `status` and `reason` are for HTTP (0: nothing said)."""
+
+    __slots__ = ("parts", "properties", "query", "reason", "status")
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        properties: Optional[Dict[str, str]] = None,
+        query: Optional[Dict[str, str]] = None,
+        status: int = 0,
+        reason: str = "",
+    ) -> None:
+        self.parts = list(parts)
+        self.properties = {} if properties is None else properties
+        self.query = {} if query is None else query
+        self.status = status
+        self.reason = reason
+
+
+Payload = Union[List[Tensor], Raw]
+
+
+class _End:
+    """The outcome of an item whose parts have all been sent: nothing more, and final."""
+
+
+END = _End()
+Outcome = Union[List[Tensor], Raw, Failure, _End, None]
+"""What an adapter makes of an item. None: the item ends later, by its own `send(..., final=True)`."""
+
+
+class Item:
+    """One request as an adapter sees it. `outputs` are those asked for (empty: all); `rows` as the core counts
+    them. `sequence` is (id, starts, ends); `timeout` seconds until its answer is worth nothing.
+    """
+
+    __slots__ = (
+        "_send",
+        "is_cancelled",
+        "number",
+        "outputs",
+        "parameters",
+        "payload",
+        "priority",
+        "request_id",
+        "rows",
+        "sequence",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        request_id: str,
+        rows: int,
+        payload: Payload,
+        about: Dict[str, Any],
+        send: "Callable[[Item, Any, bool, Optional[Dict[str, Scalar]]], None]",
+    ) -> None:
+        self.number = number
+        self.request_id = request_id
+        self.rows = rows
+        self.payload = payload
+        self.outputs: List[str] = about.get("outputs", [])
+        self.parameters: Dict[str, Scalar] = about.get("parameters", {})
+        self.priority: int = about.get("priority", 0)
+        self.timeout: Optional[float] = about.get("timeout")
+        self.sequence: Optional[Tuple[Union[int, str], bool, bool]] = about.get("sequence")
+        self.is_cancelled = False  # set by the runtime, from its reading thread
+        self._send = send
+
+    def send(self, outcome: Any, final: bool = False, parameters: Optional[Dict[str, Scalar]] = None) -> None:
+        """One part of the answer, now, from any thread: a payload, a Failure (which is always final) or END.
+
+        Blocks while the window of unsent parts is full. Parts of a cancelled item are dropped.
+        """
+        self._send(self, outcome, final, parameters)
+
+
+def _as_bytes(element: Any) -> bytes:
+    return element if isinstance(element, bytes) else str(element).encode("utf-8")
