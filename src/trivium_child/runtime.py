@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
@@ -118,7 +118,7 @@ class Runtime:
         pieces: List[Any] = []
         count = 0
         if len(live) != len(items):
-            live, outcomes = _with_cancelled(items, live, outcomes)
+            self._end_cancelled(item for item in items if item.is_cancelled and item not in live)
         for item, outcome in zip(live, outcomes):
             if outcome is None:
                 continue  # it ends by its own parts
@@ -135,6 +135,10 @@ class Runtime:
         pending.append(head)
         pending += pieces
         return began, ended
+
+    def _end_cancelled(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self._send_part(item, CANCELLED, True, None)
 
     def _send_part(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
         if item.number not in self._items:
@@ -275,12 +279,8 @@ def _outcomes(adapter: Adapter, items: List[Item]) -> List[Any]:
 
 
 def _fault(error: BaseException) -> Failure:
-    traceback.print_exception(type(error), error, error.__traceback__)
+    with contextlib.suppress(Exception):  # user code may have closed its standard error
+        traceback.print_exception(type(error), error, error.__traceback__)
     where = traceback.extract_tb(error.__traceback__)
     place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
     return Failure("The model raised %s: %s%s" % (type(error).__name__, error, place))
-
-
-def _with_cancelled(items: List[Item], live: List[Item], outcomes: List[Any]) -> Tuple[List[Item], List[Any]]:
-    made = {item.number: outcome for item, outcome in zip(live, outcomes)}
-    return items, [made.get(item.number, CANCELLED) for item in items]

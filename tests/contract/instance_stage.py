@@ -1,27 +1,39 @@
 """One model in front of each kind of instance, and what must hold when the curtain falls."""
 
 import asyncio
+import os
+import sys
+import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from tests.unit.core.virtual import make_spec
 
 from trivium.core.clock import LoopClock
+from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
+from trivium.core.workers.arena import Arena
 from trivium.core.workers.inline import InlineInstance
+from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
 from trivium.core.workers.mailbox import Mailbox
 from trivium.core.workers.thread import ThreadInstance
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
-from trivium.types.payload import Tensor, Tensors
-from trivium.types.running import Ran
+from trivium.types.operations import Infer, ResponsePart
+from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.running import Program, Ran
 from trivium.types.spec import Batching, InstanceGroup, Isolation
 from trivium.types.state import ItemState
 
-RUNNERS = ("inline", "thread")
+RUNNERS = ("inline", "thread", "process")
+HELD_UP = ("thread", "process")
+"""Kinds whose items can be held up in the middle."""
+
+WORKER = (sys.executable, str(Path(__file__).parents[1] / "fixtures" / "scripted_worker.py"))
 KINDS = (*RUNNERS, "virtual")
 MERGED = Batching(True, 8, merge=True)
 LEFT = ServeError(Code.CANCELLED, "by the test")
@@ -74,6 +86,59 @@ class Script:
         self.closes.append(threading.current_thread().name)
 
 
+class Nobody:
+    """Whom workers call where nobody is."""
+
+    def submit(self, operation, sink):
+        sink(ResponsePart(error=ServeError(Code.NOT_FOUND, "nobody is there")))
+
+
+class Workers:
+    """Scripted worker processes of one model, and the folder through which the test holds them up."""
+
+    def __init__(self, spec, submits=None):
+        self.spec, self.arena = spec, Arena(spec.name)
+        self._temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self._temporary.name)
+        self.around = Surroundings(submits or Nobody(), lambda model, step: None, None)
+        self._threads = ThreadPoolExecutor(1)
+        self.instances = []
+
+    async def launch(self, placement, port):
+        setup = {
+            "dialect": "scripted", "model": self.spec.name, "version": "1", "instance": placement.name,
+            "device": "cpu", "device_id": 0, "root": "", "entry": "", "function": "", "max_rows": 8, "path": [],
+            "settings": {"folder": str(self.folder)}, "parameters": dict(self.spec.parameters),
+        }  # fmt: skip
+        program = Program(WORKER, self.folder, dict(os.environ), setup)
+        launcher = ProcessLauncher(self.spec, self._threads, self.around, self.arena)
+        instance = await launcher.launch(program, placement, port)
+        self.instances.append(instance)
+        return instance
+
+    def shut(self):
+        (self.folder / "ran").unlink(missing_ok=True)
+        (self.folder / "shut").touch()
+
+    def open(self):
+        (self.folder / "shut").unlink(missing_ok=True)
+
+    def ran(self):
+        ran = self.folder / "ran"
+        return ran.read_text().split() if ran.exists() else []
+
+    def closed(self):
+        return [int(path.name.removeprefix("closed-")) for path in self.folder.glob("closed-*")]
+
+    async def close(self):
+        """All end, and nothing is lent any more."""
+        await self.around.close(10)
+        assert not [worker for worker in self.instances if not worker.gone.done()]
+        assert self.arena.lent == 0
+        self._threads.shutdown()
+        self._temporary.cleanup()
+
+
 class Stage:
     """A `LoadedModel` over instances of one kind. Every virtual run takes `seconds`."""
 
@@ -84,12 +149,18 @@ class Stage:
         signal = self.clock.call_soon if kind == "virtual" else loop.call_soon_threadsafe
         batching = batching or Batching(batch_axis=True)
         spec = make_spec(batching, groups=(InstanceGroup("m", instances, instances),), **fields)
-        self.model = LoadedModel(spec, Isolation.THREAD, self._launch, Mailbox(signal), self.clock)
+        self.workers = Workers(spec) if kind == "process" else None
+        isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
+        self.submits, self.metrics = Nobody(), []
+        means = Means(frozenset(PayloadKind), self.workers.arena) if self.workers else Means()
+        self.model = LoadedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
 
     async def _launch(self, placement, port):
         if self.kind == "virtual":
             return VirtualInstance(self.clock, port, lambda rows: self.seconds)
+        if self.workers:
+            return await self.workers.launch(placement, port)
         if self.kind == "inline":
             return InlineInstance(self.script, port)
         return ThreadInstance(self.script, port, placement.name, asyncio.get_running_loop().call_soon)
@@ -105,7 +176,9 @@ class Stage:
             self.check()
         opened = len(self.model._pool.slots())
         await self.model.close()
-        if self.kind != "virtual":
+        if self.workers:
+            await self.workers.close()
+        elif self.kind != "virtual":
             await self.until(lambda: len(self.script.closes) == opened)
 
     def submit(self, id="", then=None, **fields):
@@ -128,7 +201,9 @@ class Stage:
 
     def shut(self):
         """What begins in a thread from now on does not end before `settle`."""
-        if self.kind == "thread":
+        if self.workers:
+            self.workers.shut()
+        elif self.kind == "thread":
             self.script.entered.clear()
             self.script.gate.clear()
 
@@ -138,17 +213,21 @@ class Stage:
             assert await asyncio.get_running_loop().run_in_executor(None, self.script.entered.wait, 10)
         elif self.kind == "virtual":
             self.clock.run(self.clock.now() + self.seconds / 2)
+        elif self.workers:
+            await self.until(lambda: str(item.item) in self.workers.ran())
         await self.until(lambda: item.state is not ItemState.QUEUED)
         assert item.state is not ItemState.ENDED
 
     async def until(self, claim):
         async with asyncio.timeout(10):
             while not claim():
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001 if self.workers else 0)
 
     async def settle(self):
         """Wait until nothing waits or runs."""
         self.script.gate.set()
+        if self.workers:
+            self.workers.open()
         if self.kind == "virtual":
             self.clock.run()
         async with asyncio.timeout(10):

@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 EVENTS = Path("/sys/fs/cgroup/memory.events")
+STATUSES = {
+    70: "ended: its connection to the server had failed, perhaps because user code had closed it",
+    72: "ended: it could not write to the server any more, perhaps because user code had closed its connection",
+}
+"""Exit statuses that `trivium_child` gives itself."""
+
 _NAMES = {number.value: number.name for number in signal.Signals}
 
 
@@ -50,6 +56,8 @@ def _how(status: int | None, why: str) -> str:
         return f"was killed: {why}"
     if status is None:
         return "closed its connection and was killed"
+    if status in STATUSES:
+        return STATUSES[status]
     if status < 0:
         return f"was killed by {_NAMES.get(-status, f'signal {-status}')}"
     return f"ended by itself with status {status}"

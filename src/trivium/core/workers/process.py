@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import signal
+import subprocess
 from collections import deque
 from typing import cast
 
@@ -54,6 +55,7 @@ class ProcessInstance(asyncio.Protocol):
         self._items: dict[ItemId, Infer] = {}
         self._is_closing = False
         self._is_gone = False
+        self._has_ended = False
         self._why = ""
         self._oom_kills = post_mortem.oom_kills()
         self._outputs = [
@@ -222,10 +224,10 @@ class ProcessInstance(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """It has ended, or closed its socket, which comes to the same."""
         self._transport = None
-        if self._spawned.process.poll() is None and self._pidfd >= 0:
-            self._loop.call_later(LINGER, self._cut_off)
-        else:
+        if self._has_ended:
             self._loop.call_soon(self._bury)
+        else:
+            self._loop.call_later(LINGER, self._cut_off)
 
     def _cut_off(self) -> None:
         """It lives on without a connection."""
@@ -235,6 +237,7 @@ class ProcessInstance(asyncio.Protocol):
 
     def _process_ended(self) -> None:
         self._loop.remove_reader(self._pidfd)
+        self._has_ended = True
         if self._transport is None:
             self._bury()
         else:
@@ -268,19 +271,15 @@ class ProcessInstance(asyncio.Protocol):
         self.gone.set_result(None)
 
     def _reap(self) -> int | None:
-        """The exit status, after at most a moment: it has been killed, or has ended."""
-        process = self._spawned.process
+        """The exit status. What the process has started in its session ends with it."""
         if self._pidfd >= 0:
-            with contextlib.suppress(ValueError, OSError):
-                self._loop.remove_reader(self._pidfd)
+            self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
-        status = process.poll()
-        if status is None:
-            self._spawned.kill()
-            with contextlib.suppress(Exception):
-                status = process.wait(1.0)
-        return status
+        self._spawned.kill()  # before it is reaped: until then its group's number is nobody else's
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._spawned.process.wait(1.0)
+        return None
 
 
 def _open_pidfd(pid: int) -> int:
