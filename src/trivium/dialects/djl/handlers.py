@@ -1,0 +1,92 @@
+"""Whose handler a model.py holds, read from its text: the code is parsed and never run.
+
+Source: section 8.1 of the spec sheets `djl`, `torchserve` and `triton`. Several systems call their file model.py; by
+what it defines they can be told apart.
+"""
+
+import ast
+import warnings
+from collections.abc import Iterator
+from enum import Enum
+
+LONGEST = 2**20
+"""Characters of a file that is looked into."""
+
+
+class HandlerKind(Enum):
+    """Whose handler it is. UNKNOWN: it cannot be parsed, or defines none of them at its top."""
+
+    DJL = "a function of one argument"
+    TORCHSERVE = "a class with handle(self, data, context), or handle(data, context)"
+    TRITON = "a class TritonPythonModel"
+    UNKNOWN = "nothing known"
+
+
+def kind_of(text: str, function: str = "handle") -> HandlerKind:
+    """Whose handler this module holds. `function` is the name that DJL would call."""
+    module = _parsed(text)
+    if module is None:
+        return HandlerKind.UNKNOWN
+    found = HandlerKind.UNKNOWN
+    for node in _statements(module):
+        match node:
+            case ast.ClassDef(name="TritonPythonModel"):
+                return HandlerKind.TRITON
+            case ast.ClassDef() if _is_torchserve_class(node):
+                found = HandlerKind.TORCHSERVE
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == function:
+                return HandlerKind.TORCHSERVE if _required(node.args) > 1 else HandlerKind.DJL
+            case ast.Assign() if any(isinstance(t, ast.Name) and t.id == function for t in node.targets):
+                return HandlerKind.DJL
+            case ast.ImportFrom() if any((alias.asname or alias.name) == function for alias in node.names):
+                return HandlerKind.DJL
+    return found
+
+
+def is_asynchronous(text: str, function: str) -> bool:
+    """Is the function defined with `async def`?"""
+    module = _parsed(text)
+    return module is not None and any(
+        isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in _statements(module)
+    )
+
+
+def _parsed(text: str) -> ast.Module | None:
+    if len(text) > LONGEST:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in somebody's text are no matter of ours
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _statements(module: ast.Module) -> Iterator[ast.stmt]:
+    """At the top, and inside its if, try and with."""
+    waiting = list(reversed(module.body))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            inner = list(node.body)
+            if isinstance(node, ast.If | ast.Try):
+                inner += node.orelse
+            if isinstance(node, ast.Try):
+                inner += [statement for handler in node.handlers for statement in handler.body]
+            waiting += reversed(inner)
+
+
+def _is_torchserve_class(node: ast.ClassDef) -> bool:
+    if any(getattr(base, "id", getattr(base, "attr", "")).endswith("BaseHandler") for base in node.bases):
+        return True
+    return any(
+        isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+        and inner.name == "handle"
+        and len(inner.args.posonlyargs) + len(inner.args.args) >= 3
+        for inner in node.body
+    )
+
+
+def _required(arguments: ast.arguments) -> int:
+    return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)

@@ -1,0 +1,200 @@
+"""What becomes of each key of serving.properties: used, passed on, reported (answers stay the same) or refused.
+
+Source: spec sheet `djl`, sections 3.1 to 3.3. A key without a row is passed on to the handler, whose argument it is;
+a native engine has nobody to take it, which is reported. The texts say what happens instead of serving it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from trivium.dialects.djl.properties import Properties
+from trivium.types.findings import Finding, Severity
+
+
+class Role(Enum):
+    """What the format does with a key."""
+
+    USED = "used"
+    PASSED_ON = "passed on"
+    REPORTED = "reported"
+    REFUSED = "refused"
+
+
+class Engine(Enum):
+    """The engines of DJL whose models are served; the value is DJL's name."""
+
+    PYTHON = "Python"
+    PYTORCH = "PyTorch"
+    ONNX = "OnnxRuntime"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The role of a key; `text` says what happens instead of serving it. Of a value in `harmless` (lower case) not a
+    word is lost: it wishes for nothing.
+    """
+
+    role: Role
+    text: str = ""
+    harmless: frozenset[str] = frozenset()
+
+
+_NO = frozenset({"", "false"})
+_ONE = frozenset({"", "0", "1"})
+
+
+def _used(*keys: str) -> dict[str, Row]:
+    return {key: Row(Role.USED) for key in keys}
+
+
+def _passed_on(*keys: str) -> dict[str, Row]:
+    return {key: Row(Role.PASSED_ON) for key in keys}
+
+
+def _reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, Row]:
+    return {key: Row(Role.REPORTED, text, harmless) for key in keys}
+
+
+def _refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, Row]:
+    return {key: Row(Role.REFUSED, text, harmless) for key in keys}
+
+
+_EVERY = {
+    **_used("engine", "load_on_devices", "job_queue_size", "batch_size", "max_dynamic_batch_size"),
+    **_used("max_batch_delay", "max_idle_time", "option.max_batch_delay", "option.max_idle_time"),
+    **_used(
+        "minWorkers", "maxWorkers", "cpu.minWorkers", "cpu.maxWorkers", "gpu.minWorkers", "gpu.maxWorkers"
+    ),
+    **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
+    **_reported(
+        "memory is not checked before a model is loaded",
+        "required_memory_mb",
+        "reserved_memory_mb",
+        "gpu.required_memory_mb",
+        "gpu.reserved_memory_mb",
+    ),
+    **_reported(
+        "every model's requests are measured, and whoever reads the metrics aggregates them",
+        "log_model_metric",
+        "log_request_metric",
+        "metrics_aggregation",
+        harmless=_NO,
+    ),
+    **_reported("instances open by the server's own rules", "option.parallel_loading", harmless=_NO),
+    **_reported("the model directory is the folder that is served", "option.model_dir"),
+}
+
+_PYTHON = {
+    **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
+    **_used("option.predict_timeout"),
+    **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
+    **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
+    **_reported(
+        "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
+    ),
+    **_reported(
+        "no virtual environment is made: install the packages and name the interpreter in option.pythonExecutable",
+        "option.enable_venv",
+        harmless=_NO,
+    ),
+    **_reported("adapters are left for a later issue", "option.enable_lora", harmless=_NO),
+    **_reported(
+        "sessions are left for a later issue: SessionManager says so when it is used",
+        "option.enable_stateful_sessions",
+        "option.sessions_path",
+        "option.sessions_expiration",
+        harmless=_NO,
+    ),
+    **_reported(
+        "formatters of generated text are left for a later issue",
+        "option.output_formatter",
+        "option.input_formatter",
+    ),
+    **_refused(
+        "Several accelerators in one worker are left for a later issue: remove it, or set it to 1.",
+        "option.tensor_parallel_degree",
+        "option.pipeline_parallel_degree",
+        harmless=_ONE,
+    ),
+    **_refused(
+        "Asynchronous handlers are left for a later issue: remove it, and let the handler return its Output.",
+        "option.async_mode",
+        harmless=_NO,
+    ),
+    **_refused(
+        "Continuous batching is left for a later issue: remove it, or set it to disable.",
+        "option.rolling_batch",
+        harmless=frozenset({"", "disable"}),
+    ),
+}
+
+_NATIVE = {
+    **_used("batchifier"),
+    **_refused(
+        "Translators are left for a later issue: remove it to serve plain tensors, or write a model.py.",
+        "translatorFactory",
+        "translator",
+        "application",
+        "task",
+        harmless=frozenset({"", "ai.djl.translate.noopservingtranslatorfactory"}),
+    ),
+    **_refused("Blocks written in Java cannot run here: export the model to a file.", "blockFactory"),
+}
+
+_PYTORCH = {
+    **_NATIVE,
+    **_reported(
+        "the model is loaded to the instance's device", "option.mapLocation", harmless=frozenset({"true"})
+    ),
+    **_reported("files inside the archive that nothing here reads", "option.extraFiles"),
+    **_reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
+}
+
+_ONNX = {
+    **_NATIVE,
+    **_used(
+        "option.interOpNumThreads", "option.intraOpNumThreads", "option.executionMode", "option.optLevel"
+    ),
+    **_used("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
+    **_reported("each instance has its own threads", "option.disablePerSessionThreads", harmless=_NO),
+    **_reported("the engine chooses its execution provider by the instance's device", "option.ortDevice"),
+    **_reported("no profile is written", "option.profilerOutput"),
+    **_refused(
+        "Libraries of operators are not loaded: express the model in standard operators.",
+        "option.customOpLibrary",
+    ),
+}
+
+ROWS: Mapping[Engine, Mapping[str, Row]] = {
+    Engine.PYTHON: {**_EVERY, **_PYTHON},
+    Engine.PYTORCH: {**_EVERY, **_PYTORCH},
+    Engine.ONNX: {**_EVERY, **_ONNX},
+}
+
+_UNKNOWN = Row(Role.PASSED_ON)
+_NOBODYS = Row(Role.REPORTED, "an argument for a translator, and there is none")
+
+
+def row_of(engine: Engine, key: str) -> Row:
+    """The key's row, or that of all keys without one."""
+    return ROWS[engine].get(key) or (_UNKNOWN if engine is Engine.PYTHON else _NOBODYS)
+
+
+def judge(properties: Properties, engine: Engine) -> list[Finding]:
+    """A notice per reported key, an error per refused one."""
+    findings = []
+    for key, entry in properties.entries.items():
+        row = row_of(engine, key)
+        if row.role not in (Role.REPORTED, Role.REFUSED) or entry.value.strip().lower() in row.harmless:
+            continue
+        found = f"{key}={entry.value}"
+        if row.role is Role.REPORTED:
+            finding = Finding(
+                Severity.NOTICE, properties.file, entry.line, key, f"{found} is not served: {row.text}"
+            )
+        else:
+            found = f"{found} is not served with the engine {engine.value}"
+            finding = Finding(Severity.ERROR, properties.file, entry.line, key, found, "", row.text)
+        findings.append(finding)
+    return findings

@@ -1,0 +1,114 @@
+"""Java's `.properties` files: keys and values with the lines that they stand on.
+
+Source: the grammar of `java.util.Properties`, as spec sheet `djl`, section 1.2, names it. Knows no key. Text is read
+as UTF-8 and, where it is none, as Latin-1, which is what Java reads.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trivium.types.findings import Finding, Severity
+
+MAX_BYTES = 2**20
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value as written, without its escapes; `line` counts from 1."""
+
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """A file as read: key -> its last entry, in the order of first sight, and what is to be said about it."""
+
+    file: str
+    entries: dict[str, Entry]
+    findings: tuple[Finding, ...] = ()
+
+
+def read(file: str, data: bytes) -> Properties:
+    """The properties in these bytes; an error names what cannot be read, a notice a key that is there twice."""
+    findings: list[Finding] = []
+    if len(data) > MAX_BYTES:
+        found = f"more than {MAX_BYTES} bytes"
+        fault = Finding(Severity.ERROR, file, None, "", found, "a file of settings", "Move data elsewhere.")
+        return Properties(file, {}, (fault,))
+    entries: dict[str, Entry] = {}
+    for number, line in _logical_lines(_text(data)):
+        raw_key, raw_value = _split(line)
+        try:
+            key, value = _unescaped(raw_key), _unescaped(raw_value)
+        except ValueError as error:
+            mend = "Write four hexadecimal digits behind \\u, or two backslashes for one."
+            findings.append(Finding(Severity.ERROR, file, number, raw_key, str(error), "\\uXXXX", mend))
+            continue
+        if key in entries:
+            found = f"a second value; that of line {entries[key].line} is not used"
+            findings.append(Finding(Severity.NOTICE, file, number, key, found, "", "Remove one of them."))
+        entries[key] = Entry(value, number)
+    return Properties(file, entries, tuple(findings))
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without leading blanks, joined where one ends in an odd number of backslashes; comments left out."""
+    parts: list[str] = []
+    start = 0
+    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+        line = line.lstrip(_BLANKS)
+        if not parts:
+            if not line or line[0] in "#!":
+                continue
+            start = number
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        parts.append(line[:-1] if goes_on else line)
+        if not goes_on:
+            yield start, "".join(parts)
+            parts = []
+    if parts:
+        yield start, "".join(parts)
+
+
+def _split(line: str) -> tuple[str, str]:
+    """At the first `=`, `:` or blank that no backslash hides; blanks around it are of neither side."""
+    at = 0
+    while at < len(line) and line[at] not in "=:" and line[at] not in _BLANKS:
+        at += 2 if line[at] == "\\" else 1
+    key, rest = line[:at], line[at:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return key, rest
+
+
+def _unescaped(text: str) -> str:
+    """Raises ValueError for `\\u` without four hexadecimal digits behind it."""
+    if "\\" not in text:
+        return text
+    made: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] != "\\" or at + 1 == len(text):
+            made.append(text[at])
+            at += 1
+        elif text[at + 1] == "u":
+            digits = text[at + 2 : at + 6]
+            if len(digits) < 4 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
+                raise ValueError(f"the escape {text[at : at + 6]!r}")
+            made.append(chr(int(digits, 16)))
+            at += 6
+        else:
+            made.append(_ESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+    joined = "".join(made)
+    return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,142 @@
+"""The values of serving.properties as numbers, switches and devices, each with where it was found.
+
+Source: spec sheet `djl`, sections 2.1, 3 and 7.2. What cannot be read becomes an error with its line and the default
+goes on, so that one reading names every fault. Units are DJL's; the format turns them into ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from trivium.dialects.djl.properties import Entry, Properties
+from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Device, Origin
+
+OPTION = "option."
+PRIORITY_LEVELS = 10
+DEFAULT_PRIORITY = 3
+"""Of the header x-priority: any number there, of which the first ten are told apart here; smaller goes first."""
+
+Value = TypeVar("Value")
+_LARGEST = 2**31 - 1
+_GPU = re.compile(r"(?:gpu)?([0-9]{1,3})|gpu")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[Value]):
+    """A value and where it comes from."""
+
+    value: Value
+    origin: Origin
+
+
+@dataclass(slots=True)
+class Settings:
+    """Reads the entries of one file; `findings` grows with each fault."""
+
+    properties: Properties
+    findings: list[Finding] = field(default_factory=list)
+
+    def text(self, keys: Sequence[str], default: str = "", why: str = "DJL's default") -> Setting[str]:
+        """The first of these keys that is there and not empty."""
+        found = self._first(keys)
+        if found is None:
+            return Setting(default, Origin(why, ""))
+        key, entry = found
+        return Setting(entry.value.strip(), self._origin(key, entry))
+
+    def number(
+        self, keys: Sequence[str], default: int, least: int = 1, why: str = "DJL's default"
+    ) -> Setting[int]:
+        """The first of these keys as an integer. Below `least` it means "not set", as DJL reads it."""
+        found = self._first(keys)
+        if found is not None:
+            key, entry = found
+            value = _integer(entry.value.strip())
+            if value is None:
+                expected = f"an integer from {least} to {_LARGEST}"
+                self.fault(key, f"{key}={entry.value!r}", expected, f"Write digits, such as {key}={default}.")
+            elif value >= least:
+                return Setting(value, self._origin(key, entry))
+        return Setting(default, Origin(why, ""))
+
+    def environment(self, key: str) -> Mapping[str, str]:
+        """`A=1,B=2` as variables."""
+        entry = self.properties.entries.get(key)
+        variables: dict[str, str] = {}
+        for pair in (entry.value if entry else "").split(","):
+            name, sign, value = pair.strip().partition("=")
+            if not pair.strip():
+                continue
+            if not sign or not _VARIABLE.fullmatch(name) or "\0" in value:
+                self.fault(key, f"{pair.strip()!r}", "NAME=value pairs, split by commas", "Correct the pair.")
+            else:
+                variables[name] = value
+        return variables
+
+    def devices(self, gpus: int) -> tuple[Setting[tuple[Device, int]], ...]:
+        """Where the model goes: of each device its number, -1 for the CPU. `*` is every GPU, else the CPU."""
+        key = "load_on_devices"
+        text = self.text([key], "*")
+        every = [(Device.GPU, gpu) for gpu in range(gpus)] or [(Device.CPU, -1)]
+        devices: dict[tuple[Device, int], None] = {}
+        for name in text.value.split(";"):
+            name = name.strip().lower()
+            device = _device(name)
+            if name == "*":
+                devices.update(dict.fromkeys(every))
+            elif device is None:
+                expected = "*, cpu, -1, gpu, gpu0 or 0, split by semicolons"
+                self.fault(key, f"the device {name!r}", expected, "Name devices that this server has.")
+            elif device[0] is Device.GPU and device[1] >= gpus:
+                found = f"the device {name!r}, and this server sees {gpus} GPUs"
+                self.fault(key, found, "a GPU that is there, or cpu", "Name another device.")
+            else:
+                devices[device] = None
+        return tuple(Setting(device, text.origin) for device in devices)
+
+    def options(self) -> dict[str, str]:
+        """Options, their prefix stripped, and all arguments: what the handler is told when it starts."""
+        entries = self.properties.entries
+        told = {key.removeprefix(OPTION): entries[key].value for key in entries if key.startswith(OPTION)}
+        told.pop("env", None)  # the worker's, not the handler's
+        return told | {key: entries[key].value for key in entries if not key.startswith(OPTION)}
+
+    def fault(self, key: str, found: str, expected: str, mend: str) -> None:
+        """Note an error at a key of the file."""
+        self._note(Severity.ERROR, key, found, expected, mend)
+
+    def notice(self, key: str, found: str, mend: str = "") -> None:
+        """Note something to know."""
+        self._note(Severity.NOTICE, key, found, "", mend)
+
+    def _note(self, severity: Severity, key: str, found: str, expected: str, mend: str) -> None:
+        entry = self.properties.entries.get(key)
+        line = entry.line if entry else None
+        self.findings.append(Finding(severity, self.properties.file, line, key, found, expected, mend))
+
+    def _first(self, keys: Sequence[str]) -> tuple[str, Entry] | None:
+        entries = self.properties.entries
+        return next(
+            ((key, entries[key]) for key in keys if key in entries and entries[key].value.strip()), None
+        )
+
+    def _origin(self, key: str, entry: Entry) -> Origin:
+        return Origin(self.properties.file, key, entry.line)
+
+
+def _integer(text: str) -> int | None:
+    digits = text.removeprefix("-").removeprefix("+")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 10:
+        return None
+    value = int(text)
+    return value if abs(value) <= _LARGEST else None
+
+
+def _device(name: str) -> tuple[Device, int] | None:
+    if name in ("cpu", "-1"):
+        return Device.CPU, -1
+    match = _GPU.fullmatch(name)
+    return (Device.GPU, int(match[1] or 0)) if match else None

@@ -1,0 +1,180 @@
+"""Which engine runs a folder and which file or module it opens, or why nothing here does.
+
+Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. What only a later issue brings is an error that says so: these
+models could not work without it.
+"""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trivium.dialects.djl.detection import detect, find_file
+from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of
+from trivium.dialects.djl.keys import Engine
+from trivium.dialects.djl.naming import ENGINES, OTHER_ENGINES
+from trivium.dialects.djl.settings import Setting, Settings
+from trivium.formats.djl.folder import ModelFolder
+from trivium.types.spec import Origin
+
+_SUFFIXES = {Engine.PYTHON: ".py", Engine.PYTORCH: ".pt", Engine.ONNX: ".onnx"}
+_ENTRY = "option.entryPoint"
+_FUNCTION = "option.handler"
+_MODEL_ID = "option.model_id"
+_REMOTE = ("http://", "https://")
+_STORES = ("s3://", "djl://", "gs://", "hdfs://")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The engine and its entry. `function` is what to call in user code."""
+
+    engine: Setting[Engine]
+    entry: Setting[str]
+    function: Setting[str]
+
+
+def choose(settings: Settings, folder: ModelFolder) -> Choice | None:
+    """The choice; None, and errors in `settings`, where there is none."""
+    prefixes = _prefixes(settings, folder)
+    engine = _engine(settings, folder, prefixes)
+    if engine is None:
+        return None
+    function = settings.text([_FUNCTION], "handle")
+    if engine.value is Engine.PYTHON:
+        entry = _entry_point(settings, folder, prefixes, function.value)
+    else:
+        entry = _model_file(settings, folder, prefixes, _SUFFIXES[engine.value])
+    return None if entry is None else Choice(engine, entry, function)
+
+
+def _prefixes(settings: Settings, folder: ModelFolder) -> tuple[str, ...]:
+    name = settings.text(["option.modelName", "option.modeName"]).value
+    return (name,) if name else folder.prefixes
+
+
+def _engine(settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...]) -> Setting[Engine] | None:
+    written = settings.text(["engine"])
+    if written.value:
+        engine = ENGINES.get(written.value.lower())
+        if engine is None:
+            settings.fault("engine", f"engine={written.value}", _expected_engines(), _mend(written.value))
+            return None
+        if written.value.lower() in ("mpi", "deepspeed"):
+            settings.notice(
+                "engine", f"engine={written.value} is served as Python: one process, without mpirun"
+            )
+        return Setting(engine, written.origin)
+    has_model_id = bool(settings.text([_MODEL_ID]).value)
+    detected = detect(folder.files, prefixes, has_model_id)
+    if detected is None and settings.text([_ENTRY]).value:
+        return Setting(Engine.PYTHON, Origin(f"the key {_ENTRY}", ""))
+    if detected is None:
+        there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
+        found = f"no model file by which to choose an engine; the folder has {there}"
+        settings.fault("engine", found, "model.py, model.pt or model.onnx", "Add one, or set engine.")
+        return None
+    if detected.serves is None:
+        found = f"a model of the engine {detected.engine} ({detected.rule})"
+        settings.fault("engine", found, _expected_engines(), _mend(detected.engine))
+        return None
+    return Setting(detected.serves, Origin(detected.rule, ""))
+
+
+def _model_file(
+    settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...], suffix: str
+) -> Setting[str] | None:
+    file = find_file(folder.files, prefixes, (suffix,))
+    if file:
+        return Setting(file, Origin(str(folder.path / file), ""))
+    expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
+    others = sorted(name for name in folder.files if name.endswith(suffix))
+    mend = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
+    settings.fault("option.modelName", f"no model file in {folder.path}", expected, mend)
+    return None
+
+
+def _entry_point(
+    settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...], function: str
+) -> Setting[str] | None:
+    _check_model_id(settings)
+    written = settings.text([_ENTRY])
+    entry = written if written.value else _default_entry(folder, prefixes, function)
+    if entry is None:
+        detected = detect(folder.files, prefixes, bool(settings.text([_MODEL_ID]).value))
+        built_in = detected.built_in if detected else ""
+        _refuse_missing(settings, folder, built_in)
+        return None
+    if not _check_entry(settings, folder, entry.value):
+        return None
+    if entry.value.endswith(".py") and is_asynchronous(folder.text(entry.value), function):
+        found = f"{function} in {entry.value} is an async function, which is left for a later issue"
+        settings.fault(_FUNCTION, found, "a function that returns its Output", "Define it without async.")
+    return entry
+
+
+def _default_entry(folder: ModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
+    """By the folder's name, then model.py; of several the first that holds a handler."""
+    names = [
+        name
+        for name in dict.fromkeys(f"{prefix}.py" for prefix in (*prefixes, "model"))
+        if name in folder.files
+    ]
+    if not names:
+        return None
+    holding = (name for name in names if kind_of(folder.text(name), function) is HandlerKind.DJL)
+    name = next(holding, names[0])
+    return Setting(name, Origin(f"the file {name}", ""))
+
+
+def _check_entry(settings: Settings, folder: ModelFolder, entry: str) -> bool:
+    if entry.startswith(_REMOTE):
+        mend = "Download it into the folder, and name the file."
+        settings.fault(_ENTRY, f"{entry} lies on the network; that is left for a later issue", "a file", mend)
+        return False
+    if entry == "djl_python" or entry.startswith("djl_python."):
+        _refuse_missing(settings, folder, entry)
+        return False
+    if not entry.endswith(".py"):
+        return True
+    try:
+        if (folder.path / entry).is_file():
+            return True
+    except (OSError, ValueError):
+        pass
+    files = sorted(name for name in folder.files if name.endswith(".py"))
+    near = difflib.get_close_matches(PurePosixPath(entry).name, files, n=1, cutoff=0.0)
+    mend = f"Did you mean {near[0]}?" if near else "Add the file."
+    settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", mend)
+    return False
+
+
+def _refuse_missing(settings: Settings, folder: ModelFolder, built_in: str) -> None:
+    if built_in:
+        found = f"the model needs DJL's own handler {built_in}, which is left for a later issue"
+        settings.fault(
+            _ENTRY, found, "a handler of the folder's own", "Write a model.py with handle(inputs)."
+        )
+    else:
+        found = f"no Python file to run in {folder.path}"
+        settings.fault(_ENTRY, found, "model.py", "Add it, or name another file in option.entryPoint.")
+
+
+def _check_model_id(settings: Settings) -> None:
+    model_id = settings.text([_MODEL_ID]).value
+    if model_id.startswith(_STORES):
+        found = f"{_MODEL_ID}={model_id}: fetching models is left for a later issue"
+        settings.fault(
+            _MODEL_ID, found, "a local path, or a name for the handler", "Download it, and name the folder."
+        )
+
+
+def _expected_engines() -> str:
+    return "Python, PyTorch or OnnxRuntime"
+
+
+def _mend(name: str) -> str:
+    if name.lower() in {other.lower() for other in OTHER_ENGINES}:
+        return "Export the model to ONNX or TorchScript, or run it in a model.py."
+    names = ("Python", "MPI", "PyTorch", "OnnxRuntime", *OTHER_ENGINES)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"Did you mean {near[0]}?" if near else "Write one of them."

@@ -1,0 +1,154 @@
+"""The DJL format: a model folder, an archive of one, or a model store -> a spec per model.
+
+Decides the order of the steps: look, unpack, read, choose, translate. A model that cannot be served is named with all
+its faults, and its neighbours load. Source: spec sheet `djl`, sections 2 and 3.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from trivium.dialects.djl.keys import Engine, judge
+from trivium.dialects.djl.naming import inferred_name
+from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
+from trivium.dialects.djl.settings import Settings
+from trivium.formats import archive
+from trivium.formats.djl.engine_choice import Choice, choose
+from trivium.formats.djl.folder import (
+    PROPERTIES,
+    ModelFolder,
+    is_archive,
+    is_model,
+    open_folder,
+    store_entries,
+)
+from trivium.formats.djl.translation import Translation
+from trivium.types.errors import ConfigError
+from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, Reading, TensorSpec, Unreadable
+
+
+class DjlFormat:
+    """Model folders of DJL Serving."""
+
+    name = "djl"
+    expects = (
+        "a folder with serving.properties, a model.py that defines handle(inputs), model.pt or model.onnx, "
+        "a .zip or .tar.gz of such a folder, or a folder of those alone"
+    )
+
+    def claims(self, path: Path) -> bool:
+        """A model folder or archive, or a folder all of whose entries are such."""
+        try:
+            return is_model(path) or (path.is_dir() and bool(store_entries(path)))
+        except (OSError, ValueError):
+            return False
+
+    def read(self, path: Path, defaults: Defaults) -> Reading:
+        """One version, "1", of each model; archives are unpacked below the server's scratch folder."""
+        if path.name in ("", ".."):
+            path = path.resolve()
+        try:
+            models = _models(path)
+        except OSError as error:
+            return Reading((), (_unreadable(path, (_unopened(path, error),)),))
+        specs: dict[str, ModelSpec] = {}
+        broken: list[Unreadable] = []
+        for model in models:
+            try:
+                spec = _read_model(_opened(model, defaults), defaults)
+            except OSError as error:
+                broken.append(_unreadable(model, (_unopened(model, error),)))
+                continue
+            except ConfigError as error:
+                broken.append(_unreadable(model, error.findings))
+                continue
+            if spec.name in specs:
+                broken.append(_unreadable(model, (_twice(spec, specs[spec.name]),)))
+            specs.setdefault(spec.name, spec)
+        return Reading(tuple(specs.values()), tuple(broken))
+
+    def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
+        """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors."""
+        source = Origin(f"the model file {spec.entry}", "")
+        origin: Mapping[str, Origin] = {
+            **spec.origin,
+            **_sources("inputs", facts.inputs, source),
+            **_sources("outputs", facts.outputs, source),
+        }
+        return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _models(path: Path) -> list[Path]:
+    """The path itself, or the entries of a model store. A folder that holds a single model folder is a store of one:
+    that model keeps its name when a second one comes. Raises OSError.
+    """
+    if is_archive(path) or (is_model(path) and open_folder(path).path == path):
+        return [path]
+    return store_entries(path) or [path]
+
+
+def _opened(path: Path, defaults: Defaults) -> ModelFolder:
+    """The folder, or what an archive holds. Raises OSError and ConfigError."""
+    if not is_archive(path):
+        return open_folder(path)
+    if defaults.scratch is None:
+        found = "an archive, and there is no folder in which to unpack it"
+        mend = "Unpack it, and serve the folder."
+        raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", mend),))
+    return open_folder(archive.unpack(path, defaults.scratch), path.name)
+
+
+def _read_model(folder: ModelFolder, defaults: Defaults) -> ModelSpec:
+    file = folder.path / PROPERTIES
+    if PROPERTIES in folder.files:
+        with file.open("rb") as opened:
+            properties = read(str(file), opened.read(MAX_BYTES + 1))
+    else:
+        properties = Properties(str(folder.path), {})
+    settings = Settings(properties, list(properties.findings))
+    choice = choose(settings, folder)
+    if choice is None:
+        raise ConfigError(tuple(settings.findings))
+    settings.findings += judge(properties, choice.engine.value)
+    spec = Translation(settings, folder, choice, defaults).spec()
+    _note_contents(settings, folder, choice)
+    if any(finding.severity is Severity.ERROR for finding in settings.findings):
+        raise ConfigError(tuple(settings.findings))
+    return replace(spec, reports=tuple(settings.findings))
+
+
+def _note_contents(settings: Settings, folder: ModelFolder, choice: Choice) -> None:
+    if choice.engine.value is not Engine.PYTHON:
+        return
+    if "requirements.txt" in folder.files:
+        mend = "Install them for the interpreter that option.pythonExecutable names."
+        settings.notice(
+            "", "the packages of requirements.txt are not installed: left for a later issue", mend
+        )
+    if "adapters" in folder.folders:
+        settings.notice("", "the folder adapters is not looked into: adapters are left for a later issue")
+
+
+def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:
+    parts = ("name", "datatype", "dims")
+    return {f"{field}[{i}].{part}": source for i in range(len(tensors)) for part in parts}
+
+
+def _unreadable(path: Path, findings: tuple[Finding, ...]) -> Unreadable:
+    return Unreadable(inferred_name(path.name), path, findings)
+
+
+def _unopened(path: Path, error: OSError) -> Finding:
+    found = f"{error.strerror or error}: {error.filename or path}"
+    mend = "Correct its rights."
+    return Finding(Severity.ERROR, str(path), None, "", found, "readable files and folders", mend)
+
+
+def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
+    found = f"a second model named '{spec.name}', after DJL's rule for names"
+    mend = f"The first is in {first.root}; rename one of them."
+    return Finding(Severity.ERROR, str(spec.root), None, "", found, "names that differ", mend)
+
+
+FORMAT = DjlFormat()

@@ -1,0 +1,158 @@
+"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+
+Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes a header line only where it can be one:
+no property breaks out of its line. Framing headers belong to the front end.
+"""
+
+import re
+
+from trivium.codecs.conversion import negotiated
+from trivium.protocols.djl.errors import HANDLER_FAILED, JSON, always, chunk, phrase, pretty, refuse
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Listing, ResponsePart
+from trivium.types.payload import Raw, Tensors
+from trivium.types.state import VersionState
+from trivium.types.wire import HttpAnswer
+
+_FRAMING = {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+_OURS = frozenset(_FRAMING | {"x-request-id", "pragma", "cache-control", "expires"})
+"""Header names that a handler does not decide: framing, and what every answer carries."""
+
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FAILED, _HEALTHY, _PENDING = "FAILED", "Healthy", "PENDING"
+_HEALTH = {
+    VersionState.FAILED: _FAILED,
+    VersionState.READY: _HEALTHY,
+    VersionState.REGISTERED: _PENDING,
+    VersionState.LOADING: _PENDING,
+}
+_WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
+
+
+class InferEncoder:
+    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's;
+    `tensors_as` holds where neither decides.
+    """
+
+    __slots__ = ("_accept", "_begun", "_content_type", "_request_id", "_tensors_as")
+
+    def __init__(self, request_id: str, accept: str, content_type: str, tensors_as: str) -> None:
+        self._tensors_as = tensors_as
+        self._request_id = request_id
+        self._accept = accept
+        self._content_type = content_type
+        self._begun = False
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """The part. An error after the first part is the last piece of the body, since the status is out."""
+        try:
+            answer = self._failed(part.error) if part.error is not None else self._part(part)
+        except ServeError as error:
+            answer = self._failed(error)
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            answer = self._failed(
+                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+            )
+        self._begun = True
+        return answer
+
+    def _failed(self, error: ServeError) -> HttpAnswer:
+        if not self._begun:
+            return refuse(error, self._request_id)
+        body = chunk(error)
+        return HttpAnswer(200, b"", (body,), len(body))
+
+    def _part(self, part: ResponsePart) -> HttpAnswer:
+        payload = part.payload
+        if isinstance(payload, Raw):
+            return self._raw(payload, part.final)
+        if isinstance(payload, Tensors):
+            kind, buffers = negotiated(payload, self._accept, self._content_type, self._tensors_as)
+            size = sum(map(len, buffers))
+            if self._begun:
+                return HttpAnswer(200, b"", buffers, size, part.final)
+            fields = always(self._request_id) + _line("Content-Type", kind)
+            return HttpAnswer(200, fields, buffers, size, part.final)
+        if payload is None:
+            return HttpAnswer(200, b"" if self._begun else always(self._request_id), (), 0, part.final)
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
+        )
+
+    def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
+        data = payload.parts[0].data if payload.parts else b""
+        size = len(data)
+        buffers = (data,) if size else ()
+        if self._begun:
+            return HttpAnswer(200, b"", buffers, size, final)
+        status = payload.status or 200
+        if not 200 <= status <= 999:
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"The handler's answer has the status {status}; expected is one from 200 to 999.",
+            )
+        kind = payload.parts[0].content_type if payload.parts else ""
+        fields = always(self._request_id) + _lines(payload, kind)
+        reason = phrase(payload.reason) if payload.reason else None
+        return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
+
+
+class PingEncoder:
+    """Writes the health of every model; `OPTIONS` is answered by an empty description."""
+
+    __slots__ = ("_is_ping", "_request_id")
+
+    def __init__(self, request_id: str, is_ping: bool) -> None:
+        self._request_id = request_id
+        self._is_ping = is_ping
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """One whole answer: 500 where a model failed. An unhealthy one alone changes nothing."""
+        if part.error is not None:
+            return refuse(part.error, self._request_id)
+        health = _health(part.answer) if self._is_ping and isinstance(part.answer, Listing) else {}
+        body = pretty(health)
+        status = 500 if any(entry["status"] == _FAILED for entry in health.values()) else 200
+        fields = always(self._request_id) + JSON
+        return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
+
+
+def _health(listing: Listing) -> dict[str, dict[str, str]]:
+    """Of each model the state that is worst among its versions; those unloaded on purpose are none of it."""
+    found: dict[str, set[str]] = {}
+    for row in listing.versions:
+        state = _HEALTH.get(row.state)
+        if state is not None:
+            found.setdefault(row.model, set()).add(state)
+    return {
+        model: {"status": next(state for state in _WORST_FIRST if state in states)}
+        for model, states in found.items()
+    }
+
+
+def _lines(payload: Raw, content_type: str) -> bytes:
+    """Properties as header lines; the part's content type where no property says one."""
+    lines = []
+    says_type = False
+    for name, value in payload.properties.items():
+        lower = name.lower()
+        if lower in _OURS:
+            continue
+        says_type = says_type or lower == "content-type"
+        lines.append(_line(name, value))
+    if content_type and not says_type:
+        lines.append(_line("Content-Type", content_type))
+    return b"".join(lines)
+
+
+def _line(name: str, value: str) -> bytes:
+    value = value.strip()
+    if not _NAME.fullmatch(name) or _CONTROLS.search(value):
+        raise ServeError(
+            Code.MODEL_FAILED,
+            f"The handler's property {name[:80]!r} cannot be a header line ({HANDLER_FAILED}): expected is a name of "
+            "letters, digits and dashes, and a value on one line.",
+        )
+    return b"%b: %b\r\n" % (name.encode(), value.encode("utf-8", "replace"))

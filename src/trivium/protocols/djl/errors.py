@@ -1,0 +1,114 @@
+"""How DJL's protocol answers an error: the one table from codes to statuses and type names, and the bodies.
+
+Source: spec sheet `djl`, sections 4.4 and 4.6, and 8.5 for what a handler does. The type names are those that clients
+of DJL know; the texts are our own.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import HttpAnswer
+
+TABLE: Mapping[Code, tuple[int, str]] = {
+    Code.INVALID: (400, "BadRequestException"),
+    Code.NOT_FOUND: (404, "ModelNotFoundException"),
+    Code.METHOD: (405, "MethodNotAllowedException"),
+    Code.TOO_LARGE: (413, "TooLongFrameException"),
+    Code.UNSUPPORTED_MEDIA: (415, "TranslateException"),
+    Code.CANCELLED: (499, "CancellationException"),  # nobody reads it: the client left
+    Code.MODEL_FAILED: (424, "TranslateException"),
+    Code.INTERNAL: (500, "InternalServerException"),
+    Code.LOAD_FAILED: (500, "EngineException"),
+    Code.UNSUPPORTED: (501, "UnsupportedOperationException"),
+    Code.NOT_READY: (503, "WlmException"),
+    Code.QUEUE_FULL: (503, "WlmCapacityException"),
+    Code.EXPIRED: (503, "WlmException"),
+    Code.WORKER_DIED: (503, "WlmException"),
+    Code.DRAINING: (503, "WlmShutdownException"),
+    Code.OUT_OF_MEMORY: (507, "WlmOutOfMemoryException"),
+}
+"""Code -> status and type name. 408 and 504 do not occur in this protocol."""
+
+ROUTE_TYPE = "ResourceNotFoundException"
+HANDLER_FAILED = "invoke handler failure"
+ALWAYS = (
+    b"Pragma: no-cache\r\n"
+    b"Cache-Control: no-cache; no-store, must-revalidate, private\r\n"
+    b"Expires: Thu, 01 Jan 1970 00:00:00 UTC\r\n"
+)
+"""Header lines of every answer, beside x-request-id."""
+
+JSON = b"Content-Type: application/json\r\n"
+
+_MAX_TEXT = 4000
+"""Characters of a message: it may quote the request, which may be huge."""
+
+
+class DjlRefusal(ServeError):
+    """A refusal that knows more than its code: the request's id, header lines (each with its CRLF), a type name."""
+
+    def __init__(
+        self, code: Code, message: str, fields: bytes = b"", type_name: str = "", request_id: str = ""
+    ) -> None:
+        super().__init__(code, message)
+        self.fields = fields
+        self.type_name = type_name
+        self.request_id = request_id
+
+
+def always(request_id: str) -> bytes:
+    """The header lines of every answer to this request."""
+    clean = bytes(c if 32 <= c < 127 else 63 for c in request_id.encode("latin-1", "replace"))
+    return b"x-request-id: %b\r\n%b" % (clean, ALWAYS)
+
+
+def refuse(error: ServeError, request_id: str) -> HttpAnswer:
+    """The error as a whole answer, behind which the connection closes."""
+    status, type_name = TABLE[error.code]
+    status = error.status or status
+    fields = always(request_id)
+    if error.retry_after is not None:
+        fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
+    if isinstance(error, DjlRefusal):
+        fields += error.fields
+        type_name = error.type_name or type_name
+    if error.code is Code.TOO_LARGE:
+        return HttpAnswer(status, fields, (), 0, closes=True)
+    if error.code is Code.OUT_OF_MEMORY:
+        return HttpAnswer(status, fields, (), 0, reason=phrase(error.message), closes=True)
+    reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
+    body = _body(error, status, type_name)
+    return HttpAnswer(status, fields + JSON, (body,), len(body), reason=reason, closes=True)
+
+
+def chunk(error: ServeError) -> bytes:
+    """The error as the last piece of an answer whose status has been sent."""
+    status, type_name = TABLE[error.code]
+    return _body(error, error.status or status, type_name)
+
+
+def phrase(text: str) -> bytes:
+    """A message as a reason phrase: one line of bounded length. The front end keeps out what is no ASCII."""
+    return " ".join(text[:1000].split()).encode("latin-1", "replace")
+
+
+def pretty(document: object) -> bytes:
+    """JSON over several lines, as DJL writes it, with a line end behind it."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _body(error: ServeError, status: int, type_name: str) -> bytes:
+    message = _writable(error.message)
+    if error.code is Code.MODEL_FAILED:
+        return pretty({"code": status, "message": HANDLER_FAILED, "error": message})
+    return pretty({"code": status, "type": type_name, "message": message})
+
+
+def _writable(message: str) -> str:
+    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
+    if len(message) > _MAX_TEXT:
+        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
+    return message.encode("utf-8", "backslashreplace").decode()

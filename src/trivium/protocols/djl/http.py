@@ -1,0 +1,80 @@
+"""DJL Serving's inference protocol over HTTP: the wire's face to a front end.
+
+Decides which operation a request is and which encoder writes its answer. Knows no socket, no model and no handler.
+Source: spec sheet `djl`, section 4.
+"""
+
+from collections.abc import Callable
+
+from trivium.protocols.djl.answer import InferEncoder, PingEncoder
+from trivium.protocols.djl.errors import DjlRefusal, refuse
+from trivium.protocols.djl.request import decode_infer
+from trivium.protocols.djl.routes import Verb, find_target
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import Encoder
+from trivium.types.operations import Describe, List, Live, Operation
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+COSTLY_FORM_BYTES = 128 * 2**10
+_REQUEST_ID = b"x-request-id"
+
+
+class DjlHttp:
+    """Implements `types.interfaces.WireProtocol`. `make_id` gives an id to each request that comes without one;
+    `tensors_as` is the content type of tensors for a client that asks for none.
+    """
+
+    def __init__(self, make_id: Callable[[], str], tensors_as: str = "tensor/ndlist") -> None:
+        self._make_id = make_id
+        self._tensors_as = tensors_as
+
+    def head(self, head: Head) -> Target:
+        """The route, by `routes.find_target`."""
+        try:
+            return find_target(head)
+        except ServeError as error:
+            raise self._known(error, self._id(head)) from error
+
+    def is_costly(self, head: Head, size: int) -> bool:
+        """Forms are searched for their fields; any other body is only viewed."""
+        if size <= COSTLY_FORM_BYTES:
+            return False
+        kind = head.headers.get(b"content-type", b"").lstrip().lower()
+        return kind.startswith((b"multipart/form-data", b"application/x-www-form-urlencoded"))
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """The operation of a target that `head` returned, and the encoder for its answer."""
+        request_id = self._id(head)
+        if target.verb == Verb.PING:
+            return List(), PingEncoder(request_id, True)
+        if target.verb == Verb.OPTIONS:
+            operation = Describe(target.model, target.version) if target.model else Live()
+            return operation, PingEncoder(request_id, False)
+        try:
+            infer = decode_infer(head, target, body, request_id)
+        except ServeError as error:
+            raise self._known(error, request_id) from error
+        accept = head.headers.get(b"accept", b"").decode("latin-1")
+        content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+        return infer, InferEncoder(request_id, accept, content_type, self._tensors_as)
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
+        request_id = error.request_id if isinstance(error, DjlRefusal) else ""
+        return refuse(error, request_id or self._make_id())
+
+    def _id(self, head: Head) -> str:
+        return head.headers.get(_REQUEST_ID, b"").decode("latin-1") or self._make_id()
+
+    def _known(self, error: ServeError, request_id: str) -> DjlRefusal:
+        """The same refusal, under the id that its request came with."""
+        own = error if isinstance(error, DjlRefusal) else None
+        refusal = DjlRefusal(
+            error.code,
+            error.message,
+            own.fields if own else b"",
+            own.type_name if own else "",
+            request_id,
+        )
+        refusal.status, refusal.retry_after = error.status, error.retry_after
+        return refusal

@@ -1,0 +1,120 @@
+"""From a prediction's bytes to an `Infer`: headers become properties, the query and the body's parts are kept apart.
+
+Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this is its dialect's business.
+"""
+
+from urllib.parse import parse_qsl
+
+from trivium.codecs import forms
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer
+from trivium.types.payload import Raw, RawPart
+from trivium.types.wire import Body, Head, Target
+
+_ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
+_PRIORITY = b"x-priority"
+_LONGEST_NUMBER = 9
+_MAX_ARGUMENTS = 1000
+
+
+def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
+    """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED."""
+    _refuse_paging(head)
+    properties = _properties(head)
+    query = _query(head)
+    content_type = properties.get("content-type", "")
+    parts = forms.parts(content_type, body.data)
+    model = target.model or _named("model_name", query, properties, parts)
+    version = target.version
+    if not target.model:
+        version = query.get("model_version") or _property(properties, "model_version")
+    return Infer(
+        model,
+        Raw(parts, properties, query, lease=body.lease),
+        version,
+        request_id,
+        priority=_priority(head),
+    )
+
+
+def _properties(head: Head) -> dict[str, str]:
+    """Headers under their names, and the pairs of the custom attributes in place of that header."""
+    properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
+    attributes = properties.pop(_ATTRIBUTES, "")
+    for pair in attributes.split(";") if attributes else ():
+        name, sign, value = pair.partition("=")
+        if sign and name.strip():
+            properties[name.strip()] = value.strip()
+    if any(name.lower() == "handler" for name in properties):
+        raise ServeError(
+            Code.INVALID,
+            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
+            "say (option.handler); send the request without it.",
+        )
+    return properties
+
+
+def _query(head: Head) -> dict[str, str]:
+    if not head.query:
+        return {}
+    try:
+        return dict(
+            parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=_MAX_ARGUMENTS)
+        )
+    except ValueError as error:  # of which UnicodeDecodeError is one
+        raise ServeError(
+            Code.INVALID,
+            f"The query string cannot be read ({error}). Send at most {_MAX_ARGUMENTS} arguments, percent-encoded "
+            "as UTF-8.",
+        ) from error
+
+
+def _named(name: str, query: dict[str, str], properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
+    """A value that the query, a property or a form field may give; empty where none does."""
+    found = query.get(name) or _property(properties, name)
+    if found:
+        return found
+    for part in parts:
+        if part.name == name:
+            try:
+                return bytes(part.data).decode()
+            except UnicodeDecodeError as error:
+                raise ServeError(Code.INVALID, f"The form field {name} is not UTF-8. Send text.") from error
+    return ""
+
+
+def _property(properties: dict[str, str], name: str) -> str:
+    for key, value in properties.items():
+        if key.lower() == name:
+            return value
+    return ""
+
+
+def _priority(head: Head) -> int:
+    """Smaller goes first; 0 in an `Infer` would mean none was given, so that is where 1 begins."""
+    value = head.headers.get(_PRIORITY)
+    if value is None:
+        return 0
+    text = value.strip().decode("latin-1")
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER):
+        raise ServeError(
+            Code.INVALID, f"The header x-priority is {text[:40]!r}; expected is an integer, such as 3."
+        )
+    return max(1, int(text))
+
+
+def _refuse_paging(head: Head) -> None:
+    headers = head.headers
+    if headers.get(b"x-synchronous", b"").strip().lower() == b"false":
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "x-synchronous: false asks for an answer to be fetched later, which is not served yet. Send the "
+            "request without this header and wait for its answer.",
+        )
+    if b"x-starting-token" in headers:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "x-starting-token asks for an answer kept from before, and answers are not kept yet. Send the "
+            "request itself again.",
+        )

@@ -1,0 +1,179 @@
+"""The handler dialect of DJL Serving: `handle(inputs)` in a file or module, with the package `djl_python`.
+
+One call comes first without content, to initialise; then one per request, or per batch of them. What becomes of each
+kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` passes: it ends the worker.
+"""
+
+import logging
+import sys
+import traceback
+from typing import Any, Dict, Iterator, List, Sequence
+
+from trivium_child.adapter import Adapter, Host, Setup
+from trivium_child.djl_entry import load_function
+from trivium_child.djl_request import Shown, batched, initialisation, show, single
+from trivium_child.djl_result import batch_payloads, closing, content_type_of, formatted, whole
+from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
+
+_NO_CONTENT = 204
+_FAILED = 424
+_OUT_OF_MEMORY = 507
+_MEMORY = "out of memory"
+_MEMORY_WORDS = ("CUDA error: out of memory", "No available memory for the cache blocks")
+
+
+class DjlAdapter(Adapter):
+    """One handler. Constructing it imports user code and makes the initialisation request."""
+
+    def __init__(self, setup: Setup, host: Host) -> None:
+        from djl_python.outputs import Output
+
+        logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
+        self._output_type = Output
+        self._name = setup.function or "handle"
+        self._function = load_function(setup.root, setup.entry, self._name)
+        self._always = {
+            "handler": self._name,
+            "device_id": str(setup.device_id) if setup.device == "gpu" else "-1",
+            "model_dir": setup.root,
+        }
+        self._initialise(setup.settings.get("properties", {}))
+
+    def run(self, items: List[Item]) -> List[Outcome]:
+        """An outcome per item; None for one that has ended by its own parts."""
+        requests = [_guarded(show, item) for item in items]
+        good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
+        if len(good) == 1:
+            answers = iter([self._run_one(*good[0])])
+        else:
+            answers = iter(self._run_batch(*zip(*good)) if good else ())
+        return [next(answers) if isinstance(shown, Shown) else shown for shown in requests]
+
+    def close(self) -> None:
+        """The dialect has no call for the end."""
+
+    def _initialise(self, properties: Dict[str, Any]) -> None:
+        told = {key: str(value) for key, value in properties.items()}
+        try:
+            output = self._function(initialisation(self._name, dict(told, **self._always)))
+        except Exception as error:
+            failure = _failure(error)
+            if failure.code == _MEMORY:
+                raise failure from error
+            raise
+        if output is None:
+            return
+        if not isinstance(output, self._output_type):
+            raise Failure(_wrong_type(output, self._name), "load failed")
+        output.execute_finalize()
+        if int(output.code) >= 300:
+            answer = whole(output)
+            body = bytes(answer.parts[0].data).decode("utf-8", "replace") if answer.parts else ""
+            text = "%s refused to start: %s %s. %s" % (self._name, output.code, output.message, body[:1000])
+            raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
+
+    def _call(self, inputs: Any) -> Any:
+        """What the handler returned, an Output; else a Failure, or a Raw without content for None."""
+        try:
+            output = self._function(inputs)
+        except Exception as error:
+            return _failure(error)
+        if output is None:
+            return Raw([], status=_NO_CONTENT, reason="No content")
+        if not isinstance(output, self._output_type):
+            return Failure(_wrong_type(output, self._name), "model failed", _FAILED)
+        return output
+
+    def _run_one(self, item: Item, shown: Shown) -> Outcome:
+        output = self._call(single(shown, self._name, self._always))
+        if isinstance(output, (Failure, Raw)):
+            return output
+        if output.stream_content is not None:
+            return self._stream(item, output)
+        outcome = _guarded(whole, output)
+        return self._finished([item], [outcome], output)[0]
+
+    def _run_batch(self, items: Sequence[Item], requests: Sequence[Shown]) -> List[Outcome]:
+        output = self._call(batched(requests, self._name, self._always))
+        if isinstance(output, (Failure, Raw)):
+            return [output for _ in items]
+        made = _guarded(batch_payloads, output, len(items))
+        outcomes = [made for _ in items] if isinstance(made, Failure) else list(made)
+        return self._finished(items, outcomes, output)
+
+    def _finished(self, items: Sequence[Item], outcomes: List[Outcome], output: Any) -> List[Outcome]:
+        """What was to be done when the answer is out needs the answers sent now."""
+        if not output.has_finalizers():
+            return outcomes
+        for item, outcome in zip(items, outcomes):
+            item.send(outcome, final=True)
+        output.execute_finalize()
+        return [None for _ in items]
+
+    def _stream(self, item: Item, output: Any) -> Outcome:
+        """Piece by piece until the iterator ends, or nobody waits any more. What it raises is the last piece."""
+        first = _guarded(whole, output)
+        if isinstance(first, Failure):
+            return first
+        pieces = output.stream_content
+        kind = content_type_of(first.properties)
+        has_begun = False
+        with closing(pieces):
+            for data in _pieces(pieces, output.stream_output_formatter):
+                if item.is_cancelled:
+                    break
+                if data:
+                    part = Part(data, kind)
+                    item.send(Raw([part]) if has_begun else _opening(first, part))
+                    has_begun = True
+        outcome: Outcome = END if has_begun else _opening(first, Part(b"", kind))
+        return self._finished([item], [outcome], output)[0]
+
+
+def _opening(first: Raw, part: Part) -> Raw:
+    return Raw([part], first.properties, status=first.status, reason=first.reason)
+
+
+def _pieces(pieces: Any, formatter: Any) -> Iterator[bytes]:
+    try:
+        for piece in pieces:
+            yield formatted(piece, formatter)
+    except Exception as error:
+        traceback.print_exc()
+        yield _words(error).encode("utf-8")
+
+
+def _guarded(make: Any, *arguments: Any) -> Any:
+    """What a function makes of an answer, or a Failure where user code put together what cannot be sent."""
+    try:
+        return make(*arguments)
+    except Failure as failure:
+        return failure
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> Failure:
+    """What user code raised, with its traceback on stderr; one item's or a batch's."""
+    traceback.print_exc()
+    if isinstance(error, Failure):
+        return error
+    text = str(error)
+    lacks_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if lacks_memory or any(words in text for words in _MEMORY_WORDS):
+        return Failure(text or "the handler ran out of memory", _MEMORY, _OUT_OF_MEMORY)
+    return Failure(_words(error), "model failed", _FAILED)
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _wrong_type(output: Any, name: str) -> str:
+    if hasattr(output, "close") and hasattr(output, "cr_await"):
+        output.close()
+        return "Invalid output type: coroutine. %s must not be async; return an Output." % name
+    return "Invalid output type: %s. %s must return an Output, or None." % (type(output).__name__, name)
+
+
+ADAPTER = DjlAdapter

@@ -1,0 +1,55 @@
+"""Finds the function that a DJL model names: in a file of the model's folder, or in a module.
+
+Source: spec sheet `djl`, section 8.2. What user code raises while it is imported passes.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from types import ModuleType
+from typing import Any, Callable
+
+from trivium_child.values import Failure
+
+
+def load_function(root: str, entry: str, name: str) -> Callable[[Any], Any]:
+    """The function `name` of the entry; Failure (code "load failed") where it is not there or cannot be called."""
+    module = (
+        _from_file(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
+    )
+    function = getattr(module, name, None)
+    if function is None or not callable(function):
+        there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise Failure(
+            "%s has no function %s; it defines: %s. Define it, or name another in option.handler."
+            % (entry, name, ", ".join(there[:20]) or "no functions"),
+            "load failed",
+        )
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise Failure(
+            "%s in %s is an async function; asynchronous handlers are left for a later issue. Define it without async."
+            % (name, entry),
+            "load failed",
+        )
+    found: Callable[[Any], Any] = function
+    return found
+
+
+def _from_file(path: str) -> ModuleType:
+    """The module of a file under its own name, so that what it defines can be pickled and imported again."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    if name in sys.modules:
+        name = "djl_entry_" + name
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise Failure("There is no file %s. Name it in option.entryPoint." % path, "load failed")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

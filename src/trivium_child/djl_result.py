@@ -1,0 +1,88 @@
+"""A DJL handler's Output -> what is sent: status, reason, headers, and one pair of its content.
+
+Source: spec sheet `djl`, sections 4.4 and 8.4.
+"""
+
+import re
+import traceback
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from trivium_child.values import Failure, Part, Raw
+
+_DATA = "data"
+_BATCH_KEY = re.compile(r"batch_([0-9]{1,9})\.")
+_BAD_BATCH = 400
+
+
+def whole(output: Any) -> Raw:
+    """The answer to one request: of the content the pair `data`, or else the first."""
+    content = output.content
+    value = None
+    if not content.is_empty():
+        value = content.get(_DATA) if content.contains(_DATA) else content.value_at(0)
+    return _raw(output, value)
+
+
+def batch_payloads(output: Any, count: int) -> List[Raw]:
+    """An answer per request of a batch; of an error the same to all. Failure where they do not fit the requests."""
+    if int(output.code) >= 300:
+        same = whole(output)
+        return [same for _ in range(count)]
+    if output.stream_content is not None:
+        raise _misfit("a streamed answer cannot be divided among %d requests; set batch_size=1" % count)
+    keys, values = output.content.get_keys(), output.content.get_values()
+    if len(keys) != count:
+        raise _misfit("Batch output size mismatch, expected: %d, actual: %d" % (count, len(keys)))
+    found: Dict[int, Any] = {}
+    for key, value in zip(keys, values):
+        match = _BATCH_KEY.match(key or "")
+        index = int(match.group(1)) if match else count
+        if index >= count or index in found:
+            raise _misfit(
+                "the key %r of a batch's output names no request of it, or one again; expected are batch_0 to batch_%d "
+                "with a dot behind, as batch_index makes them" % (key, count - 1)
+            )
+        found[index] = value
+    return [_raw(output, found[index]) for index in range(count)]
+
+
+def formatted(piece: Any, formatter: Optional[Callable[[Any], Any]]) -> bytes:
+    """One piece of a stream as bytes."""
+    made = piece if formatter is None else formatter(piece)
+    if isinstance(made, str):
+        return made.encode("utf-8")
+    if isinstance(made, (bytes, bytearray, memoryview)):
+        return bytes(made)
+    from djl_python.outputs import as_json
+
+    return as_json(made).encode("utf-8")
+
+
+@contextmanager
+def closing(pieces: Any) -> Iterator[None]:
+    """Let a generator clean up, whether it has been read to its end or not."""
+    try:
+        yield
+    finally:
+        close = getattr(pieces, "close", None)
+        if callable(close):
+            try:
+                close()
+            except Exception:  # the answer is out: nobody is left to be told
+                traceback.print_exc()
+
+
+def content_type_of(properties: Dict[str, str]) -> str:
+    """What the handler says that it sends; empty where it does not."""
+    return next((text for key, text in properties.items() if key.lower() == "content-type"), "")
+
+
+def _raw(output: Any, value: Any) -> Raw:
+    properties = {str(key): str(text) for key, text in output.properties.items()}
+    parts = [] if value is None else [Part(value, content_type_of(properties))]
+    return Raw(parts, properties, status=int(output.code), reason=str(output.message or ""))
+
+
+def _misfit(text: str) -> Failure:
+    return Failure(text, "model failed", _BAD_BATCH)

@@ -1,0 +1,46 @@
+"""Numpy arrays as an NDList, DJL's binary form, and back."""
+
+from typing import Any, List
+
+from trivium_child import djl_ndlist
+from trivium_child.values import Buffer, Tensor
+
+_CODES = {
+    "FLOAT16": "f2",
+    "FLOAT32": "f4",
+    "FLOAT64": "f8",
+    "UINT8": "u1",
+    "UINT16": "u2",
+    "UINT32": "u4",
+    "UINT64": "u8",
+    "INT8": "i1",
+    "INT16": "i2",
+    "INT32": "i4",
+    "INT64": "i8",
+    "BOOL": "?",
+    "BOOLEAN": "?",
+}
+
+
+def to_nd_list(arrays: Any) -> bytearray:
+    """A list of arrays (or anything that numpy makes one of) as an NDList. TypeError for complex numbers and dates."""
+    import numpy
+
+    return djl_ndlist.write([Tensor.of_array("", numpy.asarray(array)) for array in arrays])
+
+
+def from_nd_list(encoded: Buffer) -> List[Any]:
+    """The arrays of an NDList, writable. ValueError where it is none, or has a datatype that numpy lacks."""
+    import numpy
+
+    arrays = []
+    for framed in djl_ndlist.read(encoded):
+        if framed.word == "STRING":
+            arrays.append(numpy.array(framed.texts, dtype=str).reshape(framed.shape))
+            continue
+        if framed.word not in _CODES:
+            raise ValueError("numpy has no datatype for the NDList's %s; send FLOAT32" % framed.word)
+        code = numpy.dtype(_CODES[framed.word])
+        flat = numpy.frombuffer(framed.data, framed.order + _CODES[framed.word])
+        arrays.append(flat.astype(code).reshape(framed.shape))
+    return arrays

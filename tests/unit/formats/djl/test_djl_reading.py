@@ -1,0 +1,280 @@
+import tarfile
+from dataclasses import replace
+
+import pytest
+from tests.unit.formats.djl.djl_folders import DEFAULTS, HANDLER, TORCHSERVE, faults, make, one, zipped
+
+from trivium.formats.djl.repository import FORMAT
+from trivium.types.datatype import DataType
+from trivium.types.findings import Severity
+from trivium.types.spec import (
+    Batching,
+    Device,
+    Dynamic,
+    Handler,
+    InstanceGroup,
+    Limits,
+    ModelFacts,
+    Origin,
+    TensorSpec,
+)
+
+
+def test_a_bare_folder_with_a_handler(tmp_path):
+    folder = make(tmp_path, "my-model", model_py=HANDLER)
+    spec = one(folder)
+    assert (spec.name, spec.version, spec.root, spec.engine, spec.entry) == (
+        "my_model",
+        "1",
+        folder,
+        "python-djl",
+        "model.py",
+    )
+    assert spec.handler == Handler("", "handle", (folder,), folder, {}, {"properties": {}})
+    assert spec.batching == Batching(False, 1, False)
+    assert spec.scheduling == Dynamic(levels=10, default_level=3)
+    assert spec.groups == (InstanceGroup("my_model_cpu", 1, 3),)
+    assert spec.limits == Limits(17, 120.0, 240.0, 10)
+    assert spec.reports == ()
+    assert str(spec.origin["groups[0].maximum"]) == "DJL's default: one per CPU"
+    assert str(spec.origin["entry"]) == "the file model.py"
+
+
+def test_settings_of_a_handler(tmp_path):
+    folder = make(
+        tmp_path,
+        "m",
+        "engine=Python",
+        "option.entryPoint=code/serve.py",
+        "option.handler=run",
+        "option.pythonExecutable=/opt/python/bin/python3",
+        "option.env=A=1,B=2",
+        "batch_size=8",
+        "max_batch_delay=250",
+        "job_queue_size=5",
+        "option.predict_timeout=7",
+        "option.model_loading_timeout=60",
+        "retry_threshold=0",
+        "minWorkers=2",
+        "cpu.maxWorkers=4",
+        "max_idle_time=9",
+        "topK=3",
+    )
+    (folder / "code").mkdir()
+    (folder / "code" / "serve.py").write_text(HANDLER)
+    spec = one(folder)
+    file = str(folder / "serving.properties")
+    assert spec.entry == "code/serve.py"
+    assert spec.handler.function == "run"
+    assert spec.handler.python == "/opt/python/bin/python3"
+    assert spec.handler.environment == {"A": "1", "B": "2"}
+    told = spec.handler.settings["properties"]
+    assert told["topK"] == "3"
+    assert told["predict_timeout"] == "7"
+    assert told["batch_size"] == "8"
+    assert "env" not in told
+    assert spec.batching == Batching(False, 8, True)
+    assert spec.scheduling == Dynamic(max_delay=0.25, levels=10, default_level=3)
+    assert spec.limits == Limits(5, 7.0, 60.0, 0)
+    assert spec.groups == (InstanceGroup("m_cpu", 2, 4, 9.0),)
+    assert spec.origin["batching.max_rows"] == Origin(file, "batch_size", 6)
+    assert spec.origin["limits.run_deadline"] == Origin(file, "option.predict_timeout", 9)
+    assert spec.origin["handler.python"] == Origin(file, "option.pythonExecutable", 4)
+
+
+def test_the_other_spellings(tmp_path):
+    lines = ("max_dynamic_batch_size=4", "option.max_batch_delay=5", "option.max_idle_time=3", "maxWorkers=0")
+    spec = one(make(tmp_path, "m", *lines, model_py=HANDLER))
+    assert spec.batching.max_rows == 4
+    assert spec.scheduling.max_delay == 0.005
+    assert spec.groups == (InstanceGroup("m_cpu", 1, 3, 3.0),)
+    assert one(make(tmp_path, "n", "batch_size=2", model_py=HANDLER)).scheduling.max_delay == 0.1
+
+
+def test_a_module_as_entry(tmp_path):
+    folder = make(tmp_path, "m", "option.entryPoint=pkg.serve")
+    assert one(folder).entry == "pkg.serve"
+    assert one(folder).engine == "python-djl"
+
+
+def test_of_two_files_the_one_with_a_handler(tmp_path):
+    assert one(make(tmp_path, "m", "engine=Python", m_py="x = 1", model_py=HANDLER)).entry == "model.py"
+    assert one(make(tmp_path, "n", "engine=Python", n_py=HANDLER, model_py=HANDLER)).entry == "n.py"
+    assert one(make(tmp_path, "o", "engine=Python", o_py="x = 1")).entry == "o.py"
+    assert one(make(tmp_path, "p", "option.modelName=q", q_py=HANDLER)).entry == "q.py"
+
+
+def test_groups_per_gpu(tmp_path):
+    two = replace(DEFAULTS, gpus=2)
+    spec = one(make(tmp_path, "m", "gpu.minWorkers=2", "gpu.maxWorkers=3", model_py=HANDLER), two)
+    assert spec.groups == tuple(
+        InstanceGroup(f"m_gpu{number}", 2, 3, 60.0, Device.GPU, (number,)) for number in (0, 1)
+    )
+    spec = one(make(tmp_path, "n", "load_on_devices=1;cpu", model_py=HANDLER), two)
+    assert [(group.name, group.minimum, group.maximum) for group in spec.groups] == [
+        ("n_gpu1", 1, 1),
+        ("n_cpu", 1, 3),
+    ]
+
+
+def test_more_workers_at_least_than_at_most(tmp_path):
+    spec = one(make(tmp_path, "m", "minWorkers=9", model_py=HANDLER))
+    assert (spec.groups[0].minimum, spec.groups[0].maximum) == (3, 3)
+    assert spec.reports[0].severity is Severity.NOTICE
+    assert (spec.reports[0].key, spec.reports[0].line) == ("minWorkers", 1)
+
+
+def test_mpi_runs_as_one_process(tmp_path):
+    spec = one(make(tmp_path, "m", "engine=MPI", "option.mpi_mode=true", model_py=HANDLER))
+    assert spec.engine == "python-djl"
+    assert [finding.key for finding in spec.reports] == ["engine", "option.mpi_mode"]
+
+
+def test_what_is_left_out_is_reported(tmp_path):
+    folder = make(tmp_path, "m", "option.enable_venv=true", model_py=HANDLER, requirements_txt="x")
+    (folder / "adapters").mkdir()
+    words = "; ".join(map(str, one(folder).reports))
+    assert "option.enable_venv" in words
+    assert "requirements.txt" in words
+    assert "adapters" in words
+
+
+def test_an_onnx_model(tmp_path):
+    lines = ("option.intraOpNumThreads=2", "option.executionMode=PARALLEL", "option.optLevel=BASIC_OPT")
+    folder = make(tmp_path, "m", *lines, "option.cpuArenaAllocator=false", m_onnx="")
+    spec = one(folder)
+    assert (spec.engine, spec.entry, spec.handler) == ("onnx", "m.onnx", None)
+    assert spec.parameters == {
+        "intra_op_thread_count": "2",
+        "inter_op_thread_count": "1",
+        "execution_mode": "1",
+        "graph_level": "-1",
+        "enable_mem_arena": "0",
+    }
+    assert spec.origin["parameters[graph_level]"].line == 3
+    assert spec.limits == Limits(queue_items=17)
+    assert spec.batching == Batching()
+
+
+def test_a_torchscript_model(tmp_path):
+    spec = one(
+        make(tmp_path, "m", "engine=PyTorch", "option.modelName=net", "option.mapLocation=true", net_pt="")
+    )
+    assert (spec.engine, spec.entry, spec.parameters, spec.reports) == ("torch", "net.pt", {}, ())
+
+
+def test_batches_of_native_engines(tmp_path):
+    spec = one(make(tmp_path, "m", "batch_size=8", "batchifier=none", model_onnx=""))
+    assert spec.batching == Batching()
+    (fault,) = faults(make(tmp_path, "n", "batch_size=8", model_onnx=""))
+    assert "batchifier stack" in fault.found
+    assert fault.line == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "files", "words"),
+    [
+        (["engine=TensorFlow"], {}, "Export the model"),
+        (["engine=Pyton"], {}, "Did you mean Python?"),
+        (["engine=zzz"], {}, "Write one of them"),
+        (["topK=1"], {"saved_model.pb": ""}, "TensorFlow"),
+        (["topK=1"], {}, "no model file by which to choose"),
+        (["engine=Python"], {}, "no Python file to run"),
+        (["option.model_id=gpt2"], {}, "djl_python.huggingface"),
+        (["engine=Python", "option.entryPoint=djl_python.deepspeed"], {}, "djl_python.deepspeed"),
+        (["option.entryPoint=https://x/model.py"], {}, "lies on the network"),
+        (["option.entryPoint=modle.py"], {"model_py": HANDLER}, "Did you mean model.py?"),
+        (["option.entryPoint=gone.py"], {}, "Add the file"),
+        (["option.model_id=s3://b/x"], {"model_py": HANDLER}, "fetching models"),
+        (["engine=PyTorch"], {"other_pt": ""}, "Set option.modelName=other"),
+        (["engine=OnnxRuntime"], {}, "m.onnx or model.onnx"),
+        (["option.async_mode=true"], {"model_py": HANDLER}, "Asynchronous handlers"),
+        (["a=1"], {"model_py": "async def handle(inputs): pass"}, "async function"),
+        (["batch_size=1000"], {"model_py": HANDLER}, "at most 999"),
+        (["batch_size=x"], {"model_py": HANDLER}, "expected an integer"),
+        (["a=\\u12"], {"model_py": HANDLER}, "the escape"),
+        (["translatorFactory=x.Y"], {"model_onnx": ""}, "Translators are left"),
+        (["option.optLevel=7"], {"model_onnx": ""}, "one of no_opt"),
+        (["option.ortDevice=tpu"], {"model_onnx": ""}, "TensorRT, ROCM or CoreML"),
+        (["load_on_devices=nc0"], {"model_py": HANDLER}, "the device 'nc0'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_served_says_why(tmp_path, settings, files, words):
+    folder = make(tmp_path, "m", *settings, **files)
+    assert any(words in str(fault) for fault in faults(folder)), list(map(str, faults(folder)))
+
+
+def test_every_fault_is_named_at_once(tmp_path):
+    folder = make(
+        tmp_path, "m", "batch_size=x", "job_queue_size=y", "option.async_mode=true", model_py=HANDLER
+    )
+    assert sorted(fault.line for fault in faults(folder)) == [1, 2, 3]
+
+
+# -- archives and stores ----------------------------------------------------------------------------------
+
+
+def test_an_archive_is_unpacked_and_named_after_its_file(tmp_path):
+    folder = make(tmp_path, "m", "engine=Python", model_py=HANDLER)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    defaults = replace(DEFAULTS, scratch=scratch)
+    for archive in (zipped(folder, tmp_path / "a-b.zip"), zipped(folder, tmp_path / "c-d.zip", "inner/")):
+        spec = one(archive, defaults)
+        assert spec.name == archive.stem.replace("-", "_")
+        assert scratch in spec.root.parents
+        assert (spec.root / spec.entry).read_text() == HANDLER
+        assert spec.handler.directory == spec.root
+    with tarfile.open(tmp_path / "net.tar.gz", "w:gz") as opened:
+        opened.add(folder / "model.py", "net.py")
+    assert one(tmp_path / "net.tar.gz", defaults).entry == "net.py"
+    (fault,) = faults(tmp_path / "a-b.zip")
+    assert "Unpack it" in fault.mend
+
+
+def test_a_store(tmp_path):
+    store = tmp_path / "store"
+    folder = make(store, "a-b", model_py=HANDLER)
+    make(store, "a.b", model_py=HANDLER)
+    make(store, "broken", "engine=zzz")
+    make(store, "theirs", model_py=TORCHSERVE)
+    make(store, "empty")
+    zipped(folder, store / "z.zip")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    reading = FORMAT.read(store, replace(DEFAULTS, scratch=scratch))
+    assert sorted(spec.name for spec in reading.specs) == ["a_b", "theirs", "z"]
+    assert sorted(broken.name for broken in reading.unreadable) == ["a_b", "broken"]
+    assert "a second model named 'a_b'" in str(reading.unreadable[0].findings[0])
+
+
+def test_a_store_of_one_and_a_model_with_a_folder_around_it(tmp_path):
+    make(tmp_path / "one", "m", model_py=HANDLER)
+    assert one(tmp_path / "one").name == "m"
+    make(tmp_path / "store" / "a", "inner", model_py=HANDLER)
+    spec = one(tmp_path / "store")
+    assert (spec.name, spec.root) == ("a", tmp_path / "store" / "a" / "inner")
+
+
+def test_a_path_that_went_away(tmp_path):
+    for name in ("gone", "gone.zip"):
+        reading = FORMAT.read(tmp_path / name, DEFAULTS)
+        assert reading.specs == ()
+        assert "No such file" in str(reading.unreadable[0].findings[0])
+
+
+def test_the_current_folder_has_a_name(tmp_path, monkeypatch):
+    from pathlib import Path
+
+    monkeypatch.chdir(make(tmp_path, "m", model_py=HANDLER))
+    assert FORMAT.read(Path(), DEFAULTS).specs[0].name == "m"
+
+
+def test_facts_complete_a_native_model(tmp_path):
+    spec = one(make(tmp_path, "m", model_onnx=""))
+    x = TensorSpec("x", DataType.FP32, (-1, 4))
+    done = FORMAT.finish(spec, ModelFacts((x,), (x,), True))
+    assert (done.inputs, done.outputs) == ((x,), (x,))
+    assert done.batching == Batching()
+    assert str(done.origin["inputs[0].dims"]) == "the model file model.onnx"
