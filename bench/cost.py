@@ -3,7 +3,7 @@
 import statistics
 from dataclasses import dataclass, field
 
-from bench import compute, repository, requests, servers
+from bench import compute, repository, requests, servers, tritonserver
 
 ROUNDS = 7
 SECONDS = 2.0
@@ -15,7 +15,7 @@ class Row:
 
     name: str
     floor: str
-    limit: float
+    limit: float | None
     cpu_us: list[float] = field(default_factory=list)
     latency_us: list[float] = field(default_factory=list)
     floor_us: list[float] = field(default_factory=list)
@@ -34,34 +34,77 @@ class Row:
             "floor_cpu_us": statistics.median(self.floor_us),
             "ratio": self.ratio,
             "limit": self.limit,
-            "is_met": self.ratio <= self.limit,
+            "is_met": None if self.limit is None else self.ratio <= self.limit,
             "median_latency_us": statistics.median(self.latency_us),
             "rounds": {"cpu_us": self.cpu_us, "floor_cpu_us": self.floor_us},
         }
 
 
+@dataclass(frozen=True)
+class Variant:
+    """One row of the table before it is measured."""
+
+    row: Row
+    request: requests.Request
+    connections: int
+
+
+def variants() -> list[Variant]:
+    """Every variant on our own server. F is the bare server, "compute" the same session in a process by itself."""
+    echo, picture = requests.echo, requests.picture
+    return [
+        Variant(Row("echo, unbatched, 16 connections", "F", 4.0), echo("echo"), 16),
+        Variant(Row("echo, batched, 16 connections", "F", 3.2), echo("echo_batched"), 16),
+        Variant(Row("handler echo, unbatched, 16 connections", "F", 6.0), echo("python_echo"), 16),
+        Variant(Row("handler echo, batched, 16 connections", "F", 4.0), echo("python_echo_batched"), 16),
+        Variant(Row("mobilenet, 1 connection", "compute", 1.08), picture(), 1),
+        Variant(Row("mobilenet, 8 connections", "compute", 1.10), picture(), 8),
+        Variant(Row("handler mobilenet, 1 connection", "compute", 1.10), picture("python_mobilenet"), 1),
+        Variant(Row("handler mobilenet, 8 connections", "compute", 1.14), picture("python_mobilenet"), 8),
+    ]
+
+
+def triton_variants() -> list[Variant]:
+    """The same handlers on the real tritonserver; there is no limit for those."""
+    echo, picture = requests.echo, requests.picture
+    return [
+        Variant(Row("tritonserver: handler echo, unbatched", "F", None), echo("python_echo"), 16),
+        Variant(Row("tritonserver: handler echo, batched", "F", None), echo("python_echo_batched"), 16),
+        Variant(
+            Row("tritonserver: handler mobilenet, 1 connection", "compute", None),
+            picture("python_mobilenet"),
+            1,
+        ),
+        Variant(
+            Row("tritonserver: handler mobilenet, 8 connections", "compute", None),
+            picture("python_mobilenet"),
+            8,
+        ),
+    ]
+
+
 def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Row]:
     """All variants. The bare server answers what the real one answers, byte for byte."""
-    models = repository.make()
-    echo, batched, picture = requests.echo("echo"), requests.echo("echo_batched"), requests.picture()
-    rows = [
-        Row("echo, unbatched, 16 connections", "F", 4.0),
-        Row("echo, batched, 16 connections", "F", 3.2),
-        Row("mobilenet, 1 connection", "compute", 1.08),
-        Row("mobilenet, 8 connections", "compute", 1.10),
-    ]
-    with servers.trivium(models) as server, servers.bare(server.answer(echo)) as bare:
-        for request in (echo, batched, picture):
-            server.load(request, 8, 1.0)
+    models, handlers = repository.make()
+    ours, theirs = variants(), triton_variants()
+    echo = ours[0].request
+    with (
+        servers.trivium(models, handlers) as server,
+        servers.bare(server.answer(echo)) as bare,
+        tritonserver.running(handlers) as triton,
+    ):
+        table = [(server, variant) for variant in ours] + [(triton, variant) for variant in theirs]
+        for place, variant in table:
+            place.load(variant.request, 8, 1.0)
         bare.load(echo, 16, 1.0)
         for _ in range(rounds):
-            floor = bare.load(echo, 16, seconds).cpu_us
-            for row, request in zip(rows[:2], (echo, batched), strict=True):
-                _note(row, server.load(request, 16, seconds), floor)
-            floor = compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds)
-            for row, connections in zip(rows[2:], (1, 8), strict=True):
-                _note(row, server.load(picture, connections, seconds * 1.5), floor)
-    return rows
+            floors = {"F": bare.load(echo, 16, seconds).cpu_us}
+            floors["compute"] = compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds)
+            for place, variant in table:
+                time = seconds if variant.row.floor == "F" else seconds * 1.5
+                measured = place.load(variant.request, variant.connections, time)
+                _note(variant.row, measured, floors[variant.row.floor])
+    return [variant.row for _, variant in table]
 
 
 def _note(row: Row, measured: servers.Measured, floor: float) -> None:

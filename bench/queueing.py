@@ -38,7 +38,7 @@ class Waits:
 
 def measure(runs: int = RUNS, seconds: float = SECONDS) -> list[Waits]:
     """Every load, each run with a Poisson trace of its own seed."""
-    path = repository.make()
+    path, _ = repository.make()
     rows = []
     for model, load in LOADS:
         waits = Waits(model, load, [], [])

@@ -3,28 +3,36 @@
 import json
 import os
 import platform
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.cost import Row
+from bench.neighbour import LIMIT, Neighbour
 from bench.queueing import Waits
 
+_MET = {True: "yes", False: "no", None: ""}
 PLACE = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 
-def write(rows: Sequence[Row], waits: Sequence[Waits]) -> str:
+def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> str:
     """Both files; returns the table."""
     PLACE.mkdir(parents=True, exist_ok=True)
     document = {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "cost": [row.as_json() for row in rows],
+        "neighbour": {
+            "alone_us": neighbour.alone_us,
+            "beside_us": neighbour.beside_us,
+            "ratio": neighbour.ratio,
+        },
         "waits": [
             {"model": w.model, "load": w.load, "live_s": w.live, "virtual_s": w.virtual, "error": w.error}
             for w in waits
         ],
     }
     (PLACE / "request-path.json").write_text(json.dumps(document, indent=1) + "\n")
-    table = "\n".join([*_costs(rows), "", *_waits(waits)])
+    table = "\n".join([*_costs(rows), "", *_waits(waits), "", _neighbour(neighbour)])
     page = PLACE / "request-path.md"
     before = page.read_text() if page.exists() else "<!-- table -->\n<!-- end -->\n"
     head, rest = before.split("<!-- table -->")
@@ -42,7 +50,7 @@ def _costs(rows: Sequence[Row]) -> list[str]:
         seen = row.as_json()
         lines.append(
             f"| {row.name} | {seen['cpu_us']:.1f} | {row.floor} | {seen['floor_cpu_us']:.1f} "
-            f"| {row.ratio:.3f} | {row.limit} | {'yes' if seen['is_met'] else 'no'} |"
+            f"| {row.ratio:.3f} | {row.limit or ''} | {_MET[seen['is_met']]} |"
         )
     return lines
 
@@ -58,3 +66,12 @@ def _waits(waits: Sequence[Waits]) -> list[str]:
             f"| {row.model} | {row.load:.0%} | {live:.2f} | {virtual:.2f} | {row.error:.1%} | 15 % |"
         )
     return lines
+
+
+def _neighbour(found: Neighbour) -> str:
+    alone, beside = (statistics.median(times) for times in (found.alone_us, found.beside_us))
+    return (
+        f"A tiny request at 1 connection takes {alone:.0f} us (median); while another model's handler computes in pure "
+        f"Python {beside:.0f} us: {found.ratio:.2f} times as long (limit {LIMIT}, "
+        f"{'met' if found.ratio <= LIMIT else 'not met'})."
+    )

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from bench import mobilenet
+from bench import echo_handler, mobilenet
 
 CACHE = Path(__file__).parent / ".cache"
 
@@ -29,6 +29,9 @@ instance_group [ { count: 1 kind: KIND_CPU } ]
 parameters { key: "intra_op_thread_count" value { string_value: "1" } }
 """
 
+PYTHON = ECHO.replace('"identity"', '"python"')
+PYTHON_MOBILENET = MOBILENET.replace('platform: "onnxruntime_onnx"', 'backend: "python"')
+
 BATCHED = "dynamic_batching { }\n"
 
 MODELS = {
@@ -39,17 +42,34 @@ MODELS = {
     "mobilenet": MOBILENET,
 }
 
+HANDLERS = {
+    "python_echo": (PYTHON, echo_handler.ECHO),
+    "python_echo_batched": (PYTHON + BATCHED, echo_handler.ECHO),
+    "python_busy": (PYTHON, echo_handler.BUSY),
+    "python_mobilenet": (PYTHON_MOBILENET, echo_handler.MOBILENET),
+}
+"""Configuration and `model.py`. These alone make a repository for the real tritonserver."""
 
-def make() -> Path:
-    """The repository, written anew; the large model is built once."""
+
+def make() -> tuple[Path, Path]:
+    """Two repositories, written anew: of engines and of handlers. The large model is built once."""
     model = CACHE / "mobilenet.onnx"
     if not model.exists():
         mobilenet.build(model)
-    repository = CACHE / "repository"
-    shutil.rmtree(repository, ignore_errors=True)
+    repository, handlers = CACHE / "repository", CACHE / "handlers"
+    for folder in (repository, handlers):
+        shutil.rmtree(folder, ignore_errors=True)
     for name, config in MODELS.items():
-        version = repository / name / "1"
-        version.mkdir(parents=True)
-        (repository / name / "config.pbtxt").write_text(config)
+        _model(repository, name, config)
+    for name, (config, code) in HANDLERS.items():
+        (_model(handlers, name, config) / "model.py").write_text(code)
     shutil.copy(model, repository / "mobilenet" / "1" / "model.onnx")
-    return repository
+    shutil.copy(model, handlers / "python_mobilenet" / "1" / "model.onnx")
+    return repository, handlers
+
+
+def _model(repository: Path, name: str, config: str) -> Path:
+    version = repository / name / "1"
+    version.mkdir(parents=True)
+    (repository / name / "config.pbtxt").write_text(config)
+    return version

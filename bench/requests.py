@@ -53,7 +53,7 @@ def echo(model: str) -> Request:
     return Request(model, "x", np.arange(16, dtype="<f4").reshape(1, 16))
 
 
-def picture() -> Request:
+def picture(model: str = "mobilenet") -> Request:
     """FP32[1,3,224,224], 602,112 bytes, seeded."""
     data = np.random.default_rng(0).random((1, 3, 224, 224), dtype=np.float32)
-    return Request("mobilenet", "input", data)
+    return Request(model, "input", data)

@@ -1,17 +1,22 @@
 """`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look."""
 
 import click
-from bench import cost, queueing, report
+from bench import cost, neighbour, queueing, report, repository
 
 
 @click.command()
 @click.option("--rounds", default=cost.ROUNDS, show_default=True)
 @click.option("--seconds", default=cost.SECONDS, show_default=True, help="of load per variant and round")
-@click.option("--only", type=click.Choice(["cost", "waits"]), help="print one part, write nothing")
+@click.option(
+    "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write nothing"
+)
 def main(rounds: int, seconds: float, only: str | None) -> None:
     """Measure and report."""
-    rows = [] if only == "waits" else cost.measure(rounds, seconds)
-    waits = [] if only == "cost" else queueing.measure()
+    rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
+    waits = queueing.measure() if only in (None, "waits") else []
+    beside = neighbour.Neighbour([], [])
+    if only in (None, "neighbour"):
+        beside = neighbour.measure(*repository.make(), rounds)
     if only:
         for row in rows:
             print(
@@ -22,8 +27,10 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
             print(
                 f"{wait.model} at {wait.load:.0%}: {wait.error:.1%} live {wait.live} virtual {wait.virtual}"
             )
+        if beside.alone_us:
+            print(f"neighbour: {beside.ratio:.2f} alone {beside.alone_us} beside {beside.beside_us}")
         return
-    print(report.write(rows, waits))
+    print(report.write(rows, waits, beside))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 import math
 import re
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ class Server:
 
         host, port = self.url.removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port))
-        connection.request("POST", request.path, request.body(), _headers(request))
+        connection.request("POST", request.path, request.body(), headers(request))
         response = connection.getresponse()
         body = response.read()
         assert response.status == 200, body
@@ -73,12 +74,12 @@ class Server:
 
 
 @contextmanager
-def trivium(repository: Path) -> Iterator[Server]:
+def trivium(*repositories: Path) -> Iterator[Server]:
     """`trivium serve` on a free port."""
     log = CACHE / "trivium.log"
-    command = [sys.executable, "-m", "trivium.cli.main", "serve", str(repository), "--http-port", "0"]
-    with _started(command, log) as process:
-        url = _await(log, process, r"HTTP on (\S+)")
+    command = [sys.executable, "-m", "trivium.cli.main", "serve", *map(str, repositories), "--http-port", "0"]
+    with started(command, log) as process:
+        url = await_line(log, process, r"HTTP on (\S+)")
         yield Server(process, url)
 
 
@@ -88,15 +89,18 @@ def bare(response: bytes) -> Iterator[Server]:
     file, log = CACHE / "bare.response", CACHE / "bare.log"
     file.write_bytes(response)
     script = Path(__file__).with_name("bare_server.py")
-    with _started([sys.executable, "-u", str(script), "--response-file", str(file)], log) as process:
-        port = _await(log, process, r"listening on port (\d+)")
+    with started([sys.executable, "-u", str(script), "--response-file", str(file)], log) as process:
+        port = await_line(log, process, r"listening on port (\d+)")
         yield Server(process, f"http://127.0.0.1:{port}")
 
 
 @contextmanager
-def _started(command: list[str], log: Path) -> Iterator[psutil.Process]:
+def started(
+    command: list[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[psutil.Process]:
+    """A child process whose output lands in `log`."""
     with log.open("w") as out:
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
     try:
         yield psutil.Process(child.pid)
     finally:
@@ -104,12 +108,13 @@ def _started(command: list[str], log: Path) -> Iterator[psutil.Process]:
         child.wait(30)
 
 
-def _await(log: Path, process: psutil.Process, pattern: str, seconds: float = 60) -> str:
+def await_line(log: Path, process: psutil.Process, pattern: str, seconds: float = 60) -> str:
+    """What the first group (or all) of a pattern found in what the process printed."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.is_running():
         found = re.search(pattern, log.read_text())
         if found:
-            return found[1]
+            return found[found.re.groups]
         time.sleep(0.1)
     raise RuntimeError(f"the server did not come up:\n{log.read_text()}")
 
@@ -120,7 +125,16 @@ def ready(server: Server) -> bool:
         return response.status == 200
 
 
-def _headers(request: Request) -> dict[str, str]:
+def free_port() -> int:
+    """One that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def headers(request: Request) -> dict[str, str]:
+    """Of a v2 binary request."""
     length = str(len(request.json()))
     return {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length}
 

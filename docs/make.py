@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config import PREFIX, ServerConfig
 from trivium.dialects.triton.keys import ROWS, Role
 from trivium.protocols.kserve.errors import STATUS
@@ -57,6 +58,24 @@ def statuses() -> str:
     return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in STATUS.items())])
 
 
+def payload_readers() -> str:
+    """The payload table, bodies to tensors."""
+    lines = ["| content types | or the first bytes | what is read |", "|---|---|---|"]
+    for row in READERS:
+        lines.append(f"| {_types(row.media_types)} | {row.beginning} | {row.rule} |")
+    return "\n".join(lines)
+
+
+def payload_writers() -> str:
+    """The payload table, tensors to bodies."""
+    lines = ["| content types | what is written |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {_types(row.media_types)} | {row.rule} |" for row in WRITERS)])
+
+
+def _types(names) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "version states": lambda: diagram(VERSION_MOVES),
     "item states": lambda: diagram(ITEM_MOVES),
@@ -64,6 +83,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "options": options,
     "triton keys": triton_keys,
     "v2 statuses": statuses,
+    "payload readers": payload_readers,
+    "payload writers": payload_writers,
 }
 
 

@@ -7,7 +7,7 @@ chosen on folds of that part; the score on the held-out part is a test of the sh
 """
 
 import numpy as np
-from examples.digits import network, shipped
+from examples.digits import archive, network, shipped
 from examples.digits.graph import onnx_model
 from examples.digits.network import Array, Weights
 from examples.digits.split import Part, training_part
@@ -74,10 +74,12 @@ def main() -> None:
     part = training_part()
     weights = train(part, _EPOCHS, _SEED)
     data = onnx_model(weights).SerializeToString()
-    for path in (shipped.MODEL, shipped.BARE_MODEL):
+    for path in shipped.NETWORKS:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         print(f"wrote {path} ({len(data)} bytes)")
+    archive.write(shipped.ARCHIVE)
+    print(f"wrote {shipped.ARCHIVE}")
     print(f"{accuracy(weights, part):.2%} of the {len(part.labels)} pictures trained on")
     print("score the held-out pictures with: pytest tests/unit/demo")
 

@@ -5,6 +5,7 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 
 import os
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,11 +21,14 @@ from trivium.core.workers.host import program
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
+from trivium.engines.torch.engine import ENGINE as TORCH
 from trivium.formats.bare import FORMAT as BARE
+from trivium.formats.djl.repository import FORMAT as DJL
+from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
-from trivium.protocols.kserve.http import KServeHttp
+from trivium.profiles import routes
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format
 from trivium.types.payload import PayloadKind
@@ -39,9 +43,9 @@ _HANDLERS = [
     for dialect, takes in _DIALECTS.items()
 ]
 
-_ENGINES: tuple[Engine, ...] = (ONNX, IDENTITY, *_HANDLERS)
+_ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON)
+FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
@@ -54,9 +58,14 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 
 def build(config: ServerConfig) -> Server:
-    """A server with nothing in it; call it on the loop that will run it."""
+    """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
     probe = Probe(PROBE_COMMAND)
-    defaults = Defaults(queue_items=config.queue_items, gpus=count_gpus())
+    defaults = Defaults(
+        queue_items=config.queue_items,
+        gpus=count_gpus(),
+        cpus=len(os.sched_getaffinity(0)),
+        scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
+    )
     host = partial(program, WORKER_COMMAND, os.environ)
     return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
 
@@ -80,8 +89,8 @@ async def serving(
 
 
 def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
-    """Every protocol over HTTP, by the first segment of the path; what no protocol knows is refused in v2's form."""
-    kserve = KServeHttp("trivium", VERSION)
+    """Every protocol over HTTP, by the routes of the profile."""
+    table = routes(config.profile, VERSION)
     limits = HttpLimits(
         connections=config.max_connections,
         header_bytes=config.max_header_bytes,
@@ -96,8 +105,8 @@ def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     )
     return HttpFrontend(
         server,
-        {"v2": kserve},
-        kserve,
+        table.owners,
+        table.fallback,
         lambda target, size: server.lend(target.model, target.version, size),
         limits,
     )

@@ -32,6 +32,11 @@ class ServerConfig:
 
     host: str = _option("127.0.0.1", "Address to listen on; one that is not loopback needs --open.")
     open: bool = _option(False, "Listen beyond loopback, for anybody who reaches this machine.")
+    profile: str = _option(
+        "native",
+        "Whose routes, error bodies and headers: native, djl or torchserve.",
+        choices=("native", "djl", "torchserve"),
+    )
     http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.", most=65535)
     queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.", 1)
     max_connections: int = _option(4096, "Open connections before new ones are refused.", 1)

@@ -17,8 +17,10 @@ from trivium.types.spec import ModelSpec
 @click.command("demo")
 @server_options
 def command(config_file: Path | None, **flags: Any) -> None:
-    """Serve a classifier of handwritten digits, as a Triton repository and as a bare file, until Ctrl-C."""
-    serve([places.models(), places.bare_model()], configure(config_file, flags), _print_requests)
+    """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, and behind a
+    handler of each of the three dialects.
+    """
+    serve([places.models(), places.bare_model(), *places.handlers()], configure(config_file, flags), _print_requests)
 
 
 def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
@@ -28,8 +30,14 @@ def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> N
     classify = f"{sys.executable} -m trivium.demo.classify"
     say("\nIn another terminal, classify pictures that the model has never seen:\n")
     for spec in specs:
+        if spec.handler is not None:
+            continue
         say(f"{classify} {pictures[7]} --url {url} --model {spec.name}", soft_wrap=True, markup=False)
-    say("\nThe same with curl; the answer holds ten probabilities, the greatest is the digit's:\n")
+    say("\nThe models with a handler take the picture itself, whichever server they were written for:\n")
+    for spec in specs:
+        if spec.handler is not None:
+            say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
+    say("\nThe network by the v2 protocol with curl; the answer holds ten probabilities, the greatest is the digit's:\n")
     body = f"{classify} {pictures[3]} --json"
     say(f"{body} | curl -s {url}/v2/models/digits/infer -d @-", soft_wrap=True, markup=False)
     say(f"curl -s {url}/v2/models/digits/stats\n", soft_wrap=True, markup=False)

@@ -67,7 +67,9 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
         if not loading.done():
             loading.cancel()
             await asyncio.wait({loading})
-        elif not _tell(console, server, loading.result(), url, greet):
+        elif _tell(console, server, loading.result(), f"{url} ({config.profile} profile)"):
+            greet(console, url, server.specs())
+        else:
             await frontend.close()
             stopped.cancel()
             return 1
@@ -98,7 +100,7 @@ async def _load(server: Server, console: Console) -> Listing:
         return await server.start(progress)
 
 
-def _tell(console: Console, server: Server, listing: Listing, url: str, greet: Greet) -> bool:
+def _tell(console: Console, server: Server, listing: Listing, place: str) -> bool:
     """Print what is up; False if nothing is."""
     specs = server.specs()
     print_models(console, listing, specs)
@@ -106,12 +108,11 @@ def _tell(console: Console, server: Server, listing: Listing, url: str, greet: G
         console.print("Nothing can be served; see the reasons above.", style="red")
         return False
     failed = sum(row.state is VersionState.FAILED for row in listing.versions)
-    console.print(f"HTTP on {url} (Open Inference Protocol v2)")
+    console.print(f"HTTP on {place}")
     if failed:
         console.print(
             f"{failed} of {len(listing.versions)} did not load; /v2/health/ready says so.", style="red"
         )
-    greet(console, url, specs)
     return True
 
 

@@ -102,8 +102,8 @@ class Registry:
         return tuple(record.version for record in self.records(name) if record.loaded is not None)
 
     def listing(self, name: str = "") -> Listing:
-        """Every version's state."""
-        return Listing(tuple(VersionStatus(r.name, r.version, r.state, r.reason) for r in self.records(name)))
+        """Every version's state; of one whose instances were given up: failed, and how."""
+        return Listing(tuple(map(_status, self.records(name))))
 
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]
@@ -119,3 +119,10 @@ class Registry:
         if near:
             return f"Did you mean '{near[0]}'?"
         return f"There are: {', '.join(sorted(self._models)[:20])}."
+
+
+def _status(record: Record) -> VersionStatus:
+    if record.loaded is not None and record.loaded.is_given_up:
+        why = record.loaded.why_not().message
+        return VersionStatus(record.name, record.version, VersionState.FAILED, why)
+    return VersionStatus(record.name, record.version, record.state, record.reason)

@@ -7,6 +7,7 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -81,6 +82,7 @@ class Server:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._version = version
+        self._scratch = defaults.scratch
         self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(4, thread_name_prefix="trivium-open")
         self._registry = Registry()
@@ -210,6 +212,8 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._lifecycle.close(grace)
         await self._around.close(END_SECONDS + TERM_SECONDS)
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
@@ -223,8 +227,8 @@ class Server:
             case Describe("", _):
                 return ServerDescription("trivium", self._version, self._state)
             case Describe(model, version):
-                spec = self._registry.serving(model, version).spec
-                return ModelDescription(spec, self._registry.ready_versions(model))
+                loaded = self._registry.serving(model, version)
+                return ModelDescription(loaded.spec, self._registry.ready_versions(model), tuple(loaded.deaths))
             case List():
                 return self._registry.listing()
             case Statistics(model, version):
@@ -236,11 +240,6 @@ class Server:
         for row in self._registry.listing().versions:
             if row.state in (VersionState.FAILED, VersionState.LOADING):
                 return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")
-            if (
-                row.state is VersionState.READY
-                and not (one := self._model_ready(row.model, row.version)).ready
-            ):
-                return one
         return Readiness(True)
 
     def _model_ready(self, model: str, version: str) -> Readiness:

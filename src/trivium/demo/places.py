@@ -19,6 +19,16 @@ def bare_model() -> Path:
     return _DEMO / "bare" / "digits-bare.onnx"
 
 
+def handlers() -> tuple[Path, ...]:
+    """The same network behind a handler of each dialect: a Triton repository, a DJL folder, a TorchServe archive."""
+    folder = _DEMO / "handlers"
+    return (
+        folder / "triton",
+        folder / "djl" / "digits-djl",
+        folder / "torchserve" / "digits-torchserve.mar",
+    )
+
+
 def pictures() -> tuple[Path, ...]:
     """One PNG per digit, 0 to 9, that no training has seen; `digit-7.png` shows a seven."""
     return tuple(_DEMO / "pictures" / f"digit-{digit}.png" for digit in range(10))

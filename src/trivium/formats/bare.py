@@ -1,11 +1,15 @@
-"""A bare `.onnx` file as a model: named after the file, one version, whatever its tensors are.
+"""A bare model file as a model: named after the file, one version, whatever its tensors are.
 
-Its dims are whole and nothing is batched: whether a first dimension means a batch is its owner's to say.
+Its dims are whole and nothing is batched: whether a first dimension means a batch is its owner's to say. What the
+file does not tell, nothing else here does: such a file is refused with the ways to serve it.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.types.errors import ConfigError
+from trivium.types.findings import Finding, Severity
 from trivium.types.spec import (
     Batching,
     Defaults,
@@ -18,11 +22,12 @@ from trivium.types.spec import (
     TensorSpec,
 )
 
-_SUFFIX = ".onnx"
+ENGINES: Mapping[str, str] = {".onnx": "onnx", ".pt": "torch", ".ts": "torch", ".torchscript": "torch"}
+"""Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
+
 _RULES = {
     "name": "the file's name",
     "version": "rule for a bare file",
-    "engine": f"the file's suffix {_SUFFIX}",
     "batching.batch_axis": "rule for a bare file: dims are whole",
     "batching.max_rows": "rule for a bare file: dims are whole",
     "batching.merge": "rule for a bare file: batching is its owner's choice",
@@ -38,24 +43,26 @@ class BareFormat:
     """One file, one model."""
 
     name = "bare"
-    expects = "a file that ends in .onnx"
+    expects = f"a file that ends in {', '.join(ENGINES)}"
 
     def claims(self, path: Path) -> bool:
-        """An existing file whose name ends in `.onnx`."""
+        """An existing file whose name ends in one of the suffixes."""
         try:
-            return path.suffix.lower() == _SUFFIX and path.is_file()
+            return path.suffix.lower() in ENGINES and path.is_file()
         except OSError:
             return False
 
     def read(self, path: Path, defaults: Defaults) -> Reading:
         """One version, "1". The file itself is opened by the engine alone."""
+        suffix = path.suffix.lower()
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
+        origin["engine"] = Origin(f"the file's suffix {suffix}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
         spec = ModelSpec(
             name=path.stem,
             version="1",
             root=path.parent,
-            engine="onnx",
+            engine=ENGINES[suffix],
             entry=path.name,
             batching=Batching(),
             groups=(InstanceGroup(path.stem),),
@@ -65,11 +72,27 @@ class BareFormat:
         return Reading((spec,))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """Inputs and outputs as the file declares them."""
+        """Inputs and outputs as the file declares them. ConfigError where it tells of no input, as TorchScript does
+        that was not traced.
+        """
+        if spec.engine == "torch" and not facts.inputs:
+            raise ConfigError((*spec.reports, _untold(spec)))
         source = Origin(f"the model file {spec.entry}", "")
         origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
         origin |= _sources("outputs", facts.outputs, source)
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _untold(spec: ModelSpec) -> Finding:
+    return Finding(
+        Severity.ERROR,
+        str(spec.root / spec.entry),
+        None,
+        "",
+        "a TorchScript file that does not tell its inputs",
+        "one that torch.jit.trace wrote, which keeps the example inputs it was traced with",
+        "Trace the model, or serve it from a Triton repository, whose config.pbtxt names inputs and outputs.",
+    )
 
 
 def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:

@@ -117,10 +117,13 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelDescription(msgspec.Struct, frozen=True, gc=False):
-    """The spec that serves (or would serve) the version asked for, and every ready version, ascending."""
+    """The spec that serves the version asked for, every ready version, ascending, and the post-mortems of the
+    last instances that died.
+    """
 
     spec: ModelSpec
     versions: tuple[str, ...]
+    deaths: tuple[str, ...] = ()
 
 
 class VersionStatus(msgspec.Struct, frozen=True, gc=False):

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
-from trivium.formats.bare import FORMAT
+import pytest
+
+from trivium.formats.bare import ENGINES, FORMAT
 from trivium.types.datatype import DataType
+from trivium.types.errors import ConfigError
+from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Batching, Defaults, InstanceGroup, ModelFacts, TensorSpec
 
 FACTS = ModelFacts(
@@ -12,22 +16,41 @@ FACTS = ModelFacts(
 
 
 def test_claims_existing_files_by_suffix(tmp_path: Path) -> None:
-    (tmp_path / "net.onnx").touch()
-    (tmp_path / "net.pt").touch()
+    for name in ("net.onnx", "net.PT", "net.ts", "net.torchscript", "net.pth", "net.bin", "onnx"):
+        (tmp_path / name).touch()
     (tmp_path / "folder.onnx").mkdir()
-    claimed = [
-        name for name in ("net.onnx", "net.pt", "folder.onnx", "none.onnx") if FORMAT.claims(tmp_path / name)
-    ]
-    assert claimed == ["net.onnx"]
+    claimed = {path.name for path in tmp_path.iterdir() if FORMAT.claims(path)}
+    assert claimed == {"net.onnx", "net.PT", "net.ts", "net.torchscript"}
+    assert not FORMAT.claims(tmp_path / "none.onnx")
+    assert all(suffix in FORMAT.expects for suffix in ENGINES)
 
 
-def test_one_version_completed_from_the_facts(tmp_path: Path) -> None:
-    reading = FORMAT.read(tmp_path / "net.onnx", Defaults(queue_items=7))
+@pytest.mark.parametrize(("file", "engine"), [("net.onnx", "onnx"), ("net.pt", "torch"), ("net.TS", "torch")])
+def test_one_version_completed_from_the_facts(tmp_path: Path, file: str, engine: str) -> None:
+    reading = FORMAT.read(tmp_path / file, Defaults(queue_items=7))
     (spec,) = reading.specs
-    assert (spec.name, spec.version, spec.engine) == ("net", "1", "onnx")
-    assert spec.root / spec.entry == tmp_path / "net.onnx"
+    assert (spec.name, spec.version, spec.engine) == ("net", "1", engine)
+    assert spec.root / spec.entry == tmp_path / file
     assert (spec.batching, spec.groups) == (Batching(), (InstanceGroup("net"),))
     assert spec.limits.queue_items == 7
+    assert spec.origin["engine"].file == f"the file's suffix {file[3:].lower()}"
     done = FORMAT.finish(spec, FACTS)
     assert (done.inputs, done.outputs, done.batching) == (FACTS.inputs, FACTS.outputs, Batching())
     assert {"inputs[0].dims", "outputs[0].name", "groups[0].minimum", "name"} <= done.origin.keys()
+
+
+def test_torchscript_that_does_not_tell_its_inputs_is_refused_with_the_ways_out(tmp_path: Path) -> None:
+    (spec,) = FORMAT.read(tmp_path / "net.pt", Defaults()).specs
+    with pytest.raises(ConfigError) as caught:
+        FORMAT.finish(spec, ModelFacts((), (), False))
+    (finding,) = caught.value.findings
+    assert isinstance(finding, Finding)
+    assert (finding.severity, finding.file) == (Severity.ERROR, str(tmp_path / "net.pt"))
+    assert "Triton repository" in finding.mend
+    done = FORMAT.finish(spec, ModelFacts(FACTS.inputs, (), False))
+    assert (done.inputs, done.outputs) == (FACTS.inputs, ())
+
+
+def test_an_onnx_file_may_have_no_inputs(tmp_path: Path) -> None:
+    (spec,) = FORMAT.read(tmp_path / "net.onnx", Defaults()).specs
+    assert FORMAT.finish(spec, ModelFacts((), FACTS.outputs, False)).inputs == ()

@@ -157,6 +157,6 @@ def _not_tensors(part: ResponsePart) -> ServeError:
         )
     return ServeError(
         Code.UNSUPPORTED,
-        f"The model {part.model!r} answered with something else than tensors, which the v2 protocol does "
-        "not carry yet. Use the protocol that its handler was written for.",
+        f"The model {part.model!r} answered with something that cannot be made tensors, and the v2 protocol carries "
+        "nothing else. Use the protocol that its handler was written for.",
     )

@@ -25,10 +25,11 @@ from trivium.protocols.kserve.known_headers import KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Tensor, Tensors
+from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.wire import Body, Head, Target
 
 HEADER_LENGTH = b"inference-header-content-length"
+_TENSORS = PayloadKind.TENSORS
 _LONGEST_LENGTH = 18  # digits: no body is longer, and int() takes no time over it
 
 
@@ -89,6 +90,7 @@ def _request(items: tuple[Tensor, ...], target: Target, body: Body, meaning: Mea
         parameters.queue_timeout,
         None,
         parameters.sequence,
+        _TENSORS,
     )
     return InferRequest(operation, meaning.forms, parameters.binary_output)
 

@@ -13,6 +13,7 @@ from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef, WantedOutput
+from trivium.types.payload import PayloadKind
 from trivium.types.wire import Body, Head, Target
 
 TARGET = Target("infer", "m", "2", True)
@@ -53,6 +54,15 @@ def test_json_data():
     tensor = operation.payload.items[0]
     assert (tensor.name, tensor.datatype, tensor.shape) == ("a", DataType.FP32, (2,))
     assert tensor.array.tolist() == [1.0, 2.5]
+
+
+def test_the_answer_must_be_tensors():
+    known, document = KnownHeaders(), {"inputs": [blob_input(4, shape=(1,))]}
+    text = json.dumps(document).encode()
+    head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
+    for _ in range(2):  # the second time by the short way
+        assert decode_infer(head, TARGET, Body(text + bytes(4)), known).operation.wants is PayloadKind.TENSORS
+    assert decode(text.replace(b'"parameters": {"binary_data_size": 4}', b'"data": [1]')).operation.wants
 
 
 def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():

@@ -1,0 +1,53 @@
+"""The Triton-dialect handlers of the bench, as text: they become `model.py` in the bench's repository."""
+
+ECHO = """
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x)]))
+        return answers
+"""
+
+MOBILENET = """
+import numpy as np
+import onnxruntime
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        path = args["model_repository"] + "/1/model.onnx"
+        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            picture = pb_utils.get_input_tensor_by_name(request, "input").as_numpy()
+            (scores,) = self.session.run(["output"], {"input": picture})
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("output", scores)]))
+        return answers
+"""
+
+BUSY = """
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for _ in range(400_000):  # some 20 ms of pure Python
+            pass
+        return [
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor("y", pb_utils.get_input_tensor_by_name(request, "x").as_numpy())]
+            )
+            for request in requests
+        ]
+"""

@@ -1,0 +1,38 @@
+"""Which digit a picture shows: a TorchServe handler over the shipped network."""
+
+import io
+import os
+
+import numpy as np
+import onnxruntime
+from PIL import Image
+
+
+class DigitHandler:
+    """Answers {"digit", "probability"} for each request of a batch."""
+
+    def initialize(self, context):
+        """Open the network, which the archive holds."""
+        properties = context.system_properties
+        network = os.path.join(properties.get("model_dir"), context.manifest["model"]["serializedFile"])
+        self.session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+
+    def handle(self, data, context):
+        """One run of the network for the whole batch."""
+        tensor = np.concatenate([to_tensor(row.get("data") or row.get("body")) for row in data])
+        (scores,) = self.session.run(["probabilities"], {"image": tensor})
+        return [{"digit": int(row.argmax()), "probability": float(row.max())} for row in scores]
+
+
+def to_tensor(body):
+    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture, of JSON with the tensor in `image`, or of a v2 request."""
+    if isinstance(body, (bytes, bytearray)):
+        with Image.open(io.BytesIO(body)) as picture:
+            grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)
+        levels = np.asarray(grey, np.float32) / 255
+        levels = 1 - levels if np.median(levels) > 0.5 else levels
+    elif "inputs" in body:
+        levels = np.asarray(body["inputs"][0]["data"], np.float32)
+    else:
+        levels = np.asarray(body["image"], np.float32)
+    return levels.reshape(1, 1, 8, 8)

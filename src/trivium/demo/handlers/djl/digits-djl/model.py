@@ -1,0 +1,45 @@
+"""Which digit a picture shows: a DJL handler over the shipped network."""
+
+import io
+import os
+
+import numpy as np
+import onnxruntime
+from djl_python import Input, Output
+from PIL import Image
+
+PNG = b"\x89PNG"
+session = None
+
+
+def handle(inputs: Input) -> Output:
+    """Answers {"digit", "probability"}; the first call, without content, opens the network."""
+    global session
+    if session is None:
+        network = os.path.join(inputs.get_property("model_dir"), "network.onnx")
+        session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+    if inputs.is_empty():
+        return None
+    output = Output()
+    for index, item in enumerate(inputs.get_batches()):
+        (scores,) = session.run(["probabilities"], {"image": to_tensor(item)})
+        digit = int(scores[0].argmax())
+        answer = {"digit": digit, "probability": float(scores[0][digit])}
+        output.add_as_json(answer, batch_index=index if inputs.is_batch() else None)
+    output.add_property("content-type", "application/json")
+    return output
+
+
+def to_tensor(item):
+    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture, of a tensor, or of JSON with the tensor in `image`."""
+    data = bytes(item.get_as_bytes())
+    if data.startswith(PNG):
+        with Image.open(io.BytesIO(data)) as picture:
+            grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)
+        levels = np.asarray(grey, np.float32) / 255
+        levels = 1 - levels if np.median(levels) > 0.5 else levels
+    elif (item.get_property("content-type") or "").startswith("application/json"):
+        levels = np.asarray(item.get_as_json()["image"], np.float32)
+    else:
+        levels = item.get_as_numpy()[0]
+    return levels.reshape(1, 1, 8, 8)

@@ -1,0 +1,50 @@
+"""Which digit a picture shows: a handler of Triton's Python backend over the shipped network."""
+
+import io
+import os
+
+import numpy as np
+import onnxruntime
+import triton_python_backend_utils as pb_utils
+from PIL import Image
+
+
+class TritonPythonModel:
+    """Takes `image`, light ink on dark paper in [rows, 1, 8, 8], or `picture`, a PNG in each row."""
+
+    def initialize(self, args):
+        """Open the network, which lies beside this file."""
+        network = os.path.join(os.path.dirname(__file__), "model.onnx")
+        self.session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+
+    def execute(self, requests):
+        """A response for each request; one whose picture cannot be read fails alone."""
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request):
+        """The digit and ten probabilities, for every row."""
+        image = pb_utils.get_input_tensor_by_name(request, "image")
+        picture = pb_utils.get_input_tensor_by_name(request, "picture")
+        try:
+            if image is not None:
+                tensor = image.as_numpy()
+            elif picture is not None:
+                tensor = np.stack([to_tensor(data) for data in picture.as_numpy().ravel()])
+            else:
+                raise ValueError("send the input image or the input picture")
+        except (OSError, ValueError) as error:
+            failure = pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
+            return pb_utils.InferenceResponse(error=failure)
+        (probabilities,) = self.session.run(["probabilities"], {"image": tensor})
+        digits = probabilities.argmax(axis=1).astype(np.int64).reshape(-1, 1)
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("digit", digits), pb_utils.Tensor("probabilities", probabilities)]
+        )
+
+
+def to_tensor(data):
+    """A picture as [1, 8, 8], 0 (paper) to 1 (ink), whichever of the two is dark."""
+    with Image.open(io.BytesIO(data)) as picture:
+        grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)
+    levels = np.asarray(grey, np.float32) / 255
+    return (1 - levels if np.median(levels) > 0.5 else levels).reshape(1, 8, 8)

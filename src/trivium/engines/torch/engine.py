@@ -1,0 +1,193 @@
+"""TorchScript: opens a .pt file that torch.jit wrote and runs batches of tensors.
+
+Modules release the interpreter's lock, so they run in threads; a process is for one that is not trusted to. A
+batch of one reaches the module uncopied. How names become arguments is `call`'s to say.
+"""
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from trivium.codecs.rows import Stacker, split
+from trivium.engines.torch.arrays import to_array, to_torch
+from trivium.engines.torch.call import Arrange, arguments_of, arrange, choose, flatten
+from trivium.engines.torch.facts import facts
+from trivium.engines.torch.module_file import ModuleFiles, device_of, library
+from trivium.engines.torch.options import Options, ProcessSettings, options, unknown_parameters
+from trivium.types.datatype import Array, DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.running import Batch, Outcome, Placement, Ran
+from trivium.types.spec import Isolation, ModelFacts, ModelSpec
+
+_NAME_SETS = 64  # ways of naming the inputs that are remembered: hostile clients may know many
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+class TorchRunner:
+    """One module on one device. `run` is called by one thread at a time."""
+
+    def __init__(self, torch: Any, module: Any, spec: ModelSpec, device: Any, chosen: Options) -> None:
+        self._torch = torch
+        self._module = module
+        self._model = spec.name
+        self._device = device
+        self._options = chosen
+        self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs}
+        self._outputs = [tensor.name for tensor in spec.outputs]
+        self._splits = spec.batching.batch_axis
+        self._arguments = arguments_of(module)
+        self._arranged: dict[tuple[str, ...], Arrange] = {}
+        self._stacker = Stacker()
+        graph = module.inlined_graph
+        aliases = graph.alias_db()
+        self._is_written = any(aliases.has_writers(value) for value in list(graph.inputs())[1:])
+        kept = (*module.parameters(), *module.buffers())
+        self._own = {tensor.untyped_storage().data_ptr() for tensor in kept}
+        names = tuple(tensor.name for tensor in spec.inputs)
+        if names:
+            self._arrange(names)
+
+    def run(self, batch: Batch) -> Ran:
+        """An outcome per item. Without a batch dimension the items run one after the other."""
+        items: list[Tensors] = []
+        for operation in batch.operations:
+            assert isinstance(operation.payload, Tensors)
+            items.append(operation.payload)
+        if self._splits or len(items) == 1:
+            outputs, ready, began = self._execute(items)
+            return Ran([*split(outputs, batch.rows)] if self._splits else [outputs], ready, began)
+        outcomes: list[Outcome] = []
+        for item in items:
+            try:
+                outcomes.append(self._execute([item])[0])
+            except ServeError as error:
+                outcomes.append(error)
+        return Ran(outcomes)
+
+    def close(self) -> None:
+        """Drop the module; its memory goes with its last reference."""
+        del self._module
+
+    def _execute(self, items: list[Tensors]) -> tuple[Tensors, float, float]:
+        """The outputs of the items stacked, when the inputs were ready, and when the outputs were there."""
+        first = items[0].items
+        arrays = self._stacker.stack(items, [tensor.name for tensor in first])
+        is_alone = len(items) == 1
+        with ExitStack() as modes:
+            self._enter(modes)
+            inputs = {
+                tensor.name: to_torch(
+                    self._torch, tensor, arrays[tensor.name], is_alone and self._is_written, self._device
+                )
+                for tensor in first
+            }
+            by_position, by_name = self._arrange(tuple(inputs))(inputs)
+            ready = time.monotonic()
+            try:
+                result = self._module(*by_position, **by_name)
+                self._wait()
+            except Exception as error:
+                raise self._failure(error) from error
+            began = time.monotonic()
+            outputs = self._answer(result, [] if is_alone else list(arrays.values()))
+        if self._options.cleans_cache and self._device.type == "cuda":
+            self._torch.cuda.empty_cache()
+        return outputs, ready, began
+
+    def _enter(self, modes: ExitStack) -> None:
+        torch = self._torch
+        modes.enter_context(torch.inference_mode() if self._options.inference_mode else torch.no_grad())
+        if not self._options.optimizes:
+            modes.enter_context(torch.jit.optimized_execution(False))
+        if self._device.type == "cuda":
+            modes.enter_context(torch.cuda.device(self._device))
+
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            self._torch.cuda.synchronize(self._device)
+
+    def _arrange(self, names: tuple[str, ...]) -> Arrange:
+        known = self._arranged.get(names)
+        if known is None:
+            try:
+                known = arrange(self._arguments, names)
+            except ValueError as error:
+                raise ServeError(
+                    Code.INVALID,
+                    f"Model '{self._model}': {error}. Name them as forward does, or INPUT__0, INPUT__1 and so on.",
+                ) from error
+            if len(self._arranged) >= _NAME_SETS:
+                self._arranged.clear()
+            self._arranged[names] = known
+        return known
+
+    def _answer(self, result: object, stacked: list[Array]) -> Tensors:
+        """The outputs. They share no memory with what the next batch is stacked into, nor with the module."""
+        try:
+            found = choose(flatten(result, self._torch.is_tensor), self._outputs)
+        except ValueError as error:
+            raise ServeError(
+                Code.MODEL_FAILED, f"Model '{self._model}': {error}. Correct the model, or its outputs."
+            ) from error
+        tensors: list[Tensor] = []
+        for name, value in found:
+            datatype, array = to_array(self._torch, name, value, self._declared.get(name))
+            if any(np.may_share_memory(array, one) for one in stacked) or self._is_own(value):
+                array = array.copy()
+            tensors.append(Tensor(name, datatype, array.shape, array))
+        return Tensors(tuple(tensors))
+
+    def _is_own(self, value: Any) -> bool:
+        return value.untyped_storage().data_ptr() in self._own
+
+    def _failure(self, error: Exception) -> ServeError:
+        text = str(error).strip()
+        if any(words in text for words in _NO_MEMORY):
+            code = Code.OUT_OF_MEMORY
+        else:
+            code = Code.MODEL_FAILED
+        if "Traceback of TorchScript" in text:
+            text = text.splitlines()[-1]  # the reason; above it are the model's own lines
+        return ServeError(code, f"Model '{self._model}': TorchScript did not run it: {text}")
+
+
+class TorchEngine:
+    """The descriptor, and what instances in one process share: weights, where a model asks for that."""
+
+    name = "torch"
+    takes: frozenset[PayloadKind] = frozenset({PayloadKind.TENSORS})
+    isolation: tuple[Isolation, ...] = (Isolation.THREAD, Isolation.PROCESS)
+    has_facts = True
+
+    def __init__(self) -> None:
+        self._files = ModuleFiles()
+        self._process = ProcessSettings()
+
+    def facts(self, spec: ModelSpec) -> ModelFacts:
+        """What a traced file tells; nothing but a note of others. Raises as `Engine.facts` says."""
+        return facts(library(), spec, unknown_parameters(spec))
+
+    def open(self, spec: ModelSpec, placement: Placement) -> TorchRunner:
+        """A module of its own for every instance, unless ENABLE_WEIGHT_SHARING says otherwise."""
+        chosen = options(spec)
+        texts = [one.name for one in (*spec.inputs, *spec.outputs) if one.datatype is DataType.BYTES]
+        if texts:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Model '{spec.name}': '{texts[0]}' is BYTES, and TorchScript has tensors of numbers only. Turn text "
+                "into numbers in a handler in front of it.",
+            )
+        torch = library()
+        device = device_of(torch, spec, placement)
+        self._process.apply(torch, spec)
+        module = self._files.load(torch, spec, device, chosen.shares_weights)
+        try:
+            return TorchRunner(torch, module, spec, device, chosen)
+        except ServeError as error:  # the names that the configuration gives
+            raise ServeError(Code.LOAD_FAILED, error.message) from error
+
+
+ENGINE = TorchEngine()

@@ -1,0 +1,103 @@
+"""What a TorchScript file says of its inputs and outputs: something, if it was traced; nothing, if scripted.
+
+A traced file keeps the example inputs that it was traced with: their datatypes and shapes. Its outputs are found
+by running it on zeros, twice with different first dimensions, which also shows whether that is a batch. Called
+in a probe process only, where a hostile file may do what it likes.
+"""
+
+from typing import Any
+
+from trivium.engines.torch.arrays import datatype_of
+from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
+from trivium.engines.torch.module_file import members
+from trivium.types.errors import Code, ServeError
+from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
+
+SCRIPTED = (
+    "the file does not tell its inputs: TorchScript that was scripted, or traced without its example inputs, knows "
+    "neither datatypes nor shapes"
+)
+_TRACED_ON = "the shapes are those that it was traced with; its outputs were found by running it on zeros"
+_NO_RUN = "it could not be run on zeros, so that its outputs are not known: {}"
+
+_Shapes = list[tuple[int, ...]]
+
+
+def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
+    """Inputs by the names of the arguments of `forward`, outputs as `OUTPUT__0` and so on, or by their keys; both
+    empty where the file does not tell, which a note says. Raises LOAD_FAILED for what is no TorchScript.
+    """
+    path = spec.root / spec.entry
+    if "traced_inputs.pkl" not in members(spec, path):
+        return ModelFacts((), (), False, (*notes, SCRIPTED))
+    try:
+        module = torch.jit.load(str(path), map_location="cpu", _restore_shapes=True).eval()
+    except Exception as error:
+        raise ServeError(
+            Code.LOAD_FAILED, f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {error}"
+        ) from error
+    arguments = arguments_of(module)
+    inputs = _inputs(module, arguments)
+    if inputs is None:
+        return ModelFacts((), (), False, (*notes, SCRIPTED))
+    dtypes = [value.type().dtype() for value in list(module.graph.inputs())[1:]]
+    shapes = [tensor.dims for tensor in inputs]
+    try:
+        outputs = _outputs(_run(torch, module, dtypes, shapes))
+    except Exception as error:
+        return ModelFacts(inputs, (), False, (*notes, _NO_RUN.format(error)))
+    notes = (*notes, _TRACED_ON)
+    if not _is_batch(torch, module, dtypes, shapes, outputs):
+        return ModelFacts(inputs, outputs, False, notes)
+    return ModelFacts(_in_rows(inputs), _in_rows(outputs), True, notes)
+
+
+def _inputs(module: Any, arguments: tuple[Argument, ...]) -> tuple[TensorSpec, ...] | None:
+    """None where one of them is no plain tensor."""
+    specs: list[TensorSpec] = []
+    for argument, value in zip(arguments, list(module.graph.inputs())[1:], strict=True):
+        kind = value.type()
+        if kind.kind() != "TensorType" or kind.sizes() is None or kind.dtype() is None:
+            return None
+        datatype = datatype_of(kind.dtype())
+        if datatype is None:
+            return None
+        specs.append(TensorSpec(argument.name, datatype, tuple(kind.sizes())))
+    return tuple(specs)
+
+
+def _run(torch: Any, module: Any, dtypes: list[Any], shapes: _Shapes) -> list[tuple[str, Any]]:
+    zeros = [torch.zeros(shape, dtype=dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    with torch.inference_mode():
+        return choose(flatten(module(*zeros), torch.is_tensor), ())
+
+
+def _outputs(found: list[tuple[str, Any]]) -> tuple[TensorSpec, ...]:
+    specs: list[TensorSpec] = []
+    for name, tensor in found:
+        datatype = datatype_of(tensor.dtype)
+        if datatype is None:
+            raise ValueError(f"output '{name}' is of {tensor.dtype}, which v2 has no datatype for")
+        specs.append(TensorSpec(name, datatype, tuple(tensor.shape)))
+    return tuple(specs)
+
+
+def _is_batch(
+    torch: Any, module: Any, dtypes: list[Any], shapes: _Shapes, outputs: tuple[TensorSpec, ...]
+) -> bool:
+    """Does one row more in every input make one row more in every output?"""
+    if not shapes or len({shape[:1] for shape in shapes}) != 1 or shapes[0] == ():
+        return False
+    rows = shapes[0][0]
+    more = [(rows + 1, *shape[1:]) for shape in shapes]
+    try:
+        grown = _outputs(_run(torch, module, dtypes, more))
+    except Exception:  # it takes just what it was traced with
+        return False
+    return [spec.dims for spec in grown] == [(rows + 1, *spec.dims[1:]) for spec in outputs] and all(
+        spec.dims[:1] == (rows,) for spec in outputs
+    )
+
+
+def _in_rows(tensors: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(one.name, one.datatype, (-1, *one.dims[1:])) for one in tensors)

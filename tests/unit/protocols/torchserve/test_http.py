@@ -1,0 +1,311 @@
+"""TorchServe's routes, requests and answers, as whole exchanges without a core."""
+
+import json
+from itertools import count
+
+import numpy as np
+import pytest
+
+from trivium.protocols.torchserve.errors import TABLE
+from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import WireProtocol
+from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
+from trivium.types.payload import Generate, Raw, RawPart, Tensors
+from trivium.types.state import VersionState
+from trivium.types.wire import Body, Head
+
+ALWAYS = {
+    b"pragma: no-cache",
+    b"cache-control: no-cache; no-store, must-revalidate, private",
+    b"expires: thu, 01 jan 1970 00:00:00 utc",
+}
+
+
+def protocol(exact=False) -> WireProtocol:
+    numbers = count(1)
+    return TorchServeHttp(lambda: f"id-{next(numbers)}", exact)
+
+
+def ask(method, path, body=b"", headers=None, query="", wire=None):
+    """The operation and the encoder; ServeError for a refusal."""
+    wire = wire or protocol()
+    head = Head(method, path, query, headers or {}, len(body))
+    return wire.decode(head, wire.head(head), Body(body))
+
+
+def infer(*args, **more) -> Infer:
+    operation, _ = ask(*args, **more)
+    assert isinstance(operation, Infer)
+    return operation
+
+
+def answered(part, path="/predictions/m", exact=False, **more):
+    _, encoder = ask("POST", path, wire=protocol(exact), **more)
+    return encoder.encode(part)
+
+
+def lines(answer):
+    return {line.lower() for line in answer.fields.split(b"\r\n") if line}
+
+
+def document(answer):
+    return json.loads(b"".join(answer.buffers))
+
+
+# -- requests ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])
+def test_any_method_predicts(method):
+    operation = infer(method, "/predictions/my%20model/2.0/v1/chat%2Fx", b"hello", {b"x-own": b"1"})
+    assert (operation.model, operation.version, operation.id) == ("my model", "2.0", "id-1")
+    payload = operation.payload
+    assert isinstance(payload, Raw)
+    assert [(part.name, bytes(part.data), part.content_type) for part in payload.parts] == [
+        ("", b"hello", "")
+    ]
+    assert payload.properties == {"x-own": "1", "url_path": "v1/chat/x", "explain": "False"}
+    assert payload.query == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "model", "version", "explain", "arguments"),
+    [
+        ("/predictions/m", "a=1", "m", "", "False", {}),
+        ("/predictions/m/", "", "m", "", "False", {}),
+        ("/explanations/m", "a=1", "m", "", "True", {}),
+        ("/explanations/m/3", "", "m", "3", "True", {}),
+        ("/invocations", "model_name=m&a=1&a=2&b=", "m", "", "False", {"model_name": "m", "a": "2", "b": ""}),
+        ("/invocations", "", "", "", "False", {}),
+        ("/models/m/invoke", "a=%C3%A4", "m", "", "False", {"a": "ä"}),
+    ],
+)
+def test_routes(path, query, model, version, explain, arguments):
+    operation = infer("POST", path, query=query)
+    assert (operation.model, operation.version) == (model, version)
+    assert operation.payload.properties["explain"] == explain
+    assert operation.payload.query == arguments
+
+
+def test_a_client_cannot_say_what_the_server_says():
+    headers = {b"explain": b"True", b"url_path": b"/x", b"x-request-id": b"mine"}
+    operation = infer("POST", "/predictions/m", b"", headers)
+    assert (operation.payload.properties["explain"], operation.payload.properties["url_path"]) == (
+        "False",
+        "",
+    )
+    assert operation.id == "id-1"
+
+
+def test_forms_and_the_model_that_a_form_names():
+    form = {b"content-type": b"application/x-www-form-urlencoded"}
+    operation = infer("POST", "/invocations", b"model_name=m&text=a+b&token", form)
+    assert operation.model == "m"
+    assert [(part.name, bytes(part.data)) for part in operation.payload.parts] == [
+        ("model_name", b"m"),
+        ("text", b"a b"),
+    ]
+
+
+def test_costly_bodies_are_large_forms():
+    wire = protocol()
+    heads = [
+        Head("POST", "/predictions/m", "", {b"content-type": kind}, 1)
+        for kind in (b"a/b", b"Multipart/form-data")
+    ]
+    assert [wire.is_costly(head, 2**20) for head in heads] == [False, True]
+    assert [wire.is_costly(head, 2**10) for head in heads] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind"),
+    [
+        ("GET", "/predictions", 404, "ResourceNotFoundException"),
+        ("GET", "/predictions/", 404, "ResourceNotFoundException"),
+        ("GET", "/explanations/m/1/x", 404, "ResourceNotFoundException"),
+        ("GET", "/models/m", 404, "ResourceNotFoundException"),
+        ("GET", "/elsewhere", 404, "ResourceNotFoundException"),
+        ("GET", "/", 405, "MethodNotAllowedException"),
+        ("OPTIONS", "/", 501, "InternalServerException"),
+        ("OPTIONS", "/predictions/m", 501, "InternalServerException"),
+        ("GET", "/api-description", 501, "InternalServerException"),
+        ("POST", "/wfpredict/w", 501, "InternalServerException"),
+        ("GET", "/predictions/%ff", 400, "BadRequestException"),
+        ("GET", "/predictions/m/1/%ff", 400, "BadRequestException"),
+    ],
+)
+def test_refused_routes(method, path, status, kind):
+    wire = protocol()
+    with pytest.raises(ServeError) as caught:
+        ask(method, path, wire=wire)
+    answer = wire.refuse(caught.value)
+    assert (answer.status, answer.closes) == (status, True)
+    told = document(answer)
+    assert list(told) == ["code", "type", "message"]
+    assert (told["code"], told["type"]) == (status, kind)
+    assert lines(answer) >= {
+        *ALWAYS,
+        b"x-request-id: id-1" if b"%ff" not in path.encode() else b"pragma: no-cache",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "query"),
+    [
+        (b"x", {b"content-type": b"multipart/form-data; boundary=b"}, ""),
+        (b"", {}, "a=%ff"),
+        (b"", {}, "&".join("a=1" for _ in range(2000))),
+    ],
+)
+def test_requests_that_cannot_be_read(body, headers, query):
+    with pytest.raises(ServeError) as caught:
+        ask("POST", "/invocations", body, headers, query)
+    assert caught.value.code is Code.INVALID
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+
+def test_a_handler_s_answer():
+    payload = Raw((RawPart(b"body"),), {"X-Own": "a\r\nEvil: 1", "Pragma": "mine", "Content-Length": "9"})
+    answer = answered(ResponsePart(payload))
+    assert (answer.status, answer.reason, answer.final, answer.closes) == (200, b"", True, False)
+    assert b"".join(answer.buffers) == b"body"
+    assert lines(answer) == {
+        b"x-request-id: id-1",
+        b"cache-control: no-cache; no-store, must-revalidate, private",
+        b"expires: thu, 01 jan 1970 00:00:00 utc",
+        b"x-own: a  evil: 1",
+        b"pragma: mine",
+    }
+
+
+def test_no_content_type_but_the_handler_s():
+    plain = answered(ResponsePart(Raw((RawPart(b"{}"),))))
+    assert b"content-type" not in plain.fields.lower()
+    assert lines(plain) == {*ALWAYS, b"x-request-id: id-1"}
+    typed = answered(ResponsePart(Raw((RawPart(b"{}", "text/x"),))))
+    assert b"content-type: text/x" in lines(typed)
+
+
+def test_a_handler_s_status():
+    answer = answered(ResponsePart(Raw((RawPart(b"gone"),), status=404, reason="Not\nhere")))
+    assert (answer.status, answer.reason, answer.closes) == (404, b"Not here", True)
+    assert b"".join(answer.buffers) == b"gone"
+    for status in (1, 101, 700):
+        assert answered(ResponsePart(Raw((), status=status))).status == 503
+    assert answered(ResponsePart(Raw((), {"bad name": "x"}))).status == 503
+    assert b"x: \xc3\xa4\xe2\x82\xac" in lines(answered(ResponsePart(Raw((), {"x": "ä€"}))))
+
+
+def test_tensors_by_accept():
+    tensors = Tensors.of({"y": np.array([[1, 2]], np.int64)})
+    plain = answered(ResponsePart(tensors))
+    assert document(plain) == {
+        "outputs": [{"name": "y", "datatype": "INT64", "shape": [1, 2], "data": [1, 2]}]
+    }
+    assert b"content-type: application/json" in lines(plain)
+    listed = answered(ResponsePart(tensors), headers={b"accept": b"tensor/ndlist"})
+    assert b"content-type: tensor/ndlist" in lines(listed)
+    text = answered(ResponsePart(Tensors.of({"y": np.array([b"hello"], object)})))
+    assert b"".join(text.buffers) == b"hello"
+
+
+def test_streams():
+    _, encoder = ask("POST", "/predictions/m")
+    first = encoder.encode(ResponsePart(Raw((RawPart(b"a"),), {"x": "1"}), final=False))
+    second = encoder.encode(ResponsePart(Raw((RawPart(b"b"),), {"x": "2"}), final=False))
+    last = encoder.encode(ResponsePart())
+    assert [(answer.final, b"".join(answer.buffers)) for answer in (first, second, last)] == [
+        (False, b"a"),
+        (False, b"b"),
+        (True, b""),
+    ]
+    assert lines(first) == {*ALWAYS, b"x-request-id: id-1", b"x: 1", b"ts_stream_next: true"}
+    assert second.fields == last.fields == b""
+
+
+def test_an_error_in_a_stream_has_no_text():
+    _, encoder = ask("POST", "/predictions/m")
+    encoder.encode(ResponsePart(Raw((RawPart(b"a"),)), final=False))
+    answer = encoder.encode(ResponsePart(error=ServeError(Code.MODEL_FAILED, "no")))
+    assert (answer.status, answer.size, answer.closes, answer.final) == (503, 0, True, True)
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_has_an_answer(code):
+    assert code in TABLE
+    answer = answered(ResponsePart(error=ServeError(code, "What was found.", retry_after=0.5)))
+    if code is Code.TOO_LARGE:
+        assert (answer.status, answer.fields, answer.buffers, answer.closes) == (413, b"", (), True)
+        return
+    told = document(answer)
+    assert told["code"] == answer.status == TABLE[code].status
+    assert told["message"].endswith("What was found.")
+    assert b"".join(answer.buffers).endswith(b"\n}\n")
+    assert answer.closes
+    assert b"retry-after: 1" in lines(answer)
+
+
+@pytest.mark.parametrize(
+    ("error", "path", "status", "message"),
+    [
+        (ServeError(Code.MODEL_FAILED, "The model raised ValueError: x"), "m", 503, "Prediction failed"),
+        (ServeError(Code.MODEL_FAILED, "Prediction failed: x", status=503), "m", 503, "Prediction failed"),
+        (ServeError(Code.MODEL_FAILED, "my words", status=418), "m", 418, "my words"),
+        (ServeError(Code.OUT_OF_MEMORY, "Out of resources: x", status=507), "m", 507, "Out of resources"),
+        (ServeError(Code.OUT_OF_MEMORY, "no room"), "m", 507, "Out of resources"),
+        (ServeError(Code.WORKER_DIED, "signal 9"), "m", 500, "Worker died."),
+        (ServeError(Code.NOT_FOUND, "no model"), "m", 404, "Model not found: m"),
+        (ServeError(Code.INVALID, "ours"), "m", 400, "ours"),
+    ],
+)
+def test_exact_texts(error, path, status, message):
+    answer = answered(ResponsePart(error=error), f"/predictions/{path}", exact=True)
+    assert (answer.status, document(answer)["message"]) == (status, message)
+
+
+def test_texts_that_name_a_model():
+    full = ServeError(Code.QUEUE_FULL, "full")
+    exact = document(answered(ResponsePart(error=full), "/predictions/m/2", exact=True))["message"]
+    assert exact.startswith('Model "m" Version 2" has no worker to serve inference request.')
+    missing = answered(ResponsePart(error=ServeError(Code.NOT_FOUND, "none")), "/predictions/m/2")
+    assert document(missing)["type"] == "ModelVersionNotFoundException"
+    ours = document(answered(ResponsePart(error=ServeError(Code.WORKER_DIED, "By signal 9."))))["message"]
+    assert ours == "Worker died. By signal 9."
+
+
+def test_hostile_texts_are_written():
+    answer = answered(ResponsePart(error=ServeError(Code.INVALID, "\ud800" + "x" * 10_000)))
+    assert len(document(answer)["message"]) < 5000
+
+
+def test_what_cannot_be_answered():
+    assert answered(ResponsePart(Generate(prompt="x"))).status == 501
+
+
+# -- health ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "status", "text"),
+    [
+        ([], 200, "Healthy"),
+        ([VersionState.READY, VersionState.LOADING, VersionState.UNLOADED], 200, "Healthy"),
+        ([VersionState.READY, VersionState.FAILED], 500, "Unhealthy"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_ping(method, states, status, text):
+    operation, encoder = ask(method, "/ping")
+    assert operation == List()
+    listing = Listing(tuple(VersionStatus("m", str(i), state) for i, state in enumerate(states)))
+    answer = encoder.encode(ResponsePart(answer=listing))
+    assert answer.status == status
+    assert b"".join(answer.buffers) == b'{\n  "status": "%b"\n}\n' % text.encode()
+    assert lines(answer) == {*ALWAYS, b"x-request-id: id-1", b"content-type: application/json"}
+    assert encoder.encode(ResponsePart(error=ServeError(Code.INTERNAL, "x"))).status == 500
