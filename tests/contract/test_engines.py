@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 from tests.unit.core.virtual import make_spec
-from tests.unit.engines import onnx_models
+from tests.unit.engines import onnx_models, torch_models
 
 from trivium.app import ENGINES
 from trivium.core.workers.execution import execute
@@ -30,7 +30,12 @@ def onnx(folder):
     return onnx_models.batched(onnx_models.identity(folder, TensorProto.FLOAT, "n", 2))
 
 
-MODELS = {"identity": identity, "onnx": onnx}
+def torchscript(folder):
+    torch = pytest.importorskip("torch")
+    return torch_models.batched(torch_models.traced(folder, torch.nn.Identity(), torch.ones(1, 2)))
+
+
+MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
 """A model per engine that gives back its FP32[rows, 2] input: a new engine needs a row here."""
 
 every_engine = pytest.mark.parametrize(

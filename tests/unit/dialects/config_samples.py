@@ -64,6 +64,9 @@ instance_group {
   gpus: [ 0, 1 ]
 }
 default_model_filename: "net.onnx"
+model_transaction_policy {
+  decoupled: true
+}
 parameters {
   key: "intra_op_thread_count"
   value {

@@ -164,7 +164,7 @@ def test_every_served_key_is_in_the_files() -> None:
 
 
 _NOT_SERVED_INSIDE = {
-    "model_operations", "model_transaction_policy", "model_repository_agents", "response_cache",
+    "model_operations", "model_repository_agents", "response_cache",
     "optimization.input_pinned_memory", "optimization.output_pinned_memory",
 }  # fmt: skip
 """Blocks that are looked into, but in which every key is refused or reported."""

@@ -56,7 +56,6 @@ CASES = [
     ("\nsequence_batching { }", E, 2, "sequence_batching"),
     ("\nensemble_scheduling { }", E, 2, "ensemble_scheduling"),
     ("\nruntime: 'x'", E, 2, "runtime"),
-    ("model_transaction_policy {\ndecoupled: true }", E, 2, "model_transaction_policy.decoupled"),
     (f"input {{ {TENSOR}\nreshape {{ shape: 2 }} }}", E, 2, "input[0].reshape"),
     (f"input {{ {TENSOR}\nis_shape_tensor: true }}", E, 2, "input[0].is_shape_tensor"),
     ("model_operations {\nop_library_filename: 'x' }", E, 2, "model_operations.op_library_filename"),

@@ -81,7 +81,7 @@ def test_every_field_has_an_origin(tmp_path: Path) -> None:
     folder = make(tmp_path, "m", WHOLE, "1/model.onnx", "warmup/x.bin", "labels.txt")
     spec = one(folder)
     described = {name.partition(".")[0].partition("[")[0] for name in spec.origin}
-    assert {field.name for field in fields(spec)} - described == {"foreign", "origin", "reports"}
+    assert {field.name for field in fields(spec)} - described == {"foreign", "handler", "origin", "reports"}
     for name in ("batching", "scheduling"):
         value = getattr(spec, name)
         assert is_dataclass(value)

@@ -35,9 +35,9 @@ BACKENDS = (
     Backend("tensorrt", "tensorrt_plan", "model.plan"),
     Backend("onnxruntime", "onnxruntime_onnx", "model.onnx", engine="onnx", cpu_instances=2, completes=True),
     Backend("openvino", "", "model.xml"),
-    Backend("pytorch", "pytorch_libtorch", "model.pt"),
+    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch"),
     Backend("pytorch", "torch_aoti", "model.pt2"),
-    Backend("python", "", "model.py"),
+    Backend("python", "", "model.py", engine="python-triton"),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
 )

@@ -51,6 +51,11 @@ ModelWarmup: name batch_size inputs count
 ModelWarmup.Input: data_type dims zero_data random_data input_data_file
 """
 
+_USED_BY_SOME: Mapping[str, str] = {
+    "ModelTransactionPolicy.decoupled": "by the Python backend; refused for others, which answer a request once",
+}
+"""Used, with a word about where: a check that knows the backend refuses it elsewhere."""
+
 _PASSED_ON = """
 ModelConfig: parameters
 ModelParameter: string_value
@@ -94,7 +99,6 @@ _REFUSED: Mapping[str, str] = {
     "ModelOutput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
     "ModelOutput.is_non_linear_format_io": "Export the model with linear tensors.",
     "ModelOperations.op_library_filename": "The model could not be opened: express it in standard operators.",
-    "ModelTransactionPolicy.decoupled": "Only one answer per request is served: remove it, if the model gives one.",
     "ModelRepositoryAgents.agents": "The model may need what they do: apply it to the folder beforehand.",
 }
 
@@ -107,6 +111,7 @@ def _named(table: str, role: Role) -> Iterator[tuple[str, Row]]:
 
 ROWS: Mapping[str, Row] = {
     **dict(_named(_USED, Role.USED)),
+    **{key: Row(Role.USED, text) for key, text in _USED_BY_SOME.items()},
     **dict(_named(_PASSED_ON, Role.PASSED_ON)),
     **{key: text if isinstance(text, Row) else Row(Role.REPORTED, text) for key, text in _REPORTED.items()},
     **{key: Row(Role.REFUSED, text) for key, text in _REFUSED.items()},

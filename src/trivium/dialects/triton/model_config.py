@@ -117,6 +117,12 @@ class ModelParameter(Message):
     string_value: str
 
 
+class ModelTransactionPolicy(Message):
+    """How many responses a request has."""
+
+    decoupled: bool
+
+
 class WarmupInput(Message):
     """The data of one input of a warm-up run: one of three sources."""
 
@@ -153,3 +159,4 @@ class ModelConfig(Message):
     default_model_filename: str
     parameters: MutableMapping[str, ModelParameter]
     model_warmup: Blocks[ModelWarmup]
+    model_transaction_policy: ModelTransactionPolicy

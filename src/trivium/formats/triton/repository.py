@@ -13,7 +13,7 @@ from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
-from trivium.formats.triton import contents, translation
+from trivium.formats.triton import contents, python_backend, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
 from trivium.formats.triton.labels import with_labels
@@ -80,6 +80,7 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += contents.check_paths(text)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend)
+            findings += python_backend.check(text, folder, backend)
         else:
             findings.append(backend)
     if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):
@@ -113,12 +114,17 @@ def _specs(
         reports=text.findings,
     )
     places = {"version": "the folder's name", "limits.queue_items": _QUEUE_RULE}
+    handler, handler_origins = python_backend.handler(text, folder, first)
     return [
         replace(
             first,
             version=version,
             root=folder.path / version,
-            origin=translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
+            handler=handler,
+            origin={
+                **translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
+                **handler_origins,
+            },
         )
         for version in folder.versions
         if not entry or (folder.path / version / entry).exists()

@@ -1,0 +1,180 @@
+"""The context of a handler: its model, and of each request of the batch the headers that came and those to send.
+
+Source: spec sheet `torchserve`, section 8.4. One context lives as long as its worker; what belongs to requests is new
+for each batch.
+"""
+
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
+
+
+class Headers(Dict[str, Any]):
+    """Header fields by name, in whatever capitals: HTTP's names have none of their own. Iterates as they are kept."""
+
+    def __init__(self, fields: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__()
+        for name, value in (fields or {}).items():
+            self[name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(_folded(name), value)
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(_folded(name))
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(_folded(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or the default."""
+        return super().get(_folded(name), default)
+
+
+class RequestProcessor:
+    """One request of the batch: its headers, and the status and headers of its answer."""
+
+    def __init__(self, request_header: Optional[Mapping[str, Any]] = None) -> None:
+        self._status_code = 200
+        self._reason_phrase: Optional[str] = None
+        self._response_header: Dict[str, Any] = {}
+        self._request_header = (
+            request_header if isinstance(request_header, Headers) else Headers(request_header)
+        )
+
+    def get_request_property(self, key: str) -> Any:
+        """A header of the request, None where there is none."""
+        return self._request_header.get(key)
+
+    def get_request_properties(self) -> Headers:
+        """All headers of the request."""
+        return self._request_header
+
+    def report_status(self, code: int, reason_phrase: Optional[str] = None) -> None:
+        """Answer with this status."""
+        self._status_code = code
+        self._reason_phrase = reason_phrase
+
+    def get_response_status_code(self) -> int:
+        """The status to answer with."""
+        return self._status_code
+
+    def get_response_status_phrase(self) -> Optional[str]:
+        """The phrase beside the status."""
+        return self._reason_phrase
+
+    def add_response_property(self, key: str, value: Any) -> None:
+        """A header of the answer."""
+        self._response_header[key] = value
+
+    def get_response_headers(self) -> Dict[str, Any]:
+        """All headers of the answer."""
+        return self._response_header
+
+    def get_response_header(self, key: str) -> Any:
+        """A header of the answer, None where there is none."""
+        return self._response_header.get(key)
+
+
+class Context:
+    """See spec sheet `torchserve`, section 8.4. `gpu` is the number of the worker's GPU, None on a CPU."""
+
+    def __init__(  # noqa: PLR0913 - the original's parameters
+        self,
+        model_name: str,
+        model_dir: str,
+        manifest: Dict[str, Any],
+        batch_size: int,
+        gpu: Optional[int],
+        mms_version: str,
+        limit_max_image_pixels: bool = True,
+        metrics: Any = None,
+        model_yaml_config: Optional[Dict[str, Any]] = None,
+    ) -> None:
+        self.model_name = model_name
+        self.manifest = manifest
+        self._system_properties = {
+            "model_dir": model_dir,
+            "gpu_id": gpu,
+            "batch_size": batch_size,
+            "server_name": "MMS",
+            "server_version": mms_version,
+            "limit_max_image_pixels": limit_max_image_pixels,
+        }
+        self.request_ids: Dict[int, str] = {}
+        self.request_processor: List[RequestProcessor] = [RequestProcessor()]
+        self._metrics = MetricsCacheYamlImpl(model_name) if metrics is None else metrics
+        self.model_yaml_config = {} if model_yaml_config is None else model_yaml_config
+        self.stopping_criteria: Optional[List[Callable[[Any], bool]]] = None
+        self.cl_socket: Any = None
+        self.header_key_sequence_id = os.environ.get("TS_REQUEST_SEQUENCE_ID", "ts_request_sequence_id")
+        self.header_key_sequence_start = os.environ.get(
+            "TS_REQUEST_SEQUENCE_START", "ts_request_sequence_start"
+        )
+        self.header_key_sequence_end = os.environ.get("TS_REQUEST_SEQUENCE_END", "ts_request_sequence_end")
+
+    @property
+    def system_properties(self) -> Dict[str, Any]:
+        """Facts about the worker: `model_dir`, `gpu_id`, `batch_size` and others."""
+        return self._system_properties
+
+    @property
+    def metrics(self) -> Any:
+        """Where custom metrics go."""
+        return self._metrics
+
+    @metrics.setter
+    def metrics(self, metrics: Any) -> None:
+        self._metrics = metrics
+
+    def get_request_id(self, idx: int = 0) -> Optional[str]:
+        """The id of a request."""
+        return self.request_ids.get(idx)
+
+    def get_request_header(self, idx: int, key: str) -> Any:
+        """A header of a request, None where there is none."""
+        return self.request_processor[idx].get_request_property(key)
+
+    def get_all_request_header(self, idx: int) -> Headers:
+        """All headers of a request."""
+        return self.request_processor[idx].get_request_properties()
+
+    def get_sequence_id(self, idx: int) -> str:
+        """The sequence that a request names, empty where it names none."""
+        return str(self.get_request_header(idx, self.header_key_sequence_id) or "")
+
+    def set_response_content_type(self, idx: int, value: str) -> None:
+        """The content type of an answer: without it an answer has none."""
+        self.set_response_header(idx, "content-type", value)
+
+    def get_response_content_type(self, idx: int) -> Optional[str]:
+        """The content type set for an answer."""
+        found: Optional[str] = self.get_response_headers(idx).get("content-type")
+        return found
+
+    def set_response_header(self, idx: int, key: str, value: str) -> None:
+        """A header of an answer."""
+        self.request_processor[idx].add_response_property(key, value)
+
+    def get_response_headers(self, idx: int) -> Dict[str, Any]:
+        """All headers of an answer."""
+        return self.request_processor[idx].get_response_headers()
+
+    def set_response_status(self, code: int = 200, phrase: str = "", idx: int = 0) -> None:
+        """The status of an answer; its body stays."""
+        self.request_processor[idx].report_status(code, reason_phrase=phrase)
+
+    def set_all_response_status(self, code: int = 200, phrase: str = "") -> None:
+        """The status of every answer of the batch."""
+        for processor in self.request_processor:
+            processor.report_status(code, reason_phrase=phrase)
+
+    def get_response_status(self, idx: int) -> Tuple[int, Optional[str]]:
+        """Status and phrase of an answer."""
+        processor = self.request_processor[idx]
+        return processor.get_response_status_code(), processor.get_response_status_phrase()
+
+
+def _folded(name: object) -> Any:
+    return name.lower() if isinstance(name, str) else name

@@ -1,0 +1,40 @@
+"""A metric without values of its own: each update goes to the server at once."""
+
+from typing import Dict, Optional, Sequence
+
+from ts.metrics import sink
+from ts.metrics.metric_type_enum import MetricTypes
+
+
+class CachingMetric:
+    """One metric with the names of its dimensions, in order."""
+
+    def __init__(
+        self,
+        metric_name: str,
+        unit: str,
+        dimension_names: Sequence[str] = (),
+        metric_type: MetricTypes = MetricTypes.COUNTER,
+    ) -> None:
+        self.metric_name = metric_name
+        self.unit = unit
+        self.dimension_names = list(dimension_names)
+        self.metric_type = metric_type
+
+    def add_or_update(
+        self, value: float, dimension_values: Sequence[str] = (), request_id: Optional[str] = None
+    ) -> None:
+        """Add to a counter, set a gauge, put into a histogram. ValueError for too few or too many dimensions."""
+        if len(dimension_values) != len(self.dimension_names):
+            raise ValueError(
+                "metric %s: found %d values, expected one for each dimension: %s"
+                % (self.metric_name, len(dimension_values), ", ".join(self.dimension_names) or "none")
+            )
+        labels: Dict[str, str] = dict(zip(self.dimension_names, map(str, dimension_values)))
+        sink.tell(self.metric_type.value, self.metric_name, self.unit, labels, value)
+
+    def update(
+        self, value: float, request_id: Optional[str] = None, dimensions: Optional[Sequence[str]] = None
+    ) -> None:
+        """The same, as older handlers call it."""
+        self.add_or_update(value, dimensions or ())

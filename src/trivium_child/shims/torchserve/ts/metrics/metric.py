@@ -1,0 +1,36 @@
+"""A metric with its value, to be handed over by `ts.service.emit_metrics`."""
+
+from typing import Any, Iterable, Optional
+
+from ts.metrics import sink
+from ts.metrics.metric_type_enum import MetricTypes
+
+
+class Metric:
+    """One value, which `update` changes and `emit` tells the server. A dimension is a `Dimension`."""
+
+    def __init__(  # noqa: PLR0913 - the original's parameters
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        dimensions: Iterable[Any],
+        request_id: Optional[str] = None,
+        metric_method: Optional[str] = None,
+    ) -> None:
+        self.name = name
+        self.unit = unit
+        self.value = value
+        self.dimensions = list(dimensions)
+        self.request_id = request_id
+        self._is_counter = metric_method == "counter"
+
+    def update(self, value: float) -> None:
+        """Set it, or add to a counter."""
+        self.value = self.value + value if self._is_counter else value
+
+    def emit(self) -> None:
+        """Tell the server."""
+        kind = MetricTypes.COUNTER if self._is_counter else MetricTypes.GAUGE
+        labels = {dimension.name: str(dimension.value) for dimension in self.dimensions}
+        sink.tell(kind.value, self.name, self.unit, labels, self.value)

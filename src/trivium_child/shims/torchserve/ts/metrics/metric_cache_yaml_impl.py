@@ -1,0 +1,120 @@
+"""`context.metrics`: custom metrics by name. Source: spec sheet `torchserve`, section 6.2.
+
+Every metric that a handler makes is taken, declared in a metrics.yaml or not, and its values go to the server at once.
+"""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ts.metrics import sink
+from ts.metrics.caching_metric import CachingMetric
+from ts.metrics.dimension import Dimension
+from ts.metrics.metric_type_enum import MetricTypes
+
+_TIMES = {"ms": "Milliseconds", "s": "Seconds"}
+_SIZES = {"MB": "Megabytes", "kB": "Kilobytes", "GB": "Gigabytes", "B": "Bytes"}
+_Dimensions = Optional[Sequence[Dimension]]
+
+
+class MetricsCacheYamlImpl:
+    """One per worker. `idx` says which request of the batch a value belongs to; sums do not tell."""
+
+    def __init__(self, model_name: str = "", request_ids: Any = None) -> None:
+        self.model_name = model_name
+        self.request_ids = request_ids
+        self._cache: Dict[Tuple[MetricTypes, str], CachingMetric] = {}
+
+    def add_metric(  # noqa: PLR0913 - the original's parameters
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        idx: Optional[int] = None,
+        dimensions: _Dimensions = None,
+        metric_type: MetricTypes = MetricTypes.COUNTER,
+    ) -> None:
+        """A value of any metric."""
+        self._tell(metric_type, name, unit, dimensions, value)
+
+    def add_counter(
+        self, name: str, value: float, idx: Optional[int] = None, dimensions: _Dimensions = None
+    ) -> None:
+        """Add to a counter."""
+        self._tell(MetricTypes.COUNTER, name, "count", dimensions, value)
+
+    def add_time(  # noqa: PLR0913 - the original's parameters
+        self,
+        name: str,
+        value: float,
+        idx: Optional[int] = None,
+        unit: str = "ms",
+        dimensions: _Dimensions = None,
+        metric_type: MetricTypes = MetricTypes.GAUGE,
+    ) -> None:
+        """A time in `ms` or `s`. ValueError for another unit."""
+        self._tell(metric_type, name, _unit(name, unit, _TIMES), dimensions, value)
+
+    def add_size(  # noqa: PLR0913 - the original's parameters
+        self,
+        name: str,
+        value: float,
+        idx: Optional[int] = None,
+        unit: str = "MB",
+        dimensions: _Dimensions = None,
+        metric_type: MetricTypes = MetricTypes.GAUGE,
+    ) -> None:
+        """A size in `MB`, `kB`, `GB` or `B`. ValueError for another unit."""
+        self._tell(metric_type, name, _unit(name, unit, _SIZES), dimensions, value)
+
+    def add_percent(
+        self,
+        name: str,
+        value: float,
+        idx: Optional[int] = None,
+        dimensions: _Dimensions = None,
+        metric_type: MetricTypes = MetricTypes.GAUGE,
+    ) -> None:
+        """A share in percent."""
+        self._tell(metric_type, name, "percent", dimensions, value)
+
+    def add_error(self, name: str, value: float, dimensions: _Dimensions = None) -> None:
+        """Add to a counter of errors. TypeError for what is no number."""
+        self._tell(MetricTypes.COUNTER, name, "count", dimensions, value, level="Error")
+
+    def add_metric_to_cache(
+        self,
+        metric_name: str,
+        unit: str,
+        dimension_names: Sequence[str] = (),
+        metric_type: MetricTypes = MetricTypes.COUNTER,
+    ) -> CachingMetric:
+        """A metric to update by `add_or_update`, found again by `get_metric`."""
+        metric = CachingMetric(metric_name, unit, dimension_names, metric_type)
+        self._cache[metric_type, metric_name] = metric
+        return metric
+
+    def get_metric(self, metric_name: str, metric_type: MetricTypes = MetricTypes.COUNTER) -> CachingMetric:
+        """A metric of the cache. KeyError names those that there are."""
+        metric = self._cache.get((metric_type, metric_name))
+        if metric is None:
+            known = ", ".join(name for _, name in self._cache) or "none"
+            raise KeyError("no %s called %r; there are: %s" % (metric_type.value, metric_name, known))
+        return metric
+
+    def _tell(  # noqa: PLR0913 - what a value is
+        self,
+        kind: MetricTypes,
+        name: str,
+        unit: str,
+        dimensions: _Dimensions,
+        value: float,
+        level: str = "Model",
+    ) -> None:
+        whole: List[Dimension] = [*(dimensions or ()), Dimension("ModelName", self.model_name)]
+        labels = {dimension.name: str(dimension.value) for dimension in (*whole, Dimension("Level", level))}
+        sink.tell(kind.value, name, unit, labels, value)
+
+
+def _unit(name: str, unit: str, units: Dict[str, str]) -> str:
+    if unit not in units:
+        raise ValueError("metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units)))
+    return units[unit]

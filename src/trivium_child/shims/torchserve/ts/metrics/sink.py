@@ -1,0 +1,32 @@
+"""Where metrics go: to the server, once the worker has said how; a log line elsewhere."""
+
+import logging
+from typing import Any, Callable, Dict, Optional
+
+Measure = Callable[[Dict[str, Any]], None]
+_STEPS = {"counter": "add", "gauge": "set", "histogram": "observe"}
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Of histograms: the default ones of the original's library."""
+
+
+class Sink:
+    """`measure` takes one step of a metric (see `Host.measure`); None until a worker has set it."""
+
+    measure: Optional[Measure] = None
+
+
+def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float) -> None:
+    """One step. A counter that would shrink is left as it is, with a log line. TypeError for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError("metric %s: found %r, expected a number" % (name, value))
+    if kind == "counter" and value < 0:
+        logging.error("metric %s: a counter only grows; %r is not added", name, value)
+        return
+    step: Dict[str, Any] = {"kind": kind, "name": name, "help": "in %s" % unit, "labels": labels}
+    step[_STEPS[kind]] = float(value)
+    if kind == "histogram":
+        step["buckets"] = list(_BUCKETS)
+    if Sink.measure is None:
+        logging.info("metric %s", step)
+    else:
+        Sink.measure(step)

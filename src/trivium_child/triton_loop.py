@@ -1,0 +1,74 @@
+"""The event loop of models whose `execute` is a coroutine: in a thread of its own, made when it is first needed.
+
+It runs on between batches, so that what a model started goes on.
+"""
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from typing import Any, Callable, Optional, Tuple
+
+from trivium_child.values import Item
+
+Items = Tuple[Item, ...]
+
+
+class EventLoop:
+    """Used by the main thread."""
+
+    def __init__(self) -> None:
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._thread: Optional[threading.Thread] = None
+
+    def result(self, coroutine: Any, items: Items) -> Any:
+        """Run it and wait. Raises what it raises."""
+        value, error = self._submit(coroutine, items).result()
+        if error is not None:
+            raise error
+        return value
+
+    def start(self, coroutine: Any, items: Items, failed: Callable[[BaseException], None]) -> None:
+        """Run it in the background; `failed` is called, in the loop's thread, with what it raises."""
+
+        def done(future: "Future[Any]") -> None:
+            if future.cancelled():
+                return
+            error = future.result()[1]
+            if error is not None:
+                failed(error)
+
+        self._submit(coroutine, items).add_done_callback(done)
+
+    def stop(self) -> None:
+        """End the loop and what runs in it."""
+        if self._loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = None
+
+    def _submit(self, coroutine: Any, items: Items) -> "Future[Any]":
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="triton-loop", daemon=True)
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(_guarded(coroutine, items), self._loop)
+
+
+async def _guarded(coroutine: Any, items: Items) -> Any:
+    """What it returns, or what it raised: a SystemExit, raised here, would end the loop's thread unheard."""
+    from c_python_backend_utils.backend import COROUTINE_ITEMS
+
+    COROUTINE_ITEMS.set(items)
+    try:
+        return await coroutine, None
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        return None, error
+
+
+async def _cancel_others() -> None:
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,165 @@
+"""Models of Triton's Python backend: their worker, their environment, and what is reported of model.py."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.formats.model_folders import TENSORS, faults, make, one
+
+from trivium.formats.triton.repository import FORMAT
+from trivium.types.findings import Severity
+from trivium.types.spec import Defaults, Origin
+
+PYTHON = 'backend: "python"\n' + TENSORS
+
+
+def environment(value: str) -> str:
+    return f'{PYTHON}parameters {{ key: "EXECUTION_ENV_PATH"\nvalue {{ string_value: "{value}" }} }}'
+
+
+def interpreter(folder: Path, name: str = "python") -> Path:
+    """An environment's folder with an interpreter in it."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / name).symlink_to(sys.executable)
+    return folder / "bin" / name
+
+
+def notices(folder: Path) -> list[str]:
+    return [report.found for report in one(folder).reports if report.severity is Severity.NOTICE]
+
+
+# -- the worker --------------------------------------------------------------------------------------------
+
+
+def test_what_the_worker_is_told(tmp_path: Path) -> None:
+    config = PYTHON + "max_batch_size: 4 dynamic_batching { } model_transaction_policy { decoupled: true }"
+    spec = one(make(tmp_path, "m", config, "1/model.py"))
+    assert (spec.engine, spec.entry, spec.root) == ("python-triton", "model.py", tmp_path / "m" / "1")
+    assert spec.handler is not None
+    assert (spec.handler.python, spec.handler.path, spec.handler.directory) == ("", (), None)
+    text = spec.handler.settings["model_config"]
+    assert isinstance(text, str)
+    told = json.loads(text)
+    assert (told["name"], told["backend"], told["max_batch_size"]) == ("m", "python", 4)
+    assert told["model_transaction_policy"] == {"decoupled": True}
+    assert told["instance_group"][0]["name"] == "m"
+    assert spec.origin["handler.python"] == Origin("the server's own interpreter", "")
+
+
+def test_other_backends_have_no_handler(tmp_path: Path) -> None:
+    assert one(make(tmp_path, "m", TENSORS, "1/model.onnx")).handler is None
+
+
+def test_a_python_model_may_have_another_file(tmp_path: Path) -> None:
+    config = PYTHON + 'default_model_filename: "net.py"'
+    assert one(make(tmp_path, "m", config, "1/net.py")).entry == "net.py"
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "identity", "pytorch"])
+def test_only_the_python_backend_is_decoupled(tmp_path: Path, backend: str) -> None:
+    config = f'backend: "{backend}"{TENSORS}model_transaction_policy {{\ndecoupled: true }}'
+    (fault,) = faults(make(tmp_path, "m", config, "1/model.onnx", "1/model.pt"))
+    assert (fault.line, fault.key) == (5, "model_transaction_policy.decoupled")
+    assert fault.expected == "the backend python"
+
+
+# -- its interpreter ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["python", "python3"])
+def test_an_environment_s_folder(tmp_path: Path, name: str) -> None:
+    python = interpreter(tmp_path / "env", name)
+    spec = one(make(tmp_path, "m", environment(str(tmp_path / "env")), "1/model.py"))
+    assert spec.handler is not None
+    assert spec.handler.python == str(python)
+    config = str(tmp_path / "m" / "config.pbtxt")
+    assert spec.origin["handler.python"] == Origin(config, "parameters[0].value.string_value", 6)
+
+
+def test_an_environment_in_the_model_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make(tmp_path, "m", environment("$$TRITON_MODEL_DIRECTORY/env"), "1/model.py")
+    python = interpreter(folder / "env")
+    monkeypatch.chdir(tmp_path)
+    for path in (folder, Path("m")):
+        spec = one(path)
+        assert spec.handler is not None
+        assert spec.handler.python == str(python)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("{root}/gone", "which is not there"),
+        ("env", "which is no absolute path"),
+        ("", "an empty path"),
+        ("{root}/m", "has no bin/python"),
+        ("{root}/env.tar.gz", "are not served yet (left to Triton's own issue)"),
+    ],
+)
+def test_environments_that_cannot_be_used(tmp_path: Path, value: str, found: str) -> None:
+    (tmp_path / "env.tar.gz").touch()
+    folder = make(tmp_path, "m", environment(value.format(root=tmp_path)), "1/model.py")
+    (fault,) = faults(folder)
+    assert found in fault.found
+    assert (fault.key, fault.line) == ("parameters[0].value.string_value", 6)
+    assert fault.expected
+    assert fault.mend
+
+
+def test_an_interpreter_that_may_not_be_run(tmp_path: Path) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "python").write_text("text")
+    (fault,) = faults(make(tmp_path, "m", environment(str(tmp_path / "env")), "1/model.py"))
+    assert "has no bin/python that may be run" in fault.found
+
+
+# -- what is reported --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c): ...\n",
+            ["auto_complete_config"],
+        ),
+        (
+            "class TritonPythonModel:\n    async def is_ready(self): ...\n    def execute(self): ...\n",
+            ["is_ready"],
+        ),
+        ("def is_ready(): ...\nclass Other:\n    def is_ready(self): ...\n", []),
+        ("class TritonPythonModel:\n    x = '\\d'\n", []),
+        ("class TritonPythonModel(:\n    def is_ready(self): ...\n", []),
+        ("\0", []),
+        ("(" * 100_000, []),
+        ("-" * 100_000 + "1", []),
+    ],
+)
+def test_methods_that_nobody_calls_are_named(tmp_path: Path, text: str, names: list[str]) -> None:
+    folder = make(tmp_path, "m", PYTHON, "1/model.py")
+    (folder / "1" / "model.py").write_text(text)
+    found = notices(folder)
+    assert [f"1/model.py defines {name}: it is not called" for name in names] == [
+        text.partition(",")[0] for text in found
+    ]
+
+
+def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
+    config = PYTHON + 'parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "no" } }'
+    first, second = notices(make(tmp_path, "m", config, "1/model.py", "triton_python_backend_stub"))
+    assert first == "inputs come in the CPU's memory all the same"
+    assert "triton_python_backend_stub is not used" in second
+
+
+def test_inputs_and_outputs_must_be_written(tmp_path: Path) -> None:
+    folder = make(tmp_path, "m", None, "1/model.py")
+    assert {fault.key for fault in faults(folder)} == {"input", "output"}
+    reading = FORMAT.read(tmp_path, Defaults())
+    assert [model.name for model in reading.unreadable] == ["m"]
+
+
+def test_a_model_file_that_is_a_folder(tmp_path: Path) -> None:
+    folder = make(tmp_path, "m", PYTHON, "1/model.py/x")
+    (broken,) = FORMAT.read(folder, Defaults()).unreadable
+    assert "directory" in broken.findings[0].found
