@@ -1,11 +1,14 @@
 """Which digit a picture shows: a TorchServe handler over the shipped network."""
 
+import base64
 import io
 import os
 
 import numpy as np
 import onnxruntime
 from PIL import Image
+
+BASE64_PNG = b"iVBORw0KGgo"
 
 
 class DigitHandler:
@@ -25,8 +28,12 @@ class DigitHandler:
 
 
 def to_tensor(body):
-    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture, of JSON with the tensor in `image`, or of a v2 request."""
+    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture or its base64 text, of JSON with the tensor in `image`, or of
+    a v2 request.
+    """
     if isinstance(body, (bytes, bytearray)):
+        if body.startswith(BASE64_PNG):
+            body = base64.b64decode(body)
         with Image.open(io.BytesIO(body)) as picture:
             grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)
         levels = np.asarray(grey, np.float32) / 255

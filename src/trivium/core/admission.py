@@ -8,6 +8,7 @@ import math
 from collections.abc import Hashable
 from typing import NoReturn
 
+from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, Tensor, Tensors
@@ -22,6 +23,7 @@ class InputRules:
         self._inputs = {tensor.name: tensor for tensor in spec.inputs}
         self._outputs = frozenset(tensor.name for tensor in spec.outputs)
         self._required = frozenset(tensor.name for tensor in spec.inputs if not tensor.optional)
+        self._takes_bytes = any(tensor.datatype is DataType.BYTES for tensor in spec.inputs)
         self._has_axis = spec.batching.batch_axis
         self._max_rows = spec.batching.max_rows
         is_fixed = len(self._required) == len(spec.inputs) and all(
@@ -74,6 +76,8 @@ class InputRules:
         if rule is None:
             self._refuse(f"has no input '{tensor.name}'", f"it takes {self._wanted()}")
         if tensor.datatype is not rule.datatype:
+            if tensor.datatype is DataType.BYTES and not self._takes_bytes:
+                self._refuse_bytes(tensor.name)
             self._refuse(
                 f"got datatype {tensor.datatype.wire} for input '{tensor.name}'",
                 f"it takes {rule.datatype.wire}",
@@ -114,6 +118,13 @@ class InputRules:
             f"'{tensor.name}' {tensor.datatype.wire}{_shape_text((*rows, *tensor.dims))}"
             + (" (optional)" if tensor.optional else "")
             for tensor in self._inputs.values()
+        )
+
+    def _refuse_bytes(self, name: str) -> NoReturn:
+        raise ServeError(
+            Code.UNSUPPORTED_MEDIA,
+            f"Model '{self._model}' got BYTES for input '{name}', and takes numbers alone: {self._wanted()}. What is "
+            "in the bytes is never guessed: send the numbers, or serve the model with a handler that decodes it.",
         )
 
     def _refuse(self, found: str, expected: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """Which digit a picture shows: a DJL handler over the shipped network."""
 
+import base64
 import io
 import os
 
@@ -9,6 +10,7 @@ from djl_python import Input, Output
 from PIL import Image
 
 PNG = b"\x89PNG"
+BASE64_PNG = b"iVBORw0KGgo"
 session = None
 
 
@@ -31,8 +33,12 @@ def handle(inputs: Input) -> Output:
 
 
 def to_tensor(item):
-    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture, of a tensor, or of JSON with the tensor in `image`."""
+    """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture or its base64 text, of a tensor, or of JSON with the tensor
+    in `image`.
+    """
     data = bytes(item.get_as_bytes())
+    if data.startswith(BASE64_PNG):
+        data = base64.b64decode(data)
     if data.startswith(PNG):
         with Image.open(io.BytesIO(data)) as picture:
             grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)

@@ -1,5 +1,6 @@
 """Which digit a picture shows: a handler of Triton's Python backend over the shipped network."""
 
+import base64
 import io
 import os
 
@@ -7,6 +8,8 @@ import numpy as np
 import onnxruntime
 import triton_python_backend_utils as pb_utils
 from PIL import Image
+
+BASE64_PNG = b"iVBORw0KGgo"
 
 
 class TritonPythonModel:
@@ -43,7 +46,9 @@ class TritonPythonModel:
 
 
 def to_tensor(data):
-    """A picture as [1, 8, 8], 0 (paper) to 1 (ink), whichever of the two is dark."""
+    """A picture, or its base64 text, as [1, 8, 8], 0 (paper) to 1 (ink), whichever of the two is dark."""
+    if data.startswith(BASE64_PNG):
+        data = base64.b64decode(data)
     with Image.open(io.BytesIO(data)) as picture:
         grey = picture.convert("L").resize((8, 8), Image.Resampling.BOX)
     levels = np.asarray(grey, np.float32) / 255
