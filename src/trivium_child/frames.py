@@ -129,7 +129,9 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], 
     rows = told.get("tensors")
     if rows is not None:
         if len(rows) == 1:
-            name, datatype, shape, _ = rows[0]
+            name, datatype, shape, size = rows[0]
+            if size != len(data):
+                raise ValueError("a tensor of %d bytes came with %d bytes of data" % (size, len(data)))
             return [Tensor(name, datatype, shape, data)]
         return [Tensor(row[0], row[1], row[2], blob) for row, blob in zip(rows, _cut(rows, data))]
     raw = told["raw"]

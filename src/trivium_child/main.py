@@ -1,16 +1,17 @@
 """The worker's life: descriptors, setup, the adapter, then batches until it is told to stop.
 
 Descriptors come by number on the command line: the socket, the page of marks, the arena of request bodies.
-Exit status 0 after a stop, 1 where the adapter could not be made.
+Exit status 0 after a stop, 1 where the adapter could not be made; what user code asked for by SystemExit.
 """
 
+import contextlib
 import importlib
 import mmap
 import os
 import socket
 import sys
 import traceback
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, NoReturn
 
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.runtime import Runtime
@@ -33,16 +34,37 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     told = runtime.await_setup()
     try:
         adapter = _make(told, choose, runtime)
-    except SystemExit:
-        raise
+    except SystemExit as error:
+        _leave(_status(error))
     except BaseException as error:
         runtime.refuse(_words(error), error.code if isinstance(error, Failure) else "load failed")
-        sys.stdout.flush()
-        os._exit(1)
-    runtime.run(adapter)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # whatever threads user code has left behind
+        _leave(1)
+    try:
+        runtime.run(adapter)
+    except SystemExit as error:
+        _leave(_status(error))
+    except BaseException:
+        with contextlib.suppress(Exception):
+            traceback.print_exc()
+        _leave(1)
+    _leave(0)
+
+
+def _status(error: SystemExit) -> int:
+    """As the interpreter would have it: text is printed, and means 1."""
+    if error.code is None or isinstance(error.code, int):
+        return (error.code or 0) & 0xFF
+    with contextlib.suppress(Exception):
+        sys.stderr.write("%s\n" % (error.code,))
+    return 1
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once, whatever threads user code has left behind."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # user code may have closed it
+            stream.flush()
+    os._exit(status)
 
 
 def adapter_of(told: Dict[str, Any]) -> MakeAdapter:

@@ -1,9 +1,8 @@
-"""Between the wire and an adapter: a thread that reads, the main thread that runs user code.
+"""Between the wire and an adapter: the main thread runs user code, `intake` reads, also while it computes.
 
-The reading thread hands batches over, notes cancellations, answers pings and takes in the answers to upward
-calls, so all of that passes while user code computes. The main thread sleeps only when it has nothing in hand.
-Before user code gets a batch its number goes into the page of marks, which outlives the worker: what had not
-begun is run elsewhere.
+Batches are put in a row, cancellations noted, pings answered, the answers to upward calls handed to those who
+wait. Before user code gets a batch its number goes into the page of marks, which outlives the worker: what had
+not begun is run elsewhere.
 """
 
 import contextlib
@@ -17,6 +16,7 @@ from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
+from trivium_child.intake import Intake
 from trivium_child.upward import WireHost
 from trivium_child.values import END, Failure, Item
 from trivium_child.writer import Writer
@@ -27,7 +27,6 @@ COALESCE = 0.0001
 WINDOW = 16
 """Parts of one item that may be on their way; a further one waits until the server has passed one on."""
 
-PIECE = 2**18
 BEGUN_MARK = 0
 CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
 
@@ -47,13 +46,11 @@ class Runtime:
         self._part_lock = threading.Lock()
         self._writer = Writer(wire)
         self._todo: "Deque[Optional[Batch]]" = deque()
-        self._gate = threading.Lock()
-        self._gate.acquire()
-        self._sleeps = False
+        self._intake = Intake(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
         self._windows: Dict[int, threading.Semaphore] = {}
         self._pid = os.getpid()
-        self.host = WireHost(self._writer, self._texts)
+        self.host = WireHost(self._writer, self._texts, self._intake.needed)
 
     # -- start and end -------------------------------------------------------------------------------------
 
@@ -68,8 +65,11 @@ class Runtime:
                 assert used == len(buffer), "something came before the worker was ready"
                 told = frames.read(body)
                 break
-            buffer += self._receive()
-        threading.Thread(target=self._read, name="trivium-reader", daemon=True).start()
+            came = self._wire.recv(2**16)
+            if not came:
+                os._exit(70)
+            buffer += came
+        self._intake.needed()  # user code that is being loaded may ask something
         return dict(told)
 
     def refuse(self, message: str, code: str) -> None:
@@ -91,7 +91,7 @@ class Runtime:
             try:
                 batch = self._todo.popleft()
             except IndexError:
-                self._sleep()
+                self._intake.wait()
                 continue
             if batch is None:
                 break
@@ -112,9 +112,11 @@ class Runtime:
         number, items = batch
         live = [item for item in items if not item.is_cancelled]
         self._marks[BEGUN_MARK] = number
+        self._intake.begin()
         began = time.monotonic()
         outcomes = _outcomes(adapter, live) if live else []
         ended = time.monotonic()
+        self._intake.end()
         pieces: List[Any] = []
         count = 0
         if len(live) != len(items):
@@ -150,7 +152,9 @@ class Runtime:
             window = self._windows.get(item.number)
             if window is None:
                 window = self._windows.setdefault(item.number, threading.Semaphore(WINDOW))
-            window.acquire()
+            if not window.acquire(blocking=False):
+                self._intake.needed()
+                window.acquire()
             if item.is_cancelled:
                 return
         else:
@@ -164,34 +168,7 @@ class Runtime:
             size = 1 + sum(map(len, pieces))
             self._writer.write(frames.HEAD.pack(size, frames.PART), *pieces)
 
-    # -- the reading thread --------------------------------------------------------------------------------
-
-    def _read(self) -> None:
-        try:
-            self._read_frames()
-        except BaseException:
-            traceback.print_exc()
-        os._exit(70)  # the server is gone, or sent what cannot be understood: nobody waits for this process
-
-    def _read_frames(self) -> None:
-        kept: Any = b""
-        while True:
-            came = self._receive()
-            if not came:
-                return
-            if kept:
-                kept += came
-                if len(kept) < frames.wanted(kept, 0):
-                    continue
-                came = bytes(kept)
-            found, used = frames.frames(came)
-            for kind, body in found:
-                self._take(kind, body)
-            kept = bytearray(came[used:]) if used < len(came) else b""
-            del found, came
-            if self._todo and self._sleeps:
-                self._sleeps = False
-                self._wake()
+    # -- from whichever thread reads ------------------------------------------------------------------------------
 
     def _take(self, kind: int, body: memoryview) -> None:
         if kind == frames.RUN:
@@ -215,22 +192,22 @@ class Runtime:
     def _batch(self, body: memoryview) -> Batch:
         number, count = frames.RUN_HEAD.unpack_from(body, 0)
         at, items = frames.RUN_HEAD.size, []
+        read, payload_of, send, held = self._texts.read, frames.read_payload, self._send_part, self._items
         for _ in range(count):
             fixed = frames.ITEM.unpack_from(body, at)
             item_number, rows, id_size, text_size, place, base, size = fixed
             at += frames.ITEM.size
             request_id = str(body[at : at + id_size], "utf-8") if id_size else ""
             at += id_size
-            about = self._texts.read(bytes(body[at : at + text_size]))
+            about = read(bytes(body[at : at + text_size]))
             at += text_size
             if place == frames.INLINE:
                 data = body[at : at + size]
                 at += size
             else:
                 data = self._arena[base : base + size]
-            payload = frames.read_payload(about, data)
-            item = Item(item_number, request_id, rows, payload, about, self._send_part)
-            self._items[item_number] = item
+            item = Item(item_number, request_id, rows, payload_of(about, data), about, send)
+            held[item_number] = item
             items.append(item)
         return number, items
 
@@ -242,24 +219,6 @@ class Runtime:
             if window is not None:
                 window.release()
             self.host.abandon(number)
-
-    def _receive(self) -> bytes:
-        try:
-            return self._wire.recv(PIECE)
-        except OSError:
-            return b""
-
-    # -- sleeping ------------------------------------------------------------------------------------------
-
-    def _sleep(self) -> None:
-        self._sleeps = True
-        if not self._todo:
-            self._gate.acquire()
-        self._sleeps = False
-
-    def _wake(self) -> None:
-        if self._gate.locked():
-            self._gate.release()
 
 
 def _outcomes(adapter: Adapter, items: List[Item]) -> List[Any]:

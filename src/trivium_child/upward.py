@@ -4,10 +4,11 @@ A call waits in the thread that makes it, for the parts of its answer, which the
 box. A call ends when its final part has come, when it is closed, or when the item that made it is cancelled.
 """
 
+import contextlib
 import itertools
 import queue
-import threading
-from typing import Any, Dict, Iterator, Optional, Sequence
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterator, Optional, Sequence
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
@@ -28,12 +29,14 @@ class _Box:
 class WireHost(Host):
     """Implements `Host` over the wire. `replied` and `abandon` are called by the reading thread."""
 
-    def __init__(self, writer: Writer, texts: frames.Texts) -> None:
+    def __init__(self, writer: Writer, texts: frames.Texts, needed: Callable[[], None]) -> None:
+        """`needed` is called before a thread waits for what the server says."""
+        self._needed = needed
         self._writer = writer
         self._texts = texts
         self._numbers = itertools.count(1)
         self._boxes: Dict[int, _Box] = {}
-        self._lock = threading.Lock()
+        self._dropped: "Deque[int]" = deque()
 
     def call(  # noqa: PLR0913 - the fields of a request
         self,
@@ -56,31 +59,30 @@ class WireHost(Host):
             told["raw"], blobs = frames.raw_text(payload)
         else:
             told["tensors"], blobs = frames.tensors_text(payload)
-        owner = parent.number if parent is not None else 0
-        number, box = self._open(owner)
-        if parent is not None and parent.is_cancelled:
-            self._close(number)
-            raise ABANDONED
-        told["parent"] = owner
+        told["parent"] = owner = parent.number if parent is not None else 0
         about, name = frames.text(told), request_id.encode()
         size = sum(map(len, blobs))
+        number, box = self._open(owner)
+        if parent is not None and parent.is_cancelled:
+            self.close(number)
+            raise Failure(ABANDONED.message, ABANDONED.code)
         fixed = frames.ITEM.pack(number, 1, len(name), len(about), frames.INLINE, 0, size)
         length = 1 + len(fixed) + len(name) + len(about) + size
         self._writer.write(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
-        return self._answers(number, box)
+        return _Answers(self, number, box)
 
     def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
         """See `Host.ask`."""
         number, box = self._open(0)
         try:
-            told = {"call": number, "verb": verb, **fields}
+            told = {**fields, "call": number, "verb": verb}
             self._writer.write(frames.frame(frames.ASK, frames.text(told)))
-            answer = box.parts.get()
+            answer = self._await(box)
             if isinstance(answer, Failure):
                 raise answer
             return dict(answer.parameters)
         finally:
-            self._close(number)
+            self.close(number)
 
     def log(self, level: str, message: str) -> None:
         """See `Host.log`."""
@@ -110,32 +112,77 @@ class WireHost(Host):
 
     def abandon(self, parent: int) -> None:
         """The item that made these calls is cancelled."""
-        with self._lock:
-            boxes = [box for box in self._boxes.values() if box.parent == parent]
-        for box in boxes:
-            box.parts.put(ABANDONED)
+        for box in list(self._boxes.values()):
+            if box.parent == parent:
+                box.parts.put(ABANDONED)
 
     def _open(self, parent: int) -> Any:
+        with contextlib.suppress(IndexError):
+            while self._dropped:
+                self.hang_up(self._dropped.popleft())
         number, box = next(self._numbers), _Box(parent)
-        with self._lock:
-            self._boxes[number] = box
+        self._boxes[number] = box
         return number, box
 
-    def _close(self, number: int) -> None:
-        with self._lock:
-            self._boxes.pop(number, None)
+    def _await(self, box: _Box) -> Any:
+        self._needed()
+        return box.parts.get()
 
-    def _answers(self, number: int, box: _Box) -> "Iterator[Answer]":
-        is_over = False
-        try:
-            while not is_over:
-                answer = box.parts.get()
-                if isinstance(answer, Failure):
-                    is_over = answer is not ABANDONED
-                    raise answer
-                is_over = answer.final
-                yield answer
-        finally:
-            self._close(number)
-            if not is_over:
-                self._writer.write(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))
+    # -- the end of a call ---------------------------------------------------------------------------------
+
+    def close(self, number: int) -> None:
+        """Nothing is wanted of it any more."""
+        self._boxes.pop(number, None)
+
+    def hang_up(self, number: int) -> None:
+        """Tell the server so."""
+        self._writer.write(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))
+
+    def drop(self, number: int) -> None:
+        """Both, the second one with the next call: a destructor may run while this very thread writes a frame."""
+        self._boxes.pop(number, None)
+        self._dropped.append(number)
+
+
+class _Answers:
+    """The parts of one call's answer, as they come. Closing it before the last one cancels the call, and so does
+    letting go of it.
+    """
+
+    def __init__(self, host: WireHost, number: int, box: _Box) -> None:
+        self._host = host
+        self._number = number
+        self._box = box
+        self._is_over = False
+
+    def __iter__(self) -> "_Answers":
+        return self
+
+    def __next__(self) -> Answer:
+        if self._is_over:
+            raise StopIteration
+        answer = self._host._await(self._box)
+        if isinstance(answer, Answer):
+            if answer.final:
+                self._end()
+            return answer
+        if answer is ABANDONED:
+            self.close()
+            raise Failure(ABANDONED.message, ABANDONED.code)  # one of its own: it keeps where it was raised
+        self._end()
+        raise answer
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+        if not self._is_over:
+            self._end()
+            self._host.hang_up(self._number)
+
+    def __del__(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._host.drop(self._number)
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._host.close(self._number)

@@ -152,19 +152,7 @@ class Item:
     them. `sequence` is (id, starts, ends); `timeout` seconds until its answer is worth nothing.
     """
 
-    __slots__ = (
-        "_send",
-        "is_cancelled",
-        "number",
-        "outputs",
-        "parameters",
-        "payload",
-        "priority",
-        "request_id",
-        "rows",
-        "sequence",
-        "timeout",
-    )
+    __slots__ = ("_about", "_send", "is_cancelled", "number", "payload", "request_id", "rows")
 
     def __init__(
         self,
@@ -179,13 +167,39 @@ class Item:
         self.request_id = request_id
         self.rows = rows
         self.payload = payload
-        self.outputs: List[str] = about.get("outputs", [])
-        self.parameters: Dict[str, Scalar] = about.get("parameters", {})
-        self.priority: int = about.get("priority", 0)
-        self.timeout: Optional[float] = about.get("timeout")
-        self.sequence: Optional[Tuple[Union[int, str], bool, bool]] = about.get("sequence")
-        self.is_cancelled = False  # set by the runtime, from its reading thread
+        self.is_cancelled = False  # set by the runtime, from the thread that reads
+        self._about = about
         self._send = send
+
+    @property
+    def outputs(self) -> List[str]:
+        """The names asked for."""
+        outputs: List[str] = self._about.get("outputs", [])
+        return outputs
+
+    @property
+    def parameters(self) -> Dict[str, Scalar]:
+        """As the client sent them."""
+        parameters: Dict[str, Scalar] = self._about.get("parameters", {})
+        return parameters
+
+    @property
+    def priority(self) -> int:
+        """0 is the model's default."""
+        priority: int = self._about.get("priority", 0)
+        return priority
+
+    @property
+    def timeout(self) -> Optional[float]:
+        """Seconds from when the server received it."""
+        timeout: Optional[float] = self._about.get("timeout")
+        return timeout
+
+    @property
+    def sequence(self) -> Optional[Tuple[Union[int, str], bool, bool]]:
+        """Its id, whether it starts and whether it ends."""
+        sequence = self._about.get("sequence")
+        return None if sequence is None else (sequence[0], sequence[1], sequence[2])
 
     def send(self, outcome: Any, final: bool = False, parameters: Optional[Dict[str, Scalar]] = None) -> None:
         """One part of the answer, now, from any thread: a payload, a Failure (which is always final) or END.

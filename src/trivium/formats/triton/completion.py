@@ -7,6 +7,7 @@ file, nor know the engine.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from trivium.dialects.triton.backends import BACKENDS
 from trivium.dialects.triton.checks import check_warmups, fits
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document, document_of, fill_tensors
@@ -23,8 +24,11 @@ _FROM_FILE = "auto-completed from the model file"
 def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     """The spec with inputs, outputs and batching filled in where its configuration left them to the file.
 
-    Raises ConfigError where the two contradict each other.
+    Raises ConfigError where the two contradict each other. A backend whose model files name no tensors says
+    nothing about them: its spec stays as it is.
     """
+    if not any(backend.completes for backend in BACKENDS if backend.engine_name == spec.engine):
+        return spec
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
     config = new_config()

@@ -279,6 +279,14 @@ def test_texts_that_name_a_model():
     assert ours == "Worker died. By signal 9."
 
 
+def test_a_path_that_no_protocol_knows():
+    told = document(protocol().refuse(ServeError(Code.NOT_FOUND, "Nothing is served at '/x'.")))
+    assert told["type"] == "ResourceNotFoundException"
+    assert told["message"].startswith(
+        "Requested resource is not found, please refer to API document. Nothing"
+    )
+
+
 def test_hostile_texts_are_written():
     answer = answered(ResponsePart(error=ServeError(Code.INVALID, "\ud800" + "x" * 10_000)))
     assert len(document(answer)["message"]) < 5000

@@ -10,8 +10,8 @@ class NotServedYet(NotImplementedError):
 def refusal(name: str) -> NotServedYet:
     """The error for a name."""
     return NotServedYet(
-        "%s is not served yet: it comes with the issue that completes the TorchServe dialect. Write what you need of it "
-        "into the handler, or extend ts.torch_handler.base_handler.BaseHandler." % name
+        "%s is not served yet: it comes with the issue that completes the TorchServe dialect. Write what you need "
+        "of it into the handler, or extend ts.torch_handler.base_handler.BaseHandler." % name
     )
 
 

@@ -9,7 +9,7 @@ from ts.metrics.metric_type_enum import MetricTypes
 class Metric:
     """One value, which `update` changes and `emit` tells the server. A dimension is a `Dimension`."""
 
-    def __init__(  # noqa: PLR0913 - the original's parameters
+    def __init__(
         self,
         name: str,
         value: float,

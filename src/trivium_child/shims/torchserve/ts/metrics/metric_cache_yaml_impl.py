@@ -23,7 +23,7 @@ class MetricsCacheYamlImpl:
         self.request_ids = request_ids
         self._cache: Dict[Tuple[MetricTypes, str], CachingMetric] = {}
 
-    def add_metric(  # noqa: PLR0913 - the original's parameters
+    def add_metric(
         self,
         name: str,
         value: float,
@@ -41,7 +41,7 @@ class MetricsCacheYamlImpl:
         """Add to a counter."""
         self._tell(MetricTypes.COUNTER, name, "count", dimensions, value)
 
-    def add_time(  # noqa: PLR0913 - the original's parameters
+    def add_time(
         self,
         name: str,
         value: float,
@@ -53,7 +53,7 @@ class MetricsCacheYamlImpl:
         """A time in `ms` or `s`. ValueError for another unit."""
         self._tell(metric_type, name, _unit(name, unit, _TIMES), dimensions, value)
 
-    def add_size(  # noqa: PLR0913 - the original's parameters
+    def add_size(
         self,
         name: str,
         value: float,
@@ -100,7 +100,7 @@ class MetricsCacheYamlImpl:
             raise KeyError("no %s called %r; there are: %s" % (metric_type.value, metric_name, known))
         return metric
 
-    def _tell(  # noqa: PLR0913 - what a value is
+    def _tell(
         self,
         kind: MetricTypes,
         name: str,

@@ -1,0 +1,162 @@
+"""model-config.yaml: its values, the line of each key, and what is wrong with it or not served.
+
+Source: spec sheet `torchserve`, section 3.4. YAML is read safely: no tags of its own, bounded in bytes, depth, aliases
+and in what they come to. A value of the wrong type is reported and counts as absent, as in the original.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from trivium.dialects.torchserve.keys import ROWS, Kind, Role, Row
+from trivium.dialects.torchserve.yaml_values import TooMuch, as_json
+from trivium.types.findings import Finding, Severity
+
+MAX_BYTES = 2**18
+MAX_DEPTH = 50
+MAX_ALIASES = 16
+MAX_ALIASED_EVENTS = 2000
+"""Aliases of aliases multiply: a document that has any must be small."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """`values`: the keys that were read, of the right type; `document`: all of it as JSON (`yaml_values`)."""
+
+    file: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
+    document: Mapping[str, object] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    def number(self, key: str) -> int | None:
+        """The value of a key of kind NUMBER, None where there is none."""
+        value = self.values.get(key)
+        return value if isinstance(value, int) else None
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """The value of a key of kind NUMBERS, empty where there is none."""
+        value = self.values.get(key)
+        return tuple(value) if isinstance(value, list) else ()
+
+    def notice(self, key: str, found: str) -> Finding:
+        """A NOTICE at a key of this file."""
+        return Finding(Severity.NOTICE, self.file, self.lines.get(key), key, found)
+
+
+def read_model_config(file: str, data: bytes) -> ModelConfig:
+    """The configuration, with a finding for each fault and each key that is not served; never raises."""
+    if len(data) > MAX_BYTES:
+        return ModelConfig(file, findings=(_fault(file, None, f"more than {MAX_BYTES} bytes"),))
+    try:
+        text = data.decode("utf-8-sig")
+        _check_events(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        values = None if node is None else loader.construct_document(node)
+        document = as_json(values)
+    except _Refused as refused:
+        return ModelConfig(file, findings=(_fault(file, refused.line, str(refused)),))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return ModelConfig(
+            file, findings=(_fault(file, mark.line + 1 if mark else None, str(error.problem)),)
+        )
+    except (yaml.YAMLError, TooMuch, ValueError, RecursionError, OverflowError) as error:
+        return ModelConfig(file, findings=(_fault(file, None, str(error)),))
+    if values is None:
+        return ModelConfig(file)
+    if (
+        not isinstance(node, yaml.MappingNode)
+        or not isinstance(values, dict)
+        or not isinstance(document, dict)
+    ):
+        return ModelConfig(file, findings=(_fault(file, 1, "no mapping of keys to values"),))
+    return _judged(file, values, document, _key_lines(node))
+
+
+class _Refused(Exception):
+    def __init__(self, found: str, line: int) -> None:
+        super().__init__(found)
+        self.line = line
+
+
+def _check_events(text: str) -> None:
+    depth = aliases = 0
+    for count, event in enumerate(yaml.parse(text, yaml.SafeLoader)):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent):
+            aliases += 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _Refused(f"values nested over {MAX_DEPTH} deep", line)
+        if aliases > MAX_ALIASES or (aliases and count > MAX_ALIASED_EVENTS):
+            raise _Refused(f"more than {MAX_ALIASES} aliases, or aliases in a large file", line)
+
+
+def _key_lines(node: yaml.MappingNode) -> dict[str, list[int]]:
+    lines: dict[str, list[int]] = {}
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            lines.setdefault(key.value, []).append(key.start_mark.line + 1)
+    return lines
+
+
+def _judged(
+    file: str, values: dict[object, object], document: dict[str, object], places: dict[str, list[int]]
+) -> ModelConfig:
+    lines = {key: found[-1] for key, found in places.items()}
+    config = ModelConfig(file, {}, document, lines)
+    findings = [
+        config.notice(key, f"written {len(found)} times; the last one counts")
+        for key, found in places.items()
+        if len(found) > 1
+    ]
+    read: dict[str, object] = {}
+    for key, row in ROWS.items():
+        value = values.get(key)
+        if value is None:
+            continue
+        if not _fits(value, row):
+            least = f" from {row.least} on" if row.least else ""
+            findings.append(
+                config.notice(
+                    key, f"{value!r}"[:80] + f" is not {row.kind.value}{least}; it counts as absent"
+                )
+            )
+        elif row.role is Role.USED:
+            read[key] = value
+        elif row.role is not Role.PASSED_ON and value != row.harmless:
+            findings.append(_unserved(config, key, row))
+    return ModelConfig(file, read, document, lines, tuple(findings))
+
+
+def _fits(value: object, row: Row) -> bool:
+    match row.kind:
+        case Kind.NUMBER:
+            return type(value) is int and row.least <= value < 2**31
+        case Kind.NUMBERS:
+            return isinstance(value, list) and all(type(one) is int and 0 <= one < 2**31 for one in value)
+        case Kind.FLAG:
+            return isinstance(value, bool)
+        case Kind.TEXT:
+            return isinstance(value, str)
+        case Kind.ANY:
+            return True
+
+
+def _unserved(config: ModelConfig, key: str, row: Row) -> Finding:
+    if row.role is Role.REPORTED:
+        return config.notice(key, f"is read and not served yet: {row.text}")
+    mend = "Remove it, if the handler works without."
+    return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.text, f"no {key}", mend)
+
+
+def _fault(file: str, line: int | None, found: str) -> Finding:
+    return Finding(
+        Severity.ERROR, file, line, "", found[:300], "a YAML mapping of plain values", "Correct the file."
+    )

@@ -1,0 +1,138 @@
+"""A manifest and a model-config.yaml -> the fields of a ModelSpec, each with where its value was found.
+
+Foreign words and units end here: milliseconds become seconds. Source: spec sheet `torchserve`, sections 3.4, 8.5 and
+11; defaults are the original's, where a comment does not say otherwise.
+"""
+
+from collections.abc import Mapping
+
+from trivium.dialects.torchserve.manifest import Manifest
+from trivium.dialects.torchserve.model_config import ModelConfig
+from trivium.types.findings import Finding
+from trivium.types.spec import Batching, Defaults, Device, Dynamic, InstanceGroup, Limits, Origin
+
+SERVER_VERSION = "0.12.0"
+"""The version of TorchServe whose behaviour handlers see."""
+
+ENVIRONMENT = {"TS_DECODE_INPUT_REQUEST": "true", "TS_IPEX_ENABLE": "false", "TS_IPEX_GPU_ENABLE": "false"}
+DELAY_MS = 100
+TIMEOUT_S = 120
+
+
+def batching(config: ModelConfig) -> Batching:
+    """A batch is a list of requests, which the handler goes through: nothing is stacked."""
+    size = config.number("batchSize") or 1
+    return Batching(batch_axis=False, max_rows=size, merge=size > 1)
+
+
+def scheduling(config: ModelConfig) -> Dynamic:
+    """A batch that is not full always waits its whole delay; without batches nothing waits."""
+    if (config.number("batchSize") or 1) == 1:
+        return Dynamic()
+    delay = config.number("maxBatchDelay")
+    return Dynamic(max_delay=(DELAY_MS if delay is None else delay) / 1000)
+
+
+def groups(
+    name: str, config: ModelConfig, defaults: Defaults
+) -> tuple[tuple[InstanceGroup, ...], list[Finding]]:
+    """One group, and what is to be said of it. The original starts as many workers as there are CPUs or GPUs, each
+    with its own copy of the model; here one is started unless the file says how many.
+    """
+    findings: list[Finding] = []
+    lowest = config.number("minWorkers") or 1
+    most = config.number("maxWorkers") or lowest
+    if most < lowest:
+        findings.append(
+            config.notice("maxWorkers", f"{most} is less than minWorkers, {lowest}; both are ignored")
+        )
+        lowest = most = 1
+    wants = config.values.get("deviceType")
+    device = Device.GPU if defaults.gpus and wants != "cpu" else Device.CPU
+    if wants == "gpu" and not defaults.gpus:
+        findings.append(config.notice("deviceType", "gpu, and this machine has none: the CPU is used"))
+    elif wants not in (None, "cpu", "gpu"):
+        findings.append(config.notice("deviceType", f"{wants!r} is neither cpu nor gpu; it is ignored"))
+    ids = config.numbers("deviceIds")
+    if ids and any(one >= defaults.gpus for one in ids):
+        findings.append(
+            config.notice(
+                "deviceIds", f"{list(ids)}, and there are {defaults.gpus} GPUs; the list is ignored"
+            )
+        )
+        ids = ()
+    if device is Device.CPU:
+        ids = ()
+    elif not ids:
+        ids = tuple(range(defaults.gpus))
+    return (InstanceGroup(name, lowest, most, device=device, device_ids=ids),), findings
+
+
+def limits(config: ModelConfig, defaults: Defaults) -> Limits:
+    """Of the queue, of an answer's time and of a worker's start."""
+    return Limits(
+        queue_items=config.number("jobQueueSize") or defaults.queue_items,
+        run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
+        startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
+    )
+
+
+def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
+    """What `trivium_child.torchserve` is told, beside what every worker is told."""
+    return {
+        "manifest": dict(manifest.document),
+        "model_yaml_config": config.document,
+        "server_version": SERVER_VERSION,
+        "limit_max_image_pixels": True,
+        "decode_input_request": True,
+    }
+
+
+def origins(
+    manifest: Manifest, config: ModelConfig, defaults: Defaults, handler: str
+) -> Mapping[str, Origin]:
+    """Where each field comes from: a key of one of the two files, or a rule."""
+
+    def told(key: str, rule: str) -> Origin:
+        if config.number(key) is None and key not in config.values:
+            return Origin(rule, "")
+        return Origin(config.file, key, config.lines.get(key))
+
+    def said(key: str, rule: str) -> Origin:
+        line = manifest.lines.get(f"model.{key}")
+        return Origin(manifest.file, f"model.{key}", line) if line else Origin(rule, "")
+
+    one = f"default of one worker (the original starts one per CPU: {defaults.cpus} here)"
+    batch = told("batchSize", "TorchServe's default: one request at a time")
+    return {
+        "name": said("modelName", "the file's name"),
+        "version": said("modelVersion", "TorchServe's default"),
+        "engine": Origin("a TorchServe handler is Python", ""),
+        "entry": said("handler", "") if manifest.handler else Origin(handler, ""),
+        "handler.function": said("handler", "rule: `handle`, else the only class"),
+        "batching.batch_axis": Origin("a batch is a list of requests", ""),
+        "batching.max_rows": batch,
+        "batching.merge": batch,
+        "scheduling.max_delay": told(
+            "maxBatchDelay", f"TorchServe's default: {DELAY_MS} ms where requests are batched"
+        ),
+        "groups[0].name": said("modelName", "the model's name"),
+        "groups[0].minimum": told("minWorkers", one),
+        "groups[0].maximum": told(
+            "maxWorkers", "as many as the least" if "minWorkers" in config.values else one
+        ),
+        "groups[0].device": told("deviceType", f"a GPU where there is one: {defaults.gpus} here"),
+        "groups[0].device_ids": told("deviceIds", "all GPUs in turn"),
+        "limits.queue_items": told("jobQueueSize", "the server's default bound"),
+        "limits.run_deadline": told("responseTimeout", "TorchServe's default"),
+        "limits.startup_deadline": told("startupTimeout", "TorchServe's default"),
+        "version_policy": Origin("every archive is served", ""),
+        "handler.path": Origin("rule: the handler's folder, then the model's", ""),
+        "handler.directory": Origin("rule: the model's folder", ""),
+        "handler.settings[manifest]": Origin(manifest.file, ""),
+        "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
+        **{
+            f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")
+            for name in ENVIRONMENT
+        },
+    }

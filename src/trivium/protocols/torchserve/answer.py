@@ -1,0 +1,151 @@
+"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+
+Source: spec sheet `torchserve`, sections 0, 4.3 and 4.4: an empty reason phrase, no content type but the handler's own,
+a part of a stream as one chunk. Framing headers belong to the front end; no property breaks out of its line.
+"""
+
+import re
+from collections.abc import Mapping
+
+from trivium.codecs.conversion import negotiated
+from trivium.protocols.torchserve.errors import ALWAYS, JSON, always, pretty, refuse
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Listing, ResponsePart
+from trivium.types.payload import Raw, Tensors
+from trivium.types.state import VersionState
+from trivium.types.wire import HttpAnswer, Target
+
+DEFAULT_TYPE = "application/json"
+STREAMS = "ts_stream_next"
+
+_FRAMING = frozenset(
+    {
+        "connection",
+        "content-length",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-request-id",
+    }
+)
+"""Header names that a handler does not decide."""
+
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FAILED = VersionState.FAILED
+
+
+class InferEncoder:
+    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
+
+    __slots__ = ("_accept", "_begun", "_content_type", "_exact", "_request_id", "_target")
+
+    def __init__(self, request_id: str, target: Target, accept: str, content_type: str, exact: bool) -> None:
+        self._request_id = request_id
+        self._target = target
+        self._accept = accept
+        self._content_type = content_type
+        self._exact = exact
+        self._begun = False
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """The part. An error after the first part has no body and a status of 500 or so: the front end breaks the
+        answer off, so that its client sees that it is not whole.
+        """
+        try:
+            answer = self._failed(part.error) if part.error is not None else self._part(part)
+        except ServeError as error:
+            answer = self._failed(error)
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            answer = self._failed(
+                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+            )
+        self._begun = True
+        return answer
+
+    def _failed(self, error: ServeError) -> HttpAnswer:
+        answer = refuse(error, self._request_id, self._target, self._exact)
+        return HttpAnswer(answer.status, b"", (), 0, closes=True) if self._begun else answer
+
+    def _part(self, part: ResponsePart) -> HttpAnswer:
+        payload = part.payload
+        if payload is None:
+            payload = Raw(())
+        if isinstance(payload, Raw):
+            return self._raw(payload, part.final)
+        if isinstance(payload, Tensors):
+            kind, buffers = negotiated(payload, self._accept, self._content_type, DEFAULT_TYPE)
+            fields = self._fields({"Content-Type": kind}, part.final)
+            return HttpAnswer(200, fields, buffers, sum(map(len, buffers)), part.final, b"")
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
+        )
+
+    def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
+        data = payload.parts[0].data if payload.parts else b""
+        size = len(data)
+        buffers = (data,) if size else ()
+        status = payload.status or 200
+        if not 200 <= status <= 599:
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"The handler's answer has the status {status}; expected is one from 200 to 599.",
+            )
+        properties = dict(payload.properties)
+        kind = payload.parts[0].content_type if payload.parts else ""
+        if kind and not any(name.lower() == "content-type" for name in properties):
+            properties["Content-Type"] = kind
+        fields = self._fields(properties, final)
+        reason = " ".join(payload.reason[:1000].split()).encode("latin-1", "replace")
+        return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
+
+    def _fields(self, properties: Mapping[str, str], final: bool) -> bytes:
+        """The header lines, in front of the first part only. What the handler says goes before what is always said."""
+        if self._begun:
+            return b""
+        if not properties and final:
+            return always(self._request_id)
+        said = {name.lower() for name in properties}
+        lines = [f"x-request-id: {self._request_id}\r\n".encode()]
+        lines += [_line(name, value) for name, value in ALWAYS.items() if name.lower() not in said]
+        lines += [_line(name, value) for name, value in properties.items() if name.lower() not in _FRAMING]
+        if not final and STREAMS not in said:
+            lines.append(_line(STREAMS, "true"))
+        return b"".join(lines)
+
+
+class PingEncoder:
+    """Writes the health of the server: unhealthy, once a model was given up."""
+
+    __slots__ = ("_request_id",)
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """One whole answer, of status 200 or 500. While models load, and without any, it is healthy."""
+        if part.error is not None:
+            return refuse(part.error, self._request_id)
+        rows = part.answer.versions if isinstance(part.answer, Listing) else ()
+        is_healthy = not any(row.state is _FAILED for row in rows)
+        body = pretty({"status": "Healthy" if is_healthy else "Unhealthy"})
+        fields = always(self._request_id) + JSON
+        return HttpAnswer(200 if is_healthy else 500, fields, (body,), len(body), closes=not is_healthy)
+
+
+def _line(name: str, value: str) -> bytes:
+    """A header line. MODEL_FAILED for a name that is none; what would end the line in a value becomes a space."""
+    if not _NAME.fullmatch(name):
+        raise ServeError(
+            Code.MODEL_FAILED,
+            f"The handler sets the response header {name[:80]!r}, which is no header name. Use letters, digits and -.",
+        )
+    clean = _CONTROLS.sub(" ", value).strip()
+    try:
+        raw = clean.encode("latin-1")
+    except UnicodeEncodeError:
+        raw = clean.encode("utf-8", "backslashreplace")
+    return b"%b: %b\r\n" % (name.encode(), raw)

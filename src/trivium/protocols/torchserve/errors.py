@@ -1,0 +1,144 @@
+"""How TorchServe's protocol answers an error: the one table from codes to statuses, type names and texts.
+
+Source: spec sheet `torchserve`, sections 0 and 4.3. The original says little more than that something failed; our own
+sentence stands behind its text, unless a profile wants that text alone. A status that a handler asked for goes first.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import HttpAnswer, Target
+
+NO_WORKER = (
+    'Model "{place}" has no worker to serve inference request. Please use scale workers API to add workers. If this is '
+    "a sequence inference, please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize"
+)
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A status, the name of the exception, and the original's text, if it has a fixed one."""
+
+    status: int
+    type_name: str
+    text: str = ""
+
+
+_FAILED = "InternalServerException"
+_BUSY = "ServiceUnavailableException"
+TABLE: Mapping[Code, Row] = {
+    Code.INVALID: Row(400, "BadRequestException"),
+    Code.NOT_FOUND: Row(404, "ModelNotFoundException", "Model not found: {model}"),
+    Code.METHOD: Row(
+        405,
+        "MethodNotAllowedException",
+        "Requested method is not allowed, please refer to API document.",
+    ),
+    Code.TOO_LARGE: Row(413, ""),
+    Code.UNSUPPORTED_MEDIA: Row(415, "BadRequestException"),
+    Code.CANCELLED: Row(499, _FAILED),  # nobody reads it: the client left
+    Code.INTERNAL: Row(500, _FAILED),
+    Code.EXPIRED: Row(500, _FAILED),  # the original kills the worker; 408 does not occur
+    Code.WORKER_DIED: Row(500, _FAILED, "Worker died."),
+    Code.UNSUPPORTED: Row(501, _FAILED),
+    Code.MODEL_FAILED: Row(503, _FAILED, "Prediction failed"),
+    Code.NOT_READY: Row(503, _BUSY, NO_WORKER),
+    Code.LOAD_FAILED: Row(503, _BUSY, NO_WORKER),
+    Code.QUEUE_FULL: Row(503, _BUSY, NO_WORKER),
+    Code.DRAINING: Row(503, _BUSY),
+    Code.OUT_OF_MEMORY: Row(507, _FAILED, "Out of resources"),
+}
+ROUTE = Row(
+    404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
+)
+VERSION = Row(404, "ModelVersionNotFoundException", 'Model version "{version}" not found: {model}')
+
+HANDLER_TEXTS = (
+    "Prediction failed",
+    "Invalid model predict output",
+    "number of batch response mismatched",
+    "Unsupported model output data type.",
+    "Out of resources",
+)
+"""What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
+
+ALWAYS = {
+    "Pragma": "no-cache",
+    "Cache-Control": "no-cache; no-store, must-revalidate, private",
+    "Expires": "Thu, 01 Jan 1970 00:00:00 UTC",
+}
+"""Header fields of every answer, beside x-request-id."""
+
+JSON = b"Content-Type: application/json\r\n"
+_ALWAYS_LINES = b"".join(f"{name}: {value}\r\n".encode() for name, value in ALWAYS.items())
+_NOBODY = Target("")
+_MAX_TEXT = 4000
+"""Characters of a message: it may quote the request, which may be huge."""
+
+
+class RouteRefusal(ServeError):
+    """No such route, or not under this method; `fields` are further header lines."""
+
+    def __init__(self, code: Code, message: str, fields: bytes = b"") -> None:
+        super().__init__(code, message)
+        self.fields = fields
+
+
+def always(request_id: str) -> bytes:
+    """The header lines of every answer."""
+    return b"x-request-id: %b\r\n%b" % (request_id.encode(), _ALWAYS_LINES)
+
+
+def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: bool = False) -> HttpAnswer:
+    """The error as a whole answer, behind which the connection closes. `target` is what was asked for; `exact`: the
+    original's text alone, where it has one. An answer that says that a request is too large is empty.
+    """
+    if error.code is Code.TOO_LARGE:
+        return HttpAnswer(413, b"", (), 0, closes=True)
+    row = _row(error, target)
+    status = error.status or row.status
+    fields = always(request_id) + JSON
+    if error.retry_after is not None:
+        fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
+    if isinstance(error, RouteRefusal):
+        fields += error.fields
+    message = _message(error, row, target, exact)
+    body = pretty({"code": status, "type": row.type_name, "message": message})
+    return HttpAnswer(status, fields, (body,), len(body), closes=True)
+
+
+def pretty(document: object) -> bytes:
+    """JSON over several lines, as the original writes it, with a line end behind it."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _row(error: ServeError, target: Target) -> Row:
+    if error.code is not Code.NOT_FOUND:
+        return TABLE[error.code]
+    if isinstance(error, RouteRefusal) or target is _NOBODY:
+        return ROUTE
+    # Which of the two is not there the code does not tell.
+    return VERSION if target.version else TABLE[Code.NOT_FOUND]
+
+
+def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
+    ours = writable(error.message)
+    if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
+        known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")
+        if error.status is not None or known:  # a handler of this dialect has said it in its own words
+            return known if exact and known else ours
+    if exact and row.text:
+        model, version = writable(target.model), writable(target.version)
+        place = f'{model}" Version {version}' if version else model
+        return row.text.format(model=model, version=version, place=place)
+    is_fixed = row.text and "{" not in row.text
+    return f"{row.text.rstrip('.')}. {ours}" if is_fixed else ours
+
+
+def writable(message: str) -> str:
+    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
+    if len(message) > _MAX_TEXT:
+        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
+    return message.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,54 @@
+"""TorchServe's inference protocol over HTTP: the wire's face to a front end.
+
+Decides which operation a request is and which encoder writes its answer. Knows no socket, no model and no handler.
+Source: spec sheet `torchserve`, sections 0 and 4.
+"""
+
+from collections.abc import Callable
+
+from trivium.protocols.torchserve.answer import InferEncoder, PingEncoder
+from trivium.protocols.torchserve.errors import refuse
+from trivium.protocols.torchserve.request import decode_infer
+from trivium.protocols.torchserve.routes import Verb, find_target
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import Encoder
+from trivium.types.operations import List, Operation
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+COSTLY_FORM_BYTES = 128 * 2**10
+
+
+class TorchServeHttp:
+    """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
+
+    With `exact_texts` an error says what the original says, and no more.
+    """
+
+    def __init__(self, make_id: Callable[[], str], exact_texts: bool = False) -> None:
+        self._make_id = make_id
+        self._exact = exact_texts
+
+    def head(self, head: Head) -> Target:
+        """The route, by `routes.find_target`."""
+        return find_target(head)
+
+    def is_costly(self, head: Head, size: int) -> bool:
+        """Forms are searched for their fields; any other body is only viewed."""
+        if size <= COSTLY_FORM_BYTES:
+            return False
+        kind = head.headers.get(b"content-type", b"").lstrip().lower()
+        return kind.startswith((b"multipart/form-data", b"application/x-www-form-urlencoded"))
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """The operation of a target that `head` returned, and the encoder for its answer."""
+        request_id = self._make_id()
+        if target.verb == Verb.PING:
+            return List(), PingEncoder(request_id)
+        accept = head.headers.get(b"accept", b"").decode("latin-1")
+        content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+        encoder = InferEncoder(request_id, target, accept, content_type, self._exact)
+        return decode_infer(head, target, body, request_id), encoder
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
+        return refuse(error, self._make_id(), exact=self._exact)

@@ -1,0 +1,37 @@
+"""A request's body as an operation: parts as they came, headers as properties, what TorchServe itself adds to them.
+
+Source: spec sheet `torchserve`, sections 4.1 and 4.2. How a part reaches a handler (parsed, as text, as bytes) is the
+handler dialect's business, not the wire's.
+"""
+
+from trivium.codecs.forms import parts
+from trivium.protocols.torchserve.routes import Verb, arguments, url_path
+from trivium.types.operations import Infer
+from trivium.types.payload import Raw, RawPart
+from trivium.types.wire import Body, Head, Target
+
+_LONGEST_NAME = 4096
+
+
+def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
+    """The operation of a target that takes a body. INVALID or TOO_LARGE for a form that cannot be read."""
+    properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
+    fields = parts(properties.get("content-type", ""), body.data)
+    is_predict = target.verb == Verb.PREDICT
+    properties["url_path"] = url_path(head) if is_predict else ""
+    properties["explain"] = str(target.verb == Verb.EXPLAIN)
+    query: dict[str, str] = {}
+    model = target.model
+    if target.verb == Verb.INVOKE:
+        query = arguments(head)
+        model = model or _model_named(fields)
+    payload = Raw(fields, properties, query, lease=body.lease)
+    return Infer(model, payload, target.version, request_id)
+
+
+def _model_named(fields: tuple[RawPart, ...]) -> str:
+    """The model that a form's field names; without one the core takes the only model that there is."""
+    for field in fields:
+        if field.name == "model_name":
+            return bytes(field.data[:_LONGEST_NAME]).decode("utf-8", "replace")
+    return ""

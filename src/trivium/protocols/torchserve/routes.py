@@ -1,0 +1,91 @@
+"""From method and path to a target: the inference routes of TorchServe.
+
+Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own.
+Whether there is such a model the core knows.
+"""
+
+from enum import StrEnum
+from urllib.parse import parse_qsl, unquote
+
+from trivium.protocols.torchserve.errors import RouteRefusal
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head, Target
+
+
+class Verb(StrEnum):
+    """What a target asks; the value is `Target.verb`. INVOKE is a prediction whose query the handler sees, too."""
+
+    PREDICT = "predict"
+    EXPLAIN = "explain"
+    INVOKE = "invoke"
+    PING = "ping"
+
+
+MAX_ARGUMENTS = 1000
+_ROUTES = (
+    "/predictions/MODEL[/VERSION[/PATH]], /explanations/MODEL[/VERSION], /invocations, "
+    "/models/MODEL/invoke and /ping"
+)
+_LEFT = "comes with the issue that completes the TorchServe dialect"
+_LONGEST_SHOWN = 200
+
+
+def find_target(head: Head) -> Target:
+    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what is left for later."""
+    match head.path.split("/"):
+        case ["", "predictions" | "explanations" | "models", _, *_] if head.method == "OPTIONS":
+            raise ServeError(Code.UNSUPPORTED, f"The description of a model as OpenAPI {_LEFT}.")
+        case ["", "predictions", model, *rest] if model:
+            return Target(Verb.PREDICT, segment(model), segment(rest[0]) if rest else "", True)
+        case ["", "explanations", model, *rest] if model and len(rest) < 2:
+            return Target(Verb.EXPLAIN, segment(model), segment(rest[0]) if rest else "", True)
+        case ["", "invocations"]:
+            return Target(Verb.INVOKE, arguments(head).get("model_name", ""), takes_body=True)
+        case ["", "models", model, "invoke"] if model:
+            return Target(Verb.INVOKE, segment(model), takes_body=True)
+        case ["", "ping"]:
+            return Target(Verb.PING)
+        case ["", ""] if head.method != "OPTIONS":
+            raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
+        case ["", "" | "api-description"]:
+            raise ServeError(Code.UNSUPPORTED, f"The description of the server as OpenAPI {_LEFT}.")
+        case ["", "wfpredict", *_]:
+            raise ServeError(
+                Code.UNSUPPORTED, "Workflows are not served yet. Call their models one after another."
+            )
+    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {_shown(head.path)}. There are: {_ROUTES}.")
+
+
+def url_path(head: Head) -> str:
+    """What stands behind the version in the path of a prediction."""
+    return "/".join(map(segment, head.path.split("/")[4:]))
+
+
+def arguments(head: Head) -> dict[str, str]:
+    """The query, of repeated names the last. INVALID where it cannot be read."""
+    try:
+        return dict(
+            parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=MAX_ARGUMENTS)
+        )
+    except ValueError as error:
+        raise ServeError(
+            Code.INVALID,
+            f"The query is not at most {MAX_ARGUMENTS} percent-encoded UTF-8 arguments. Encode them so.",
+        ) from error
+
+
+def segment(text: str) -> str:
+    """A segment percent-decoded, once the path is split: a %2F is part of a name. INVALID for other than UTF-8."""
+    if "%" not in text:
+        return text
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise ServeError(
+            Code.INVALID,
+            f"The path segment {_shown(text)} is not percent-encoded UTF-8. Encode the name so.",
+        ) from error
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")

@@ -1,0 +1,147 @@
+"""Who reads the socket: the main thread while it has nothing to do, a second thread while user code computes.
+
+A thread that reads for another has to wake it, which costs more than the rest of a short request. So whoever
+waits reads: the main thread when it is idle; the second one takes over when user code has had the same batch
+for a tick, or waits for the server itself, and hands back when the main thread is idle again and again.
+"""
+
+import os
+import socket
+import threading
+import traceback
+from typing import Any, Callable, Deque, Optional
+
+from trivium_child import frames
+
+TICK = 0.01
+"""Seconds that frames may wait for a thread to read them while user code computes."""
+
+IDLE_TICKS = 100
+"""Ticks without work after which the second thread sleeps until there is some."""
+
+PATIENCE = 4
+"""Times in a row that the main thread must have been idle before the second one hands back."""
+
+PIECE = 2**18
+
+
+class Intake:
+    """`take` is told every frame, by whichever thread reads; `todo` is what it leaves for the main thread."""
+
+    def __init__(
+        self, wire: socket.socket, todo: "Deque[Any]", take: Callable[[int, memoryview], None]
+    ) -> None:
+        self._wire = wire
+        self._todo = todo
+        self._take = take
+        self._kept: Any = b""
+        self._leads = threading.Lock()  # held by the thread that reads
+        self._gate = threading.Lock()  # the main thread sleeps here while the other one reads
+        self._gate.acquire()
+        self._bell = threading.Lock()  # the second thread sleeps here between ticks
+        self._bell.acquire()
+        self._sleeps = False
+        self._is_parked = False
+        self._turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
+        self._stand_in: Optional[threading.Thread] = None
+
+    def begin(self) -> None:
+        """User code gets a batch."""
+        self._turn += 1
+        if self._stand_in is None or self._is_parked:
+            self._rouse()
+
+    def end(self) -> None:
+        """User code has given it back."""
+        self._turn += 1
+
+    def wait(self) -> None:
+        """Of the main thread, with nothing in hand: returns when there may be something to do."""
+        self._sleeps = True
+        if self._todo:
+            self._sleeps = False
+        elif self._leads.acquire(False):
+            self._sleeps = False
+            try:
+                self._read()
+            finally:
+                self._leads.release()
+        else:
+            self._gate.acquire()
+            self._sleeps = False
+
+    def needed(self) -> None:
+        """Some thread is going to wait for what the server says: somebody must read."""
+        if self._stand_in is None or not self._leads.locked():
+            self._rouse()
+
+    # -- the second thread ---------------------------------------------------------------------------------
+
+    def _rouse(self) -> None:
+        self._is_parked = False
+        if self._stand_in is None:
+            self._stand_in = threading.Thread(target=self._stand_by, name="trivium-reader", daemon=True)
+            self._stand_in.start()
+        elif self._bell.locked():
+            self._bell.release()
+
+    def _stand_by(self) -> None:
+        seen = -1
+        idle = 0
+        while True:
+            if idle > IDLE_TICKS:
+                self._is_parked = True
+                self._bell.acquire()
+                idle = 0
+            is_called = self._bell.acquire(timeout=TICK)
+            turn = self._turn
+            is_busy = turn & 1
+            if (is_called or (is_busy and turn == seen)) and self._leads.acquire(False):
+                self._lead()
+                idle = 0
+            idle = 0 if is_busy or turn != seen else idle + 1
+            seen = turn
+
+    def _lead(self) -> None:
+        """Read until the main thread has been idle so often that it had better read for itself."""
+        patience = PATIENCE
+        while True:
+            was_idle = self._sleeps
+            self._read()
+            if self._todo and self._sleeps:
+                self._sleeps = False
+                if self._gate.locked():
+                    self._gate.release()
+            patience = patience - 1 if was_idle else PATIENCE
+            if patience <= 0:
+                self._leads.release()
+                # The main thread may have gone to sleep relying on this one: then it goes on reading.
+                if not (self._sleeps and self._leads.acquire(False)):
+                    return
+                patience = PATIENCE
+
+    # -- either thread -------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        try:
+            came = self._wire.recv(PIECE)
+        except OSError:
+            came = b""
+        if not came:
+            os._exit(70)  # the server is gone: nobody waits for this process
+        try:
+            self._taken(came)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(70)
+
+    def _taken(self, came: bytes) -> None:
+        if self._kept:
+            self._kept += came
+            if len(self._kept) < frames.wanted(self._kept, 0):
+                return
+            came = bytes(self._kept)
+        found, used = frames.frames(came)
+        for kind, body in found:
+            self._take(kind, body)
+        self._kept = bytearray(came[used:]) if used < len(came) else b""

@@ -1,0 +1,122 @@
+"""How `BaseHandler` finds its device and loads its weights. Source: spec sheet `torchserve`, sections 8.2 and 13.
+
+A pickle may run any code: weights are read with `weights_only`, unless the model's own model-config.yaml says
+`handler: {weights_only: false}`.
+"""
+
+import importlib
+import logging
+import os
+from typing import Any, Dict, Optional
+
+from ts.unserved import refusal
+from ts.utils.util import check_valid_pt2_backend, list_classes_from_module
+
+
+def device_of(gpu_id: Optional[int]) -> Any:
+    """The `torch.device` of a worker that has this GPU: CUDA, Intel's or Apple's, whichever is there; else the CPU."""
+    import torch
+
+    if gpu_id is not None:
+        if torch.cuda.is_available():
+            return torch.device("cuda:%d" % gpu_id)
+        if getattr(torch, "xpu", None) is not None and torch.xpu.is_available():
+            return torch.device("xpu:%d" % gpu_id)
+        if torch.backends.mps.is_available():
+            return torch.device("mps")
+    return torch.device("cpu")
+
+
+def load_eager(
+    model_dir: str, model_file: str, weights: Optional[str], device: Any, settings: Dict[str, Any]
+) -> Any:
+    """An object of the only class in the model file, with its weights, if there are any. ValueError for another
+    number of classes.
+    """
+    import torch
+
+    path = os.path.join(model_dir, model_file)
+    if not os.path.isfile(path):
+        raise RuntimeError("%s, which the manifest names as modelFile, is not there" % path)
+    module = importlib.import_module(os.path.splitext(os.path.basename(model_file))[0])
+    classes = list_classes_from_module(module)
+    if len(classes) != 1:
+        names = ", ".join(found.__name__ for found in classes) or "none"
+        raise ValueError("%s: expected exactly one class, which is the model; found: %s" % (path, names))
+    model = classes[0]()
+    if weights is not None and os.path.isfile(weights):
+        model.load_state_dict(torch.load(weights, map_location=device, weights_only=_is_safe(settings)))
+    return model
+
+
+def load_script(weights: str, device: Any) -> Any:
+    """A TorchScript file."""
+    import torch
+
+    load: Any = torch.jit.load  # torch itself does not say what it takes
+    return load(weights, map_location=device)
+
+
+def load_onnx(weights: str, device: Any) -> Any:
+    """An ONNX Runtime session. ImportError where ONNX Runtime is not installed."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = os.cpu_count() or 1
+    providers = ["CUDAExecutionProvider"] if device.type == "cuda" else []
+    return onnxruntime.InferenceSession(
+        weights, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
+    )
+
+
+def load_compiled(weights: str, device: Any) -> Any:
+    """A library that torch compiled ahead of time."""
+    import torch
+
+    load = getattr(torch._export, "aot_load", None)
+    if load is None:
+        raise refusal("a model compiled ahead of time (.so), under torch %s," % torch.__version__)
+    return load(weights, device.type)
+
+
+def is_compiled_ahead(settings: Dict[str, Any]) -> bool:
+    """Does the configuration say `pt2: {export: {aot_compile: true}}`?"""
+    pt2 = settings.get("pt2")
+    export = pt2.get("export") if isinstance(pt2, dict) else None
+    return bool(isinstance(export, dict) and export.get("aot_compile"))
+
+
+def compiled(model: Any, settings: Dict[str, Any]) -> Any:
+    """The model under `torch.compile`, where `pt2` asks for a backend that is known; a failure only warns."""
+    options = compile_options(settings.get("pt2"))
+    if options is None:
+        return model
+    try:
+        import torch
+
+        return torch.compile(model, **options)
+    except Exception as error:
+        logging.warning("the model is not compiled (pt2 asks for %s): %s", options, error)
+        return model
+
+
+def compile_options(pt2: Any) -> Optional[Dict[str, Any]]:
+    """The arguments of `torch.compile` that `pt2` stands for: a backend, arguments, or `{compile: {enable: true}}`."""
+    options: Optional[Dict[str, Any]] = None
+    if isinstance(pt2, str):
+        options = {"backend": pt2}
+    elif isinstance(pt2, dict) and isinstance(pt2.get("compile"), dict):
+        options = dict(pt2["compile"])
+        if not options.pop("enable", False):
+            return None
+    elif isinstance(pt2, dict) and "backend" in pt2:
+        options = dict(pt2)
+    if options is not None and not check_valid_pt2_backend(options.get("backend", "inductor")):
+        logging.warning("the model is not compiled: pt2 asks for the unknown backend %r", options["backend"])
+        return None
+    return options
+
+
+def _is_safe(settings: Dict[str, Any]) -> bool:
+    own = settings.get("handler")
+    return not (isinstance(own, dict) and own.get("weights_only") is False)

@@ -1,0 +1,105 @@
+"""The TorchServe dialect: a handler gets a list of requests and a context, and returns a list as long.
+
+Source: spec sheet `torchserve`, sections 4.2 to 4.4 and 8. Requests, results and entry points have modules of their
+own; here they are put together for a batch.
+"""
+
+import logging
+import sys
+import uuid
+from typing import Any, Dict, List
+
+from trivium_child.adapter import Adapter, Host, Setup
+from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
+from trivium_child.torchserve_entry import entry_point
+from trivium_child.torchserve_rows import row_of
+from trivium_child.torchserve_values import from_json
+from trivium_child.values import Failure, Item, Outcome
+
+
+class TorchServeAdapter(Adapter):
+    """One handler, loaded. Its context is the same for all batches, but for what belongs to requests."""
+
+    def __init__(self, setup: Setup, host: Host) -> None:
+        from ts.context import Context, Headers, RequestProcessor
+        from ts.metrics.sink import Sink
+
+        # As in the original: what a handler logs is a line of its worker's output.
+        logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
+        Sink.measure = host.measure
+        settings = setup.settings
+        self._headers, self._processor = Headers, RequestProcessor
+        self._decodes: bool = settings["decode_input_request"]
+        self._items: List[Item] = []
+        self.context = Context(
+            setup.model,
+            setup.root,
+            settings["manifest"],
+            setup.max_rows,
+            setup.device_id if setup.device == "gpu" else None,
+            settings["server_version"],
+            settings["limit_max_image_pixels"],
+            model_yaml_config=from_json(settings["model_yaml_config"]),
+        )
+        self.context.cl_socket = self
+        try:
+            self._entry = entry_point(setup.root, setup.entry, setup.function, self.context)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, MemoryError) or "CUDA" in str(error):
+                raise Failure("System out of memory: %s" % error, "out of memory") from error
+            raise
+
+    def run(self, items: List[Item]) -> List[Outcome]:
+        """Every request of the batch fails by what the handler raises; SystemExit ends the worker."""
+        context = self.context
+        rows: List[Dict[str, Any]] = []
+        processors = []
+        for item in items:
+            row, headers = row_of(item, self._decodes)
+            rows.append(row)
+            processors.append(self._processor(self._headers(headers)))
+        context.request_processor = processors
+        context.request_ids = {index: _id_of(item) for index, item in enumerate(items)}
+        context.metrics.request_ids = context.request_ids
+        context.stopping_criteria = None
+        self._items = items
+        try:
+            elements = elements_of(self._entry(rows, context), len(items))
+            self._check_criteria(elements)
+            return [answer_of(element, own) for element, own in zip(elements, context.request_processor)]
+        except Exception as error:
+            failure = failure_of(error)
+            return [failure] * len(items)
+        finally:
+            self._items = []
+
+    def send_parts(self, ret: List[Any], req_id_map: Dict[int, str], message: str, code: int) -> None:
+        """`ts.handler_utils.utils.send_intermediate_predict_response`: a part of each request's answer, now."""
+        items, processors = self._items, self.context.request_processor
+        elements = elements_of(ret, len(items))
+        for item, element, processor in zip(items, elements, processors):
+            if code == 200:
+                item.send(answer_of(element, processor))
+            else:
+                item.send(Failure(message, status=code if 400 <= code <= 599 else 500))
+
+    def close(self) -> None:
+        """Handlers of this dialect have nothing to be told."""
+
+    def _check_criteria(self, elements: List[Any]) -> None:
+        """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
+        criteria = self.context.stopping_criteria
+        if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
+            raise Failure(
+                "The handler set context.stopping_criteria to be called again for the same requests: that is "
+                "continuous batching, which is not served yet and comes with the issue that completes the TorchServe "
+                "dialect. Send parts by send_intermediate_predict_response instead.",
+                "unsupported",
+            )
+
+
+def _id_of(item: Item) -> str:
+    return item.request_id or str(uuid.uuid4())
+
+
+ADAPTER = TorchServeAdapter

@@ -1,0 +1,104 @@
+"""How a request looks to a TorchServe handler: `data[i]`, and its headers.
+
+Source: spec sheet `torchserve`, section 4.2. Whole bodies and files are read by their content type, form fields are
+always bytes. A request of tensors becomes the document of the v2 protocol, or its only BYTES element the body.
+"""
+
+import base64
+import json
+import logging
+import struct
+from typing import Any, Dict, List, Tuple
+
+from trivium_child.values import Buffer, Item, Raw, Tensor
+
+BODY = "body"
+_FORMS = {
+    "BOOL": "?",
+    "UINT8": "B",
+    "UINT16": "H",
+    "UINT32": "I",
+    "UINT64": "Q",
+    "INT8": "b",
+    "INT16": "h",
+    "INT32": "i",
+    "INT64": "q",
+    "FP16": "e",
+    "FP32": "f",
+    "FP64": "d",
+}
+
+
+def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """What the handler gets, and the request's headers with those that the original adds: one per input, `explain`
+    and `url_path`. Without `decodes` every input is bytes.
+    """
+    payload = item.payload
+    if not isinstance(payload, Raw):
+        return _tensors_row(item, payload), {
+            BODY: {"content-type": "application/json"},
+            "explain": "False",
+            "url_path": "",
+        }
+    row: Dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query.items()}
+    headers: Dict[str, Any] = dict(payload.properties)
+    for name in row:
+        headers[name] = {"content-type": ""}
+    for part in payload.parts:
+        name = part.name or BODY
+        is_read = decodes and (not part.name or part.filename)
+        row[name] = decoded(part.data, part.content_type) if is_read else bytearray(part.data)
+        headers[name] = {"content-type": part.content_type}
+    headers["explain"] = payload.properties.get("explain", "False")
+    headers["url_path"] = payload.properties.get("url_path", "")
+    return row, headers
+
+
+def decoded(data: Buffer, content_type: str) -> Any:
+    """A body by its content type: parsed JSON, text, else (and where it is neither) a bytearray."""
+    kind = content_type.partition(";")[0].strip().lower()
+    raw = bytearray(data)
+    try:
+        if kind == "application/json":
+            return json.loads(raw)
+        if kind.startswith("text/"):
+            return raw.decode("utf-8")
+    except (ValueError, RecursionError) as error:
+        logging.warning("a body of content type %s is handed over as bytes: %s", kind, error)
+    return raw
+
+
+def _tensors_row(item: Item, tensors: List[Tensor]) -> Dict[str, Any]:
+    if len(tensors) == 1 and tensors[0].datatype == "BYTES":
+        elements = tensors[0].elements()
+        if len(elements) == 1:
+            return {BODY: bytearray(elements[0])}
+    document: Dict[str, Any] = {"id": item.request_id} if item.request_id else {}
+    document["inputs"] = [_described(tensor) for tensor in tensors]
+    return {BODY: document}
+
+
+def _described(tensor: Tensor) -> Dict[str, Any]:
+    """As v2 JSON has it, data flat. BYTES are text; where one is no UTF-8 all are base64, and `parameters` say so."""
+    told: Dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "datatype": tensor.datatype}
+    if tensor.datatype == "BYTES":
+        elements = tensor.elements()
+        try:
+            told["data"] = [element.decode("utf-8") for element in elements]
+        except UnicodeDecodeError:
+            told["data"] = [base64.b64encode(element).decode("ascii") for element in elements]
+            told["parameters"] = {"encoding": "base64"}
+    else:
+        told["data"] = _numbers(tensor)
+    return told
+
+
+def _numbers(tensor: Tensor) -> List[Any]:
+    data = tensor.data
+    if tensor.datatype == "BF16":  # the upper half of an FP32
+        halves = struct.unpack("<%dH" % (len(data) // 2), data)
+        return list(
+            struct.unpack("<%df" % len(halves), struct.pack("<%dI" % len(halves), *(h << 16 for h in halves)))
+        )
+    form = _FORMS[tensor.datatype]
+    return list(struct.unpack("<%d%s" % (len(data) // struct.calcsize("<" + form), form), data))

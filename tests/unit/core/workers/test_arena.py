@@ -1,0 +1,79 @@
+"""Memory that workers share: lent and taken back, found again by address, never waited for."""
+
+import mmap
+import os
+
+import numpy as np
+import pytest
+
+from trivium.core.workers.arena import SMALLEST, Arena, address
+
+CAPACITY = 16 * SMALLEST
+
+
+@pytest.fixture
+def arena():
+    made = Arena("m", CAPACITY)
+    yield made
+    made.close()
+
+
+def test_what_is_lent_is_as_long_as_was_asked_for_and_comes_back(arena):
+    lease = arena.lend(SMALLEST + 1)
+    assert len(lease.view) == SMALLEST + 1
+    assert arena.lent == 2 * SMALLEST
+    lease.hold()
+    lease.release()
+    assert arena.lent == 2 * SMALLEST
+    lease.release()
+    assert arena.lent == 0
+    assert arena.lend(CAPACITY).offset == 0
+
+
+def test_where_there_is_no_room_nothing_is_lent(arena):
+    assert arena.lend(CAPACITY + 1) is None
+    whole = arena.lend(CAPACITY)
+    assert arena.lend(1) is None
+    whole.release()
+    assert arena.lend(1) is not None
+
+
+def test_a_worker_sees_what_was_written_and_cannot_write(arena):
+    lease = arena.lend(SMALLEST)
+    lease.view[:5] = b"hello"
+    with mmap.mmap(arena.descriptor, CAPACITY, access=mmap.ACCESS_READ) as seen:
+        assert seen[lease.offset : lease.offset + 5] == b"hello"
+        with pytest.raises(TypeError):
+            seen[0] = 1
+
+
+def test_views_are_found_by_their_address(arena):
+    arena.lend(SMALLEST)
+    lease = arena.lend(4 * SMALLEST)
+    assert arena.offset_of(lease.view) == lease.offset
+    array = np.frombuffer(lease.view, "<f4")[10:20]
+    assert arena.offset_of(array.data.cast("B")) == lease.offset + 40
+    elsewhere = arena.offset_of(b"elsewhere")
+    assert not 0 <= elsewhere < CAPACITY
+
+
+def test_views_outlive_it():
+    arena = Arena("m", CAPACITY)
+    lease = arena.lend(SMALLEST)
+    lease.view[:3] = b"abc"
+    view = lease.view[:3]
+    arena.close()
+    with pytest.raises(OSError):
+        os.fstat(arena.descriptor)
+    del arena
+    assert bytes(view) == b"abc"
+
+
+def test_any_name_will_do():
+    Arena("m" * 1000, CAPACITY).close()
+    Arena("modèle/…", CAPACITY).close()
+
+
+def test_an_address_is_that_of_the_first_byte():
+    data = bytes(range(10))
+    assert address(memoryview(data)[3:]) == address(data) + 3

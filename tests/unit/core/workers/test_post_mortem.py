@@ -1,0 +1,63 @@
+"""How a worker ended, in sentences, by a table."""
+
+import signal
+
+import pytest
+
+from trivium.core.workers.post_mortem import describe, oom_kills
+
+UNKNOWN = (None, None)
+BY_HAND = " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
+
+CASES = {
+    "by itself": (3, "", UNKNOWN, [], "ended by itself with status 3."),
+    "well, but unasked": (0, "", UNKNOWN, [], "ended by itself with status 0."),
+    "by a signal": (-signal.SIGSEGV, "", UNKNOWN, [], "was killed by SIGSEGV."),
+    "by a signal without a name": (-40, "", UNKNOWN, [], "was killed by signal 40."),
+    "killed, nobody knows why": (-signal.SIGKILL, "", UNKNOWN, [], "was killed by SIGKILL." + BY_HAND),
+    "killed, and memory sufficed": (-signal.SIGKILL, "", (2, 2), [], "was killed by SIGKILL." + BY_HAND),
+    "killed for want of memory": (
+        -signal.SIGKILL, "", (2, 3), [],
+        "was killed by SIGKILL. The kernel has killed for want of memory meanwhile: there was less than it needed.",
+    ),
+    "killed by us": (-signal.SIGKILL, "it hung", (2, 3), [], "was killed: it hung."),
+    "still there": (None, "", UNKNOWN, [], "closed its connection and was killed."),
+    "its connection failed": (
+        70, "", UNKNOWN, [],
+        "ended: its connection to the server had failed, perhaps because user code had closed it.",
+    ),
+    "it could not write": (
+        72, "", UNKNOWN, [],
+        "ended: it could not write to the server any more, perhaps because user code had closed its connection.",
+    ),
+    "with last words": (
+        1, "", UNKNOWN, ["Traceback", "ValueError: x"],
+        "ended by itself with status 1. Its last words: Traceback / ValueError: x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sentences(name):
+    status, why, memory, last, text = CASES[name]
+    assert describe("m_0", 77, status, why, memory, last) == f"Worker m_0 (process 77) {text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("low 0\noom 4\noom_kill 3\noom_group_kill 1\n", 3),
+        ("low 0\n", None),
+        ("", None),
+        ("oom_kill many\n", None),
+        ("oom_kill\n", None),
+    ],
+)
+def test_the_kernels_count(tmp_path, text, count):
+    (tmp_path / "events").write_text(text)
+    assert oom_kills(tmp_path / "events") == count
+
+
+def test_where_the_kernel_does_not_count(tmp_path):
+    assert oom_kills(tmp_path / "nothing") is None
+    assert oom_kills(tmp_path) is None

@@ -1,0 +1,274 @@
+"""TorchServe's archives, folders and stores: what is claimed, what becomes of them, and what is refused."""
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trivium.formats.torchserve.repository import FORMAT
+from trivium.types.findings import Finding, Severity
+from trivium.types.spec import All, Batching, Defaults, Device, Dynamic, InstanceGroup, ModelFacts, ModelSpec
+
+PLACE = "MAR-INF/MANIFEST.json"
+HANDLER = "def handle(data, context):\n    return data\n"
+
+
+def manifest(**model: object) -> str:
+    told = {"modelName": "digits", "modelVersion": "1.0", "handler": "handler.py", **model}
+    kept = {key: value for key, value in told.items() if value is not None}
+    return json.dumps({"runtime": "python", "model": kept}, indent=2)
+
+
+def files(config: str | None = None, **model: object) -> dict[str, str]:
+    found = {PLACE: manifest(**model), "handler.py": HANDLER}
+    if config is not None:
+        found[PLACE] = manifest(**{"configFile": "model-config.yaml", **model})
+        found["model-config.yaml"] = config
+    return found
+
+
+def mar(path: Path, contents: Mapping[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in contents.items():
+            file.writestr(name, text)
+    return path
+
+
+def folder(path: Path, contents: Mapping[str, str]) -> Path:
+    for name, text in contents.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    return path
+
+
+def tgz(path: Path, contents: Mapping[str, str]) -> Path:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as file:
+        for name, text in contents.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            file.addfile(info, io.BytesIO(text.encode()))
+    path.write_bytes(gzip.compress(buffer.getvalue()))
+    return path
+
+
+@pytest.fixture
+def defaults(tmp_path: Path) -> Defaults:
+    return Defaults(queue_items=77, cpus=8, scratch=tmp_path / ".scratch")
+
+
+def one(path: Path, defaults: Defaults) -> ModelSpec:
+    reading = FORMAT.read(path, defaults)
+    assert [str(finding) for model in reading.unreadable for finding in model.findings] == []
+    (spec,) = reading.specs
+    return spec
+
+
+def faults(path: Path, defaults: Defaults) -> list[Finding]:
+    reading = FORMAT.read(path, defaults)
+    assert reading.specs == ()
+    (model,) = reading.unreadable
+    return [finding for finding in model.findings if finding.severity is Severity.ERROR]
+
+
+# -- what is claimed ---------------------------------------------------------------------------------------
+
+
+def test_claims(tmp_path: Path) -> None:
+    mar(tmp_path / "a.mar", {})
+    mar(tmp_path / "with.zip", files())
+    mar(tmp_path / "without.zip", {"model.py": ""})
+    tgz(tmp_path / "top.tar.gz", files())
+    tgz(tmp_path / "below.tgz", {f"digits/{name}": text for name, text in files().items()})
+    tgz(tmp_path / "other.tar.gz", {"a/b/MAR-INF/MANIFEST.json": "{}"})
+    folder(tmp_path / "noarchive", files())
+    folder(tmp_path / "plain", {"model.py": ""})
+    (tmp_path / "empty").mkdir()
+    claimed = {path.name for path in tmp_path.iterdir() if FORMAT.claims(path)}
+    assert claimed == {"a.mar", "with.zip", "top.tar.gz", "below.tgz", "noarchive"}
+    assert not FORMAT.claims(tmp_path)
+    assert not FORMAT.claims(tmp_path / "none")
+    assert not FORMAT.claims(tmp_path / "a.mar" / "b")
+
+
+def test_a_store_is_nothing_but_models(tmp_path: Path, defaults: Defaults) -> None:
+    store = tmp_path / "store"
+    folder(store / "one", files(modelName="one"))
+    mar(store / "two.mar", files(modelName="two"))
+    mar(store / "two-more.mar", files(modelName="two", modelVersion="2.0"))
+    folder(store, {".hidden/x": ""})
+    assert FORMAT.claims(store)
+    reading = FORMAT.read(store, defaults)
+    assert sorted((spec.name, spec.version) for spec in reading.specs) == [
+        ("one", "1.0"),
+        ("two", "1.0"),
+        ("two", "2.0"),
+    ]
+    assert all(spec.version_policy == All() for spec in reading.specs)
+    (store / "readme.txt").touch()
+    assert not FORMAT.claims(store)
+
+
+def test_neighbours_of_a_broken_archive_load(tmp_path: Path, defaults: Defaults) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mar(store / "good.mar", files())
+    mar(store / "twin.mar", files())
+    mar(store / "escaping.mar", {"../x": ""})
+    (store / "damaged.mar").write_bytes(b"no zip")
+    reading = FORMAT.read(store, defaults)
+    assert [spec.name for spec in reading.specs] == ["digits"]
+    assert [model.root.name for model in reading.unreadable] == ["damaged.mar", "escaping.mar", "twin.mar"]
+
+
+# -- what becomes of one -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["mar", "folder", "tgz", "tgz below"])
+def test_every_form_reads_alike(tmp_path: Path, defaults: Defaults, form: str) -> None:
+    below = {f"digits/{name}": text for name, text in files().items()}
+    path = {
+        "mar": lambda: mar(tmp_path / "x.mar", files()),
+        "folder": lambda: folder(tmp_path / "x", files()),
+        "tgz": lambda: tgz(tmp_path / "x.tar.gz", files()),
+        "tgz below": lambda: tgz(tmp_path / "x.tar.gz", below),
+    }[form]()
+    spec = one(path, defaults)
+    assert (spec.name, spec.version, spec.engine, spec.entry) == (
+        "digits",
+        "1.0",
+        "python-torchserve",
+        "handler.py",
+    )
+    assert (spec.root / spec.entry).read_text() == HANDLER
+    assert (spec.batching, spec.scheduling) == (Batching(), Dynamic())
+    assert spec.groups == (InstanceGroup("digits"),)
+    assert (spec.limits.queue_items, spec.limits.run_deadline, spec.limits.startup_deadline) == (
+        77,
+        120.0,
+        120.0,
+    )
+    assert spec.handler is not None
+    assert (spec.handler.function, spec.handler.path, spec.handler.directory) == ("", (spec.root,), spec.root)
+    assert spec.handler.settings["manifest"] == json.loads(manifest())
+    assert spec.handler.settings["model_yaml_config"] == {}
+    assert spec.reports == ()
+    assert FORMAT.finish(spec, ModelFacts((), (), False)) == spec
+    assert "8 here" in str(spec.origin["groups[0].minimum"])
+    assert str(spec.origin["name"]).endswith("MANIFEST.json:4 (model.modelName)")
+
+
+def test_the_configuration(tmp_path: Path, defaults: Defaults) -> None:
+    config = (
+        "minWorkers: 2\nmaxWorkers: 3\nbatchSize: 4\nmaxBatchDelay: 250\nresponseTimeout: 30\nstartupTimeout: 40\n"
+        "jobQueueSize: 5\nhandler: {classes: {0: cat}}\n"
+    )
+    spec = one(folder(tmp_path / "x", files(config)), defaults)
+    assert spec.batching == Batching(False, 4, True)
+    assert spec.scheduling == Dynamic(max_delay=0.25)
+    assert (spec.groups[0].minimum, spec.groups[0].maximum) == (2, 3)
+    assert (spec.limits.queue_items, spec.limits.run_deadline, spec.limits.startup_deadline) == (
+        5,
+        30.0,
+        40.0,
+    )
+    assert str(spec.origin["batching.max_rows"]).endswith("model-config.yaml:3 (batchSize)")
+    assert spec.handler is not None
+    passed = spec.handler.settings["model_yaml_config"]
+    assert isinstance(passed, dict)
+    assert passed["handler"] == {"classes": {"//yaml": "pairs", "value": [[0, "cat"]]}}
+
+
+def test_a_batch_waits_for_the_usual_time(tmp_path: Path, defaults: Defaults) -> None:
+    assert one(folder(tmp_path / "x", files("batchSize: 2\n")), defaults).scheduling.max_delay == 0.1
+    spec = one(folder(tmp_path / "y", files("batchSize: 2\nmaxBatchDelay: 0\n")), defaults)
+    assert spec.scheduling.max_delay == 0.0
+
+
+def test_workers_and_devices(tmp_path: Path, defaults: Defaults) -> None:
+    gpus = Defaults(gpus=2)
+    turned = one(folder(tmp_path / "a", files("minWorkers: 3\nmaxWorkers: 2\n")), defaults)
+    assert (turned.groups[0].minimum, turned.groups[0].maximum) == (1, 1)
+    assert "less than minWorkers" in str(turned.reports[0])
+    on_gpu = one(folder(tmp_path / "b", files()), gpus).groups[0]
+    assert (on_gpu.device, on_gpu.device_ids) == (Device.GPU, (0, 1))
+    chosen = one(folder(tmp_path / "c", files("deviceIds: [1]\n")), gpus).groups[0]
+    assert chosen.device_ids == (1,)
+    wrong = one(folder(tmp_path / "d", files("deviceIds: [1, 5]\n")), gpus)
+    assert (wrong.groups[0].device_ids, len(wrong.reports)) == ((0, 1), 1)
+    cpu = one(folder(tmp_path / "e", files("deviceType: cpu\n")), gpus).groups[0]
+    assert (cpu.device, cpu.device_ids) == (Device.CPU, ())
+    none = one(folder(tmp_path / "f", files("deviceType: gpu\n")), defaults)
+    assert (none.groups[0].device, len(none.reports)) == (Device.CPU, 1)
+    odd = one(folder(tmp_path / "g", files("deviceType: tpu\n")), defaults)
+    assert "neither cpu nor gpu" in str(odd.reports[0])
+
+
+def test_handlers(tmp_path: Path, defaults: Defaults) -> None:
+    named = one(folder(tmp_path / "a", {**files(handler="handler:run")}), defaults)
+    assert named.handler is not None
+    assert (named.entry, named.handler.function) == ("handler.py", "run")
+    deep = one(folder(tmp_path / "b", {**files(handler="deep/h.py:run"), "deep/h.py": ""}), defaults)
+    assert deep.handler is not None
+    assert (deep.entry, deep.handler.path) == ("deep/h.py", (deep.root / "deep", deep.root))
+    base = one(folder(tmp_path / "c", files(handler="base_handler")), defaults)
+    assert base.entry == "base_handler"
+    own = one(
+        folder(tmp_path / "d", {**files(handler="image_classifier"), "image_classifier.py": ""}), defaults
+    )
+    assert own.entry == "image_classifier.py"
+
+
+def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(folder(tmp_path / "x", files(requirementsFile="requirements.txt")), defaults)
+    assert "not installed" in str(spec.reports[0])
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("contents", "key", "words"),
+    [
+        ({"handler.py": HANDLER}, "model.handler", "no MAR-INF"),
+        (files(handler=None), "model.handler", "no handler"),
+        (files(handler="other.py"), "model.handler", "handler.py"),
+        (files(handler="image_classifier"), "model.handler", "the built-in ones come with the issue"),
+        (files(serializedFile="weights.pt"), "model.serializedFile", "weights.pt"),
+        (files(modelFile="net.py"), "model.modelFile", "net.py"),
+        (files(configFile="c.yaml"), "model.configFile", "c.yaml"),
+        (files(modelVersion=None), "model.modelVersion", "missing"),
+        (files("continuousBatching: true"), "continuousBatching", "TorchServe"),
+        (files("sequenceBatching: true"), "sequenceBatching", "TorchServe"),
+        (files("asyncCommunication: true"), "asyncCommunication", "TorchServe"),
+        (files("torchrun: {nproc-per-node: 4}"), "torchrun", "TorchServe"),
+        (files("parallelType: tp"), "parallelType", "TorchServe"),
+        (files("["), "", "stream end"),
+        ({PLACE: "{", "handler.py": ""}, "", "no JSON"),
+    ],
+)
+def test_faults(tmp_path: Path, defaults: Defaults, contents: dict[str, str], key: str, words: str) -> None:
+    (fault,) = faults(mar(tmp_path / "x.mar", contents), defaults)
+    assert fault.key == key
+    assert words in str(fault)
+    assert fault.mend
+
+
+def test_all_faults_at_once(tmp_path: Path, defaults: Defaults) -> None:
+    found = faults(folder(tmp_path / "x", files("torchrun: {}\n", handler="no.py", modelName=None)), defaults)
+    assert {fault.key for fault in found} == {"model.modelName", "model.handler", "torchrun"}
+
+
+def test_archives_need_scratch(tmp_path: Path) -> None:
+    (fault,) = faults(mar(tmp_path / "x.mar", files()), Defaults())
+    assert "nowhere" in str(fault) or "no folder to unpack it in" in str(fault)
+
+
+def test_the_name_of_an_archive_without_one(tmp_path: Path, defaults: Defaults) -> None:
+    reading = FORMAT.read(mar(tmp_path / "my model-2.mar", files(modelName=None)), defaults)
+    assert [model.name for model in reading.unreadable] == ["my_model_2"]

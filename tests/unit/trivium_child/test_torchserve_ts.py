@@ -1,0 +1,377 @@
+"""The `ts` package that handlers import: BaseHandler, labels, metrics, and the names that are not served yet."""
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.trivium_child.torchserve_stage import Stage, body, failures, returning, stage
+
+from trivium_child.values import Failure
+
+__all__ = ["stage"]
+
+NET = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor([1.0]))
+    def forward(self, x):
+        return x * self.scale
+"""
+OWN = """
+import torch
+from ts.torch_handler.base_handler import BaseHandler
+class Own(BaseHandler):
+    def preprocess(self, data):
+        return torch.tensor([row["body"] for row in data])
+    def get_insights(self, tensor, raw, target):
+        return [{"tensor": tensor.tolist(), "raw": raw, "target": target}]
+    def describe_handle(self):
+        return {"about": "me"}
+"""
+JSON = "application/json"
+
+
+def manifest(**model: str) -> dict[str, Any]:
+    return {"model": {"modelName": "m", **model}}
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def eager(stage: Stage, torch: Any, **more: Any) -> Any:
+    (stage.root / "net.py").write_text(NET)
+    torch.save({"scale": torch.tensor([3.0])}, stage.root / "w.pt")
+    told = {"manifest": manifest(modelFile="net.py", serializedFile="w.pt"), **more}
+    return stage.load(OWN, **told)
+
+
+# -- BaseHandler -------------------------------------------------------------------------------------------
+
+
+def test_an_eager_model(stage: Stage, torch: Any) -> None:
+    adapter = eager(stage, torch)
+    outcomes = adapter.run([stage.item(b"[1, 2]", JSON), stage.item(b"[3, 4]", JSON)])
+    assert [json.loads(body(outcome)) for outcome in outcomes] == [[3.0, 6.0], [9.0, 12.0]]
+    (time,) = stage.host.measured
+    assert (time["name"], time["kind"], time["labels"]) == (
+        "HandlerTime",
+        "gauge",
+        {"ModelName": "m", "Level": "Model"},
+    )
+    handler = adapter._entry.__self__
+    assert (handler.initialized, handler.device.type, handler.mapping) == (True, "cpu", None)
+
+
+def test_explanations_and_descriptions(stage: Stage, torch: Any) -> None:
+    adapter = eager(stage, torch)
+    explained = adapter.run([stage.item(b"[1.0]", JSON, properties={"explain": "True"})])
+    assert json.loads(body(explained[0])) == {"tensor": [[1.0]], "raw": [1.0], "target": 0}
+    described = adapter.run([stage.item(b"[1.0]", JSON, properties={"describe": "True"})])
+    assert json.loads(body(described[0])) == {"about": "me"}
+    plain = adapter.run([stage.item(b"[1.0]", JSON)])
+    assert json.loads(body(plain[0])) == [3.0]
+
+
+def test_a_script_by_the_handler_that_no_archive_holds(stage: Stage, torch: Any) -> None:
+    class Double(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    torch.jit.save(torch.jit.trace(Double(), torch.ones(1)), str(stage.root / "net.pt"))
+    adapter = stage.load(entry="base_handler", manifest=manifest(serializedFile="net.pt"))
+    # BaseHandler itself makes a tensor of what comes: a list of rows is none.
+    assert failures(adapter.run([stage.item(b"[1]", JSON)]))[0][1].startswith("Prediction failed")
+    adapter.context.stopping_criteria = None
+    handler = adapter._entry.__self__
+    assert handler.postprocess(handler.inference(handler.preprocess([[1.0, 2.0]]))) == [[2.0, 4.0]]
+
+
+def test_an_onnx_model(stage: Stage, torch: Any) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Add", ["x", "x"], ["y"])],
+        "g",
+        [info("x", onnx.TensorProto.FLOAT, ["n", 1])],
+        [info("y", onnx.TensorProto.FLOAT, ["n", 1])],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(stage.root / "net.onnx"))
+    text = OWN.replace('row["body"] for row in data]', '[float(row["body"])] for row in data]')
+    adapter = stage.load(text, manifest=manifest(serializedFile="net.onnx"))
+    assert json.loads(body(adapter.run([stage.item(b"4", JSON)])[0])) == [8.0]
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({}, "No model weights could be loaded"),
+        ({"serializedFile": "w.bin"}, "w.bin"),
+        ({"serializedFile": "w.so"}, "w.so"),
+        ({"modelFile": "none.py"}, "none.py"),
+        ({"modelFile": "two.py"}, "exactly one class"),
+    ],
+)
+def test_what_cannot_be_loaded(stage: Stage, torch: Any, named: dict[str, str], words: str) -> None:
+    (stage.root / "two.py").write_text("class A:\n    pass\nclass B:\n    pass\n")
+    with pytest.raises((RuntimeError, ValueError), match=words):
+        stage.load(OWN, manifest=manifest(**named))
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return (print, ("a pickle that does what it likes",))
+
+
+def test_pickles_are_not_trusted_unless_the_model_says_so(
+    stage: Stage, torch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (stage.root / "net.py").write_text(NET)
+    torch.save({"scale": torch.tensor([3.0]), "evil": Evil()}, stage.root / "w.pt")
+    told = manifest(modelFile="net.py", serializedFile="w.pt")
+    with pytest.raises(Exception, match=r"[Ww]eights"):
+        stage.load(OWN, manifest=told)
+    assert "likes" not in capsys.readouterr().out
+    with pytest.raises(RuntimeError, match="evil"):  # not a weight of this model
+        stage.load(OWN, "trusting.py", manifest=told, config={"handler": {"weights_only": False}})
+    assert "likes" in capsys.readouterr().out
+
+
+def test_compilation_by_configuration(stage: Stage, torch: Any, caplog: pytest.LogCaptureFixture) -> None:
+    eager(stage, torch)
+    loading = importlib.import_module("ts.torch_handler.loading")
+    assert loading.compile_options("eager") == {"backend": "eager"}
+    assert loading.compile_options({"backend": "inductor", "mode": "m"}) == {
+        "backend": "inductor",
+        "mode": "m",
+    }
+    assert loading.compile_options({"compile": {"enable": True, "mode": "m"}}) == {"mode": "m"}
+    assert loading.compile_options({"compile": {"enable": False, "backend": "eager"}}) is None
+    assert loading.compile_options({"export": {"aot_compile": True}}) is None
+    assert loading.is_compiled_ahead({"pt2": {"export": {"aot_compile": True}}})
+    assert loading.compile_options("magic") is None
+    assert "magic" in caplog.text
+    assert loading.compiled(5, {"pt2": "eager"}) == 5
+    assert "is not compiled" in caplog.text
+
+
+# -- labels ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"0": "cat", "1": "dog"}', {"0": "cat", "1": "dog"}),
+        ('{"0": ["n01", "tench"]}', {"0": "tench"}),
+        ('{"object_type_names": ["a", "b"]}', {"0": "a", "1": "b"}),
+    ],
+)
+def test_label_files(stage: Stage, text: str, expected: dict[str, str]) -> None:
+    util = importlib.import_module("ts.utils.util")
+    (stage.root / "i.json").write_text(text)
+    assert util.load_label_mapping(str(stage.root / "i.json")) == expected
+    assert util.load_label_mapping(str(stage.root / "none.json")) is None
+
+
+@pytest.mark.parametrize("text", ["[]", '{"0": 5}', '{"0": []}', '{"object_type_names": {}}', "{"])
+def test_label_files_of_another_shape(stage: Stage, text: str) -> None:
+    util = importlib.import_module("ts.utils.util")
+    (stage.root / "i.json").write_text(text)
+    with pytest.raises(ValueError):
+        util.load_label_mapping(str(stage.root / "i.json"))
+
+
+def test_labels_of_classes(stage: Stage) -> None:
+    label = importlib.import_module("ts.utils.util").map_class_to_label
+    assert label([[0.1, 0.9]]) == [{"0": 0.1, "1": 0.9}]
+    assert label([[0.9, 0.1]], {"0": "a", "3": "b"}, [[3, 0]]) == [{"b": 0.9, "a": 0.1}]
+    for wrong in ((("x",),), ([[1]], ["a"])):
+        with pytest.raises(TypeError):
+            label(*wrong)
+
+
+def test_other_names_of_util(stage: Stage) -> None:
+    util = importlib.import_module("ts.utils.util")
+    (stage.root / "c.yaml").write_text("a: 1\n")
+    assert util.get_yaml_config(str(stage.root / "c.yaml")) == {"a": 1}
+    assert [util.check_valid_pt2_backend(name) for name in ("eager", "magic")] == [True, False]
+    assert issubclass(util.PredictionException, Exception)
+    (found,) = util.list_classes_from_module(util)
+    assert found is util.PredictionException
+    assert util.list_classes_from_module(util, dict) == []
+    find = importlib.import_module("ts.handler_utils.utils").import_class
+    assert (
+        find("ts.context.Context").__name__
+        == find("some/where/context.py:Context", "ts").__name__
+        == "Context"
+    )
+
+
+# -- metrics -----------------------------------------------------------------------------------------------
+
+
+def measured(stage: Stage, text: str) -> list[tuple[str, str, str, float]]:
+    """Kind, name, labels and number of what an expression of `context.metrics` tells."""
+    head = (
+        "from ts.metrics.metric_type_enum import MetricTypes\nfrom ts.metrics.dimension import Dimension\n"
+        "from ts.metrics.metric import Metric\nfrom ts.service import emit_metrics\n"
+    )
+    adapter = stage.load(head + returning(f"[{text}]").replace("context.metrics", "context.metrics"))
+    (outcome,) = adapter.run([stage.item()])
+    assert not isinstance(outcome, Failure), outcome.message
+    return [
+        (
+            step["kind"],
+            step["name"],
+            ",".join(f"{name}={value}" for name, value in step["labels"].items()),
+            next(step[verb] for verb in ("add", "set", "observe") if verb in step),
+        )
+        for step in stage.host.measured
+    ]
+
+
+MODEL = "ModelName=m,Level=Model"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("context.metrics.add_counter('c', 2)", ("counter", "c", MODEL, 2.0)),
+        (
+            "context.metrics.add_metric('c', 2, 'count', 0, [Dimension('D', 1)])",
+            ("counter", "c", f"D=1,{MODEL}", 2.0),
+        ),
+        ("context.metrics.add_time('t', 1.5, None, 's')", ("gauge", "t", MODEL, 1.5)),
+        ("context.metrics.add_size('s', 3)", ("gauge", "s", MODEL, 3.0)),
+        (
+            "context.metrics.add_percent('p', 50, metric_type=MetricTypes.HISTOGRAM)",
+            ("histogram", "p", MODEL, 50.0),
+        ),
+        ("context.metrics.add_error('e', 1)", ("counter", "e", "ModelName=m,Level=Error", 1.0)),
+        (
+            "context.metrics.add_metric_to_cache('x', 'count', ['A', 'B']).add_or_update(4, ['1', '2'])",
+            ("counter", "x", "A=1,B=2", 4.0),
+        ),
+        (
+            "(context.metrics.add_metric_to_cache('x', 'ms', [], MetricTypes.GAUGE), "
+            "context.metrics.get_metric('x', MetricTypes.GAUGE).update(4))[1]",
+            ("gauge", "x", "", 4.0),
+        ),
+        ("emit_metrics([Metric('old', 5, 'ms', [Dimension('D', 'd')])])", ("gauge", "old", "D=d", 5.0)),
+    ],
+)
+def test_metrics(stage: Stage, text: str, expected: tuple[str, str, str, float]) -> None:
+    assert measured(stage, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("context.metrics.add_error('e', 'text')", "expected a number"),
+        ("context.metrics.add_time('t', 1, None, 'h')", "expected one of ms, s"),
+        ("context.metrics.add_size('t', 1, None, 'mb')", "expected one of MB"),
+        ("context.metrics.get_metric('none')", "there are: none"),
+        (
+            "context.metrics.add_metric_to_cache('x', 'u', ['A']).add_or_update(1)",
+            "one for each dimension: A",
+        ),
+    ],
+)
+def test_metrics_that_are_none(stage: Stage, text: str, words: str) -> None:
+    (outcome,) = stage.load(returning(f"[{text}]")).run([stage.item()])
+    assert words in outcome.message
+    assert stage.host.measured == []
+
+
+def test_a_counter_does_not_shrink(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    assert measured(stage, "context.metrics.add_counter('c', -1)") == []
+    assert "only grows" in caplog.text
+
+
+def test_metrics_at_load_and_the_older_class(stage: Stage) -> None:
+    stage.load("def handle(data, context):\n    context.metrics.add_counter('loads', 1)\n")
+    assert [step["name"] for step in stage.host.measured] == ["loads"]
+    store = importlib.import_module("ts.metrics.metrics_store").MetricsStore("id", "other")
+    store.add_counter("c", 1)
+    assert stage.host.measured[-1]["labels"]["ModelName"] == "other"
+
+
+def test_timed_steps(stage: Stage) -> None:
+    text = """
+from ts.handler_utils.timer import timed
+class H:
+    def initialize(self, context):
+        self.context = context
+    @timed
+    def preprocess(self, data):
+        return data
+    def handle(self, data, context):
+        return [len(self.preprocess(data))]
+"""
+    stage.load(text).run([stage.item()])
+    assert stage.host.measured == []
+    stage.load(text, "second.py", config={"handler": {"profile": True}}).run([stage.item()])
+    assert [step["name"] for step in stage.host.measured] == ["ts_handler_preprocess"]
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("ts.torch_handler.vision_handler", "VisionHandler"),
+        ("ts.torch_handler.image_classifier", "ImageClassifier"),
+        ("ts.torch_handler.image_segmenter", "ImageSegmenter"),
+        ("ts.torch_handler.object_detector", "ObjectDetector"),
+        ("ts.torch_handler.text_handler", "TextHandler"),
+        ("ts.torch_handler.text_classifier", "TextClassifier"),
+        ("ts.torch_handler.densenet_handler", "DenseNetHandler"),
+        ("ts.torch_handler.vllm_handler", "VLLMHandler"),
+        ("ts.torch_handler.trt_llm_handler", "TRTLLMHandler"),
+        ("ts.torch_handler.dali_image_classifier", "DALIImageClassifier"),
+        ("ts.torch_handler.distributed.base_pippy_handler", "BasePippyHandler"),
+        ("ts.torch_handler.distributed.base_deepspeed_handler", "BaseDeepSpeedHandler"),
+        ("ts.handler_utils.micro_batching", "MicroBatching"),
+        ("ts.handler_utils.hf_batch_streamer", "TextIteratorStreamerBatch"),
+        ("ts.handler_utils.utils", "create_predict_response"),
+        ("ts.handler_utils.distributed.pt_pippy", "get_pipeline_driver"),
+        ("ts.handler_utils.distributed.deepspeed", "get_ds_engine"),
+    ],
+)
+def test_names_that_are_not_served_yet(stage: Stage, module: str, name: str) -> None:
+    found = getattr(importlib.import_module(module), name)
+    kinds = (found, type("Own", (found,), {})) if isinstance(found, type) else (found,)
+    for kind in kinds:
+        with pytest.raises(NotImplementedError, match=rf"{name} is not served yet.*TorchServe"):
+            kind(1, two=2)
+
+
+def test_versions(stage: Stage) -> None:
+    assert (
+        importlib.import_module("ts").__version__
+        == importlib.import_module("ts.version").__version__
+        == "0.12.0"
+    )
+
+
+def test_nothing_but_the_standard_library_is_loaded_with_the_adapter(stage: Stage) -> None:
+    import subprocess
+    import sys
+
+    text = (
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import trivium_child.torchserve, ts.context, ts.torch_handler.base_handler, ts.utils.util\n"
+        "print([name for name in ('torch', 'numpy', 'yaml', 'trivium') if name in sys.modules])\n"
+    )
+    shims = Path(importlib.import_module("ts").__file__ or "").parents[1]
+    command = [sys.executable, "-S", "-I", "-c", text, str(shims.parents[2]), str(shims)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
