@@ -11,6 +11,7 @@ from pathlib import Path
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config import PREFIX, ServerConfig
 from trivium.dialects.triton.keys import ROWS, Role
+from trivium.profiles import FALLBACKS, OWNERS
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
 
@@ -58,6 +59,16 @@ def statuses() -> str:
     return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in STATUS.items())])
 
 
+def route_owners() -> str:
+    """Which protocol owns which routes, per profile."""
+    segments = sorted({segment for owners in OWNERS.values() for segment in owners})
+    lines = [f"| route | {' | '.join(OWNERS)} |", "|---" * (1 + len(OWNERS)) + "|"]
+    for segment in segments:
+        cells = [owners.get(segment, "") for owners in OWNERS.values()]
+        lines.append(f"| `/{segment}` | {' | '.join(cells)} |")
+    return "\n".join([*lines, f"| all else is refused by | {' | '.join(FALLBACKS.values())} |"])
+
+
 def payload_readers() -> str:
     """The payload table, bodies to tensors."""
     lines = ["| content types | or the first bytes | what is read |", "|---|---|---|"]
@@ -77,6 +88,7 @@ def _types(names) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
+    "route owners": route_owners,
     "version states": lambda: diagram(VERSION_MOVES),
     "item states": lambda: diagram(ITEM_MOVES),
     "server states": lambda: diagram(SERVER_MOVES),

@@ -45,7 +45,7 @@ def routes(profile: str, version: str) -> Routes:
     made: Mapping[str, WireProtocol] = {
         "v2": KServeHttp("trivium", version),
         "djl": DjlHttp(_make_id, tensors_as),
-        "torchserve": TorchServeHttp(_make_id),
+        "torchserve": TorchServeHttp(_make_id, exact_texts=profile == "torchserve"),
     }
     owners = {segment: made[owner] for segment, owner in OWNERS[profile].items()}
     return Routes(owners, made[FALLBACKS[profile]])

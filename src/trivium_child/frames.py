@@ -23,11 +23,11 @@ SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN = range(1, 8)
 # From the worker:
 READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP = range(16, 26)
 
-RUN_HEAD = struct.Struct("<IH")
+RUN_HEAD = struct.Struct("<QI")
 """Number of the batch, of its items."""
-ITEM = struct.Struct("<QIHIBQQ")
+ITEM = struct.Struct("<QIIIBQQ")
 """Number, rows, bytes of the id, bytes of the text; where its data is, from where on, and bytes of it."""
-DONE_HEAD = struct.Struct("<IHdd")
+DONE_HEAD = struct.Struct("<QIdd")
 """Number of the batch, of the answers that follow; when user code got it and gave it back (monotonic seconds)."""
 ANSWER = struct.Struct("<QBIQ")
 """Number, what it is, bytes of the text, bytes of the data behind it."""
@@ -70,7 +70,10 @@ def text(told: Dict[str, Any]) -> bytes:
 
 def read(body: Buffer) -> Dict[str, Any]:
     """The object of a frame that is nothing but text. ValueError if it is none."""
-    told = json.loads(bytes(body))
+    try:
+        told = json.loads(bytes(body))
+    except RecursionError as error:
+        raise ValueError("a frame's text is nested too deeply") from error
     if not isinstance(told, dict):
         raise ValueError("a frame's text is no JSON object")
     return told
@@ -99,8 +102,9 @@ def frames(buffer: Buffer) -> Tuple[List[Tuple[int, memoryview]], int]:
 
 
 def wanted(buffer: Buffer, at: int) -> int:
-    """Bytes of the frame that begins there, as far as its first bytes tell; 0 if they do not."""
-    return SIZE.unpack_from(buffer, at)[0] + 4 if len(buffer) - at >= 4 else 0
+    """Bytes of the frame that begins there, as far as its first bytes tell; 0 if they do not, or tell of no frame."""
+    size: int = SIZE.unpack_from(buffer, at)[0] if len(buffer) - at >= 4 else 0
+    return size + 4 if 0 < size <= MOST else 0
 
 
 def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffer]]:

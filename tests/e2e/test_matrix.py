@@ -138,20 +138,22 @@ def picked(arrays: dict[str, np.ndarray]) -> int:
     return int(scores.argmax())
 
 
+TOP = """# The matrix
+
+One model, a classifier of handwritten digits, in five dresses, asked by four protocols. The picture is a PNG that
+shows a seven; the tensor is the same picture, prepared by the client. A cell is the status of the answer, and the
+digit in it. What an ONNX file cannot take is refused with 415 and a sentence that says what it would take: what is
+in a picture is never guessed.
+
+Every cell is asked under each profile that has its protocol: v2 under all three, DJL's predictions under `native`
+and `djl`, TorchServe's under `torchserve`. `tests/e2e/test_matrix.py` asks them and writes this page;
+`tests/e2e/matrix.py` is what was expected before it was first run.
+"""
+
+
 def page() -> str:
     """`docs/matrix.md`."""
-    lines = [
-        "# The matrix",
-        "",
-        "One model, a classifier of handwritten digits, in five dresses, asked by four protocols. The picture is a PNG that",
-        "shows a seven; the tensor is the same picture, prepared by the client. A cell is the status of the answer, and the",
-        "digit in it. What an ONNX file cannot take is refused with 415 and a sentence that says what it would take: what is in",
-        "a picture is never guessed.",
-        "",
-        "Every cell is asked under each profile that has its protocol: v2 under all three, DJL's predictions under `native`",
-        "and `djl`, TorchServe's under `torchserve`. `tests/e2e/test_matrix.py` asks them and writes this page;",
-        "`tests/e2e/matrix.py` is what was expected before it was first run.",
-    ]
+    lines = TOP.splitlines()
     for content, rows in EXPECTED.items():
         lines += [
             "",

@@ -20,7 +20,11 @@ def command(config_file: Path | None, **flags: Any) -> None:
     """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, and behind a
     handler of each of the three dialects.
     """
-    serve([places.models(), places.bare_model(), *places.handlers()], configure(config_file, flags), _print_requests)
+    serve(
+        [places.models(), places.bare_model(), *places.handlers()],
+        configure(config_file, flags),
+        _print_requests,
+    )
 
 
 def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
@@ -37,7 +41,9 @@ def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> N
     for spec in specs:
         if spec.handler is not None:
             say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
-    say("\nThe network by the v2 protocol with curl; the answer holds ten probabilities, the greatest is the digit's:\n")
+    say(
+        "\nThe network by the v2 protocol with curl; the answer holds ten probabilities, the digit has the greatest:\n"
+    )
     body = f"{classify} {pictures[3]} --json"
     say(f"{body} | curl -s {url}/v2/models/digits/infer -d @-", soft_wrap=True, markup=False)
     say(f"curl -s {url}/v2/models/digits/stats\n", soft_wrap=True, markup=False)

@@ -6,10 +6,11 @@ versions beside its own nor how it came to be loaded.
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 
 from trivium.core.admission import drain_time, queue_full
 from trivium.core.answers import Answers
+from trivium.core.calls import Call
 from trivium.core.deadlines import Deadlines
 from trivium.core.door import Door, Means
 from trivium.core.item import Item
@@ -23,7 +24,7 @@ from trivium.core.workers.scaler import Group, Launch, Scaler
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink
-from trivium.types.operations import Infer, VersionStatistics
+from trivium.types.operations import CallRef, Infer, VersionStatistics
 from trivium.types.payload import Raw
 from trivium.types.running import Executed, InstanceId, ItemId, Part
 from trivium.types.spec import Isolation, ModelSpec, OnExpiry
@@ -68,6 +69,7 @@ class LoadedModel:
         self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
         self._scaler.stranded = self._strand
+        self._scaler.failed = self._calls.review
         self._scaler.restarts = spec.limits.restarts
         self.deaths: deque[str] = deque(maxlen=5)
         if self._scaler.is_elastic:
@@ -89,8 +91,7 @@ class LoadedModel:
 
     async def close(self) -> None:
         """Close the instances; only when idle, or to give up what is left."""
-        held = (item for slot in self._pool.slots().values() for item in slot.held.values())
-        for item in [*self._queue.entries(), *held]:
+        for item in [*self._queue.entries(), *self._pool.held()]:
             item.cancel(GIVEN_UP)
         self._scheduler.close()
         await self._scaler.close()
@@ -106,6 +107,8 @@ class LoadedModel:
         if lease is not None:
             lease.hold()
         self._active += 1
+        if infer.parent is not None:
+            self._pool.calls += 1
         try:
             if self._scaler.is_given_up:
                 raise self.why_not()
@@ -115,8 +118,8 @@ class LoadedModel:
             if self._active > self._queue_limit:
                 self._check_room(item.level, None)
             if infer.parent is not None:
-                self._calls.check(self._name, self, infer.parent)
-                self._calls.queued(number, infer.parent, self)
+                self._calls.check(self._name, self._scaler, infer.parent)
+                self._calls.begun(Call(number, self._name, self._scaler, infer.parent, item.cancel))
         except ServeError as error:
             self._answers.end(item, error)
             self._leave(item)
@@ -166,17 +169,6 @@ class LoadedModel:
         """Have its instances failed so often that no more are opened?"""
         return self._scaler.is_given_up
 
-    # -- as others' calls see it ---------------------------------------------------------------------------
-
-    @property
-    def can_grow(self) -> bool:
-        """See `calls.Pooled`."""
-        return self._scaler.can_grow
-
-    def holders(self) -> Iterable[Collection[ItemId]]:
-        """See `calls.Pooled`."""
-        return [() if slot.credits > 0 else slot.held for slot in self._pool.slots().values()]
-
     def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
         self._deadlines.started(items)
         self._pool.start(instance, items)
@@ -205,7 +197,7 @@ class LoadedModel:
             if lease is not None:
                 lease.release()
             if item.operation.parent is not None:
-                self._calls.left(item.item, item.operation.parent)
+                self._hang_up(item.item, item.operation.parent)
         self._counters.executed(run, rows, done, now)
         self._settle(len(items))
 
@@ -237,6 +229,9 @@ class LoadedModel:
                 self._answers.end(item, error)
             self._leave(item)
         self._scaler.review()
+        if self._scaler.is_given_up:
+            self._strand(self.why_not())
+        self._calls.review()
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
@@ -273,11 +268,15 @@ class LoadedModel:
     def _leave(self, item: Item) -> None:
         """The item is neither queued nor in an instance any more."""
         if item.operation.parent is not None:
-            self._calls.left(item.item, item.operation.parent)
+            self._hang_up(item.item, item.operation.parent)
         lease = item.operation.payload.lease
         if lease is not None:
             lease.release()
         self._settle(1)
+
+    def _hang_up(self, number: ItemId, parent: CallRef) -> None:
+        self._calls.ended(number, parent)
+        self._pool.calls -= 1
 
     def _settle(self, items: int) -> None:
         """So many have left."""

@@ -7,9 +7,13 @@ A step is a mapping: `kind` counter, gauge or histogram; `name`, `help`, `labels
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 MOST_SERIES = 10_000
 """Series of all metrics together: a label that takes any value must not eat the server's memory."""
+
+MOST_BUCKETS = 200
+"""Upper bounds of one histogram, for the same reason."""
 
 _STEPS = {"counter": ("add",), "gauge": ("add", "set"), "histogram": ("observe",)}
 Labels = tuple[tuple[str, str], ...]
@@ -42,21 +46,31 @@ class CustomMetrics:
         self._count = 0
 
     def take(self, model: str, step: Mapping[str, object]) -> None:
-        """Carry out one step. ValueError where it is none, or contradicts what the metric is."""
-        name, kind = str(step["name"]), str(step["kind"])
+        """Carry out one step. ValueError where it is none, or contradicts what the metric is; then nothing changes."""
+        try:
+            self._take(step)
+        except ValueError as error:
+            raise ValueError(f"metric '{str(step.get('name'))[:200]}' of model '{model}': {error}") from error
+
+    def _take(self, step: Mapping[str, object]) -> None:
+        name, kind = step.get("name"), str(step.get("kind"))
+        if not isinstance(name, str) or not name:
+            raise ValueError("a metric needs a name, which is text")
         verbs = _STEPS.get(kind)
-        verb = next((verb for verb in verbs or () if verb in step), None)
+        if verbs is None:
+            raise ValueError(f"its kind is {kind[:50]!r}; it must be one of {', '.join(_STEPS)}")
+        verb = next((verb for verb in verbs if verb in step), None)
         if verb is None:
-            raise ValueError(f"metric '{name}' of model '{model}': a {kind} takes one of {verbs}")
-        number = step[verb]
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ValueError(f"metric '{name}' of model '{model}': {number!r} is no number")
-        if verb == "add" and kind == "counter" and number < 0:
-            raise ValueError(f"metric '{name}' of model '{model}': a counter only grows")
-        family = self.families.setdefault(name, Family(kind, str(step.get("help", "")), _bounds(step)))
+            raise ValueError(f"a {kind} takes one of: {', '.join(verbs)}")
+        number = _number(step[verb])
+        if kind == "counter" and not 0 <= number < inf:
+            raise ValueError(f"a counter only grows, by finite numbers, not by {number:g}")
+        family = self.families.get(name) or Family(kind, str(step.get("help", "")), _bounds(step))
         if family.kind != kind:
-            raise ValueError(f"metric '{name}' of model '{model}' is a {family.kind}, not a {kind}")
-        self._step(family, self._series(family, step), verb, float(number))
+            raise ValueError(f"it is a {family.kind}, not a {kind}")
+        series = self._series(family, step)
+        self.families[name] = family  # only now: what was refused leaves nothing behind
+        self._step(family, series, verb, number)
 
     def _series(self, family: Family, step: Mapping[str, object]) -> Series:
         labels = step.get("labels") or {}
@@ -84,6 +98,15 @@ class CustomMetrics:
 
 def _bounds(step: Mapping[str, object]) -> tuple[float, ...]:
     given = step.get("buckets") or ()
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise ValueError("buckets are a list of numbers")
-    return tuple(sorted(float(bound) for bound in given))
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_BUCKETS:
+        raise ValueError(f"buckets are a list of at most {MOST_BUCKETS} numbers")
+    return tuple(sorted({_number(bound) for bound in given}))
+
+
+def _number(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given:
+        raise ValueError(f"{str(given)[:50]!r} is no number")
+    try:
+        return float(given)
+    except OverflowError as error:
+        raise ValueError("a number is beyond what a metric can hold") from error

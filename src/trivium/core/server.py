@@ -228,7 +228,9 @@ class Server:
                 return ServerDescription("trivium", self._version, self._state)
             case Describe(model, version):
                 loaded = self._registry.serving(model, version)
-                return ModelDescription(loaded.spec, self._registry.ready_versions(model), tuple(loaded.deaths))
+                return ModelDescription(
+                    loaded.spec, self._registry.ready_versions(model), tuple(loaded.deaths)
+                )
             case List():
                 return self._registry.listing()
             case Statistics(model, version):

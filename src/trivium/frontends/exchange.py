@@ -247,6 +247,9 @@ class Exchange:
             self._note(self._site.log, answer)
         if answer.closes:
             self.keeps_alive = False
+            if self.is_streaming and answer.status >= 400:  # the client must see that the rest is missing
+                self._outlet.break_off(self)
+                return
         if answer.final:
             self.is_over = True
             self._ticket = self._encoder = None

@@ -129,7 +129,4 @@ class ProcessLauncher:
 
 def _kill_late(spawning: "asyncio.Future[Spawned]") -> None:
     if not spawning.cancelled() and spawning.exception() is None:
-        spawned = spawning.result()
-        spawned.kill()
-        spawned.process.wait()
-        spawned.wire.close()
+        spawning.result().discard()

@@ -4,7 +4,7 @@ The pool keeps the books; the scheduler fills it, the scaler opens and closes. A
 with it the items that user code may have got; the others go back to the queue.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -77,7 +77,7 @@ class Slot:
         self.idle_since = self.opened_at = now
         self.is_worn = False
         self.home: object = None  # whose it is, for the scaler
-        self.ended = 0  # executions
+        self.ended = 0  # executions, and items that ended well by parts of their own
 
 
 class Pool:
@@ -89,9 +89,14 @@ class Pool:
         self._merges = merges
         self._now = now
         self._slots: dict[InstanceId, Slot] = {}
+        self._leaving: dict[InstanceId, Slot] = {}  # retired, with items that have not ended
         self._only: tuple[InstanceId, Slot] | None = None
         self._next = 0
         self._lead = 0
+        self.calls = 0
+        """Upward calls among the items that wait or run. While there are any nothing is handed over in advance: a call
+        behind the very item that waits for it would never begin.
+        """
 
     @property
     def size(self) -> int:
@@ -106,6 +111,18 @@ class Pool:
     def slots(self) -> dict[InstanceId, Slot]:
         """The live table, for the scaler to read."""
         return self._slots
+
+    def held(self) -> list[Item]:
+        """Every item that an instance has, open or retired."""
+        slots = (*self._slots.values(), *self._leaving.values())
+        return [item for slot in slots for item in slot.held.values()]
+
+    def beside(self, item: ItemId) -> Collection[ItemId]:
+        """The items that an instance has to end for this one to end, itself among them; none if no instance has it."""
+        for slot in (*self._slots.values(), *self._leaving.values()):
+            if item in slot.held:
+                return slot.held if slot.credits <= 0 else (item,)
+        return ()
 
     def reserve(self, placement: Placement) -> tuple[InstanceId, Slot, Port]:
         """Names for an instance that is to be opened; `admit` it when it is."""
@@ -124,6 +141,8 @@ class Pool:
     def retire(self, number: InstanceId) -> None:
         """Close an instance; what it holds still ends through its port."""
         slot = self._slots.pop(number)
+        if slot.held:
+            self._leaving[number] = slot
         self._count()
         assert slot.instance is not None
         slot.instance.close()
@@ -131,13 +150,14 @@ class Pool:
     def free(self) -> Sequence[InstanceId]:
         """Credits, as often as each instance has them, the least busy one in front."""
         only = self._only
+        lead = 0 if self.calls else self._lead
         if only is not None:
-            count = only[1].credits + self._lead
+            count = only[1].credits + lead
             return (only[0],) * count if count > 0 else ()
         rows = [
             (turn - slot.credits, number)
             for number, slot in self._slots.items()
-            for turn in range(slot.credits + self._lead)
+            for turn in range(slot.credits + lead)
         ]
         return [number for _, number in sorted(rows)]
 
@@ -159,7 +179,7 @@ class Pool:
 
     def cancel(self, item: Item) -> None:
         """Tell the instance that nobody waits for it; it still ends here."""
-        slot = self._slots.get(item.instance)
+        slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
         if slot is not None and slot.instance is not None:
             slot.instance.cancel(item.item)
 
@@ -179,6 +199,7 @@ class Pool:
                 slot.credits += event.count
             elif isinstance(event, Part):
                 item = slot.held.pop(event.item) if event.final else slot.held[event.item]
+                slot.ended += event.final and event.error is None
                 self._owner.part(item, event)
             elif isinstance(event, Begun):
                 _begin(slot.held[begun] for begun in event.items)
@@ -191,10 +212,13 @@ class Pool:
                 assert_never(event)
         if not slot.held:
             slot.idle_since = self._now()
+            if self._leaving:
+                self._leaving.pop(number, None)
         self._owner.freed()
 
     def _bury(self, number: InstanceId, slot: Slot, post_mortem: str) -> None:
         self._slots.pop(number, None)
+        self._leaving.pop(number, None)
         self._count()
         held, slot.held = slot.held, {}
         lost = [item for item in held.values() if item.state is not STARTED]

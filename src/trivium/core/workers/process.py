@@ -188,9 +188,14 @@ class ProcessInstance(asyncio.Protocol):
             raise Garbage(f"the end of batch {number}, which was not its turn")
         self._batches.popleft()
         self.busy_since = self._loop.time() if self._batches else None
-        for item in items:
-            self._forget(item)
         if items:
+            held = self._items
+            if self._writer.copies or self._upward.is_calling:
+                for item in items:
+                    self._forget(item)
+            else:
+                for item in items:
+                    del held[item]
             events.append(Executed(items, outcomes, began, began, ended, ended))
             self.ended_items += len(items)
         events.append(CREDIT)

@@ -5,13 +5,13 @@ It holds the tasks that open instances; opening itself is `launch`'s work, off t
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from trivium.core.workers.pool import Pool, Slot
 from trivium.core.workers.scaling_policy import GroupView, decide
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Clock, Instance, Port, Timer
-from trivium.types.running import InstanceId, Placement
+from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import InstanceGroup, Isolation
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Group:
 
 class Scaler:
     """One per model version. `waiting` tells how many items wait; `stranded` is told why when an instance did
-    not open and there is no other to wait for.
+    not open and there is no other to wait for, `failed` is told of every one that did not open.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Scaler:
         self._waiting = waiting
         self._tasks: set[asyncio.Task[None]] = set()
         self.stranded: Callable[[ServeError], None] | None = None
+        self.failed: Callable[[], None] = _nobody
         self.restarts = 10
         self._timer: Timer | None = None
         self._is_closed = False
@@ -68,11 +69,19 @@ class Scaler:
 
     @property
     def can_grow(self) -> bool:
-        """May a further instance be opened, or is one being opened?"""
+        """May a further instance be opened, or is one being opened? See `calls.Pooled`, as for the next two."""
         return any(
             group.opening or (len(group.members) < group.group.maximum and not self._is_over(group))
             for group in self._groups
         )
+
+    def holders(self) -> Iterable[Collection[ItemId]]:
+        """See `calls.Pooled`."""
+        return [() if slot.credits > 0 else slot.held for slot in self._pool.slots().values()]
+
+    def beside(self, call: ItemId) -> Collection[ItemId]:
+        """See `calls.Pooled`."""
+        return self._pool.beside(call)
 
     def died(self, slot: Slot) -> None:
         """An instance is gone. One that never did anything counts like one that did not open, but for the first
@@ -161,6 +170,7 @@ class Scaler:
             group.failures += 1
             group.failed_at = self._clock.now()
             log.error("instance %s did not open: %s", placement.name, error.message)
+            self.failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
             if is_last and self.stranded is not None:
                 self.stranded(error)
@@ -177,3 +187,7 @@ class Scaler:
         group.members[number] = placement.index
         slot.home = group
         self._pool.admit(number, slot, instance)
+
+
+def _nobody() -> None:
+    pass

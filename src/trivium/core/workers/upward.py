@@ -1,14 +1,18 @@
 """What user code in a worker asks of the server: other models, loads, log lines, custom metrics.
 
-A call becomes an operation with its parent's chain and what is left of its deadline, and goes in by the same
-door as a client's. It ends with its final part, when the worker hangs up, or when its parent ends.
+A call becomes an operation with its parent's chain, and goes in by the same door as a client's. It ends with its
+final part, when the worker hangs up, or when its parent ends, be it by its deadline.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from math import isfinite
+from struct import error as StructError
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from trivium.core.workers.wire import Garbage, read_payload, write_reply
+import msgspec
+
+from trivium.core.workers.wire import UNREADABLE, Garbage, read_payload, write_reply
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Submits, Ticket
 from trivium.types.operations import (
@@ -22,7 +26,7 @@ from trivium.types.operations import (
     Unload,
     WantedOutput,
 )
-from trivium.types.payload import PayloadKind
+from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.running import ItemId
 from trivium_child import frames
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from trivium.core.workers.process import ProcessInstance
 
 TENSORS = PayloadKind.TENSORS
+Text = TypeVar("Text")
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
 LEFT = ServeError(Code.CANCELLED, "The request that made this call has ended, or its worker has.")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -46,8 +52,13 @@ class Upward:
         self._measure = measure
         self._log = log
         self._worker: ProcessInstance | None = None
-        self._tickets: dict[int, Ticket] = {}
+        self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self._children: dict[ItemId, set[int]] = {}
+
+    @property
+    def is_calling(self) -> bool:
+        """Has any item made a call that has not ended?"""
+        return bool(self._children)
 
     def attach(self, worker: "ProcessInstance") -> None:
         """Whom the calls come from."""
@@ -56,18 +67,17 @@ class Upward:
     def take(self, kind: int, body: memoryview) -> None:
         """A frame of the worker. Raises Garbage."""
         if kind == frames.CALL:
-            self._call(body)
+            number, call = _read_call(body)
+            self._call(number, call)
         elif kind == frames.ASK:
-            self._ask(frames.read(body))
+            self._ask(_convert(_read(body), Question))
         elif kind == frames.HANG_UP:
-            ticket = self._tickets.pop(frames.NUMBER.unpack(body)[0], None)
-            if ticket is not None:
-                ticket.cancel(LEFT)
+            self._hang_up(_number(body))
         elif kind == frames.LOG:
-            told = frames.read(body)
-            self._log.log(_LEVELS.get(told["level"], logging.INFO), "%s", told["message"])
+            line = _convert(_read(body), Line)
+            self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
         elif kind == frames.MEASURE:
-            self._note(frames.read(body))
+            self._note(_read(body))
         else:
             raise Garbage(f"a frame of unknown kind {kind}")
 
@@ -75,77 +85,80 @@ class Upward:
         """That item has ended: nobody waits for what it called."""
         if self._children:
             for number in self._children.pop(parent, ()):
-                ticket = self._tickets.pop(number, None)
-                if ticket is not None:
-                    ticket.cancel(LEFT)
+                _, ticket = self._tickets.pop(number)
+                ticket.cancel(LEFT)
 
     def close(self) -> None:
         """The worker is gone."""
         tickets, self._tickets = self._tickets, {}
         self._children.clear()
-        for ticket in tickets.values():
+        for _, ticket in tickets.values():
             ticket.cancel(LEFT)
 
-    def _call(self, body: memoryview) -> None:
-        fixed = frames.ITEM.unpack_from(body, 0)
-        number, _, id_size, text_size, _, _, size = fixed
-        at = frames.ITEM.size
-        name = str(body[at : at + id_size], "utf-8")
-        at += id_size
-        told = frames.read(body[at : at + text_size])
-        at += text_size
-        payload = read_payload(told, body[at : at + size])
-        parent = int(told["parent"])
+    def _call(self, number: int, call: "Called") -> None:
+        assert self._worker is not None
+        told = call.told
+        caller = self._worker.operation(told.parent)
+        parent = 0 if caller is None else told.parent  # one that has ended is nobody's parent any more
+        above = caller.parent if caller is not None else None
+        ref = CallRef((parent,), (self._model,))
+        if above is not None:
+            ref = CallRef((*above.items, parent), (*above.chain, self._model))
         operation = Infer(
-            model=str(told["model"]),
-            version=str(told["version"]),
-            payload=payload,
-            id=name,
-            outputs=tuple(WantedOutput(output) for output in told["outputs"]),
-            parameters=told.get("parameters", {}),
-            deadline=told.get("timeout"),
+            model=told.model,
+            version=told.version,
+            payload=call.payload,
+            id=call.name,
+            outputs=tuple(map(WantedOutput, told.outputs)),
+            parameters=told.parameters,
+            deadline=told.timeout,
             wants=TENSORS,
-            parent=self._chain(parent),
+            parent=ref,
         )
         self._submit(number, parent, operation)
 
-    def _chain(self, parent: ItemId) -> CallRef:
-        assert self._worker is not None
-        caller = self._worker.operation(parent)
-        above = caller.parent if caller is not None else None
-        if above is None:
-            return CallRef((parent,), (self._model,))
-        return CallRef((*above.items, parent), (*above.chain, self._model))
-
-    def _ask(self, told: dict[str, object]) -> None:
-        number, verb = int(str(told["call"])), told["verb"]
-        model, version = str(told.get("model", "")), str(told.get("version", ""))
-        verbs: Mapping[object, Callable[[], Operation]] = {
-            "ready": lambda: Ready(model, version),
-            "load": lambda: Load(model),
-            "unload": lambda: Unload(model),
-        }
-        if verb not in verbs:
-            text = f"A worker asked for {verb!r}; it can ask for: {', '.join(map(str, verbs))}."
-            self._reply(number, ResponsePart(error=ServeError(Code.UNSUPPORTED, text)))
+    def _ask(self, asked: "Question") -> None:
+        if asked.verb == "ready":
+            operation: Operation = Ready(asked.model, asked.version)
+        elif asked.verb == "load":
+            operation = Load(asked.model)
+        elif asked.verb == "unload":
+            operation = Unload(asked.model)
+        else:
+            text = f"A worker asked for {asked.verb[:100]!r}; it can ask for: ready, load, unload."
+            self._reply(asked.call, ResponsePart(error=ServeError(Code.UNSUPPORTED, text)))
             return
-        self._submit(number, 0, verbs[verb]())
+        self._submit(asked.call, 0, operation)
 
     def _submit(self, number: int, parent: ItemId, operation: Operation) -> None:
-        if parent:
-            self._children.setdefault(parent, set()).add(number)
         is_over = False
 
         def sink(part: ResponsePart) -> None:
             nonlocal is_over
             is_over = is_over or part.final
+            if part.final:
+                self._forget(number, parent)
             self._reply(number, part)
-            if part.final and self._tickets.pop(number, None) is not None and parent:
-                self._children.get(parent, set()).discard(number)
 
         ticket = self._submits.submit(operation, sink)
         if not is_over:
-            self._tickets[number] = ticket
+            self._tickets[number] = parent, ticket
+            if parent:
+                self._children.setdefault(parent, set()).add(number)
+
+    def _hang_up(self, number: int) -> None:
+        parent, ticket = self._tickets.get(number, (0, None))
+        if ticket is not None:
+            self._forget(number, parent)
+            ticket.cancel(LEFT)
+
+    def _forget(self, number: int, parent: ItemId) -> None:
+        self._tickets.pop(number, None)
+        children = self._children.get(parent)
+        if children is not None:
+            children.discard(number)
+            if not children:
+                del self._children[parent]
 
     def _reply(self, number: int, part: ResponsePart) -> None:
         assert self._worker is not None
@@ -157,5 +170,79 @@ class Upward:
     def _note(self, metric: dict[str, object]) -> None:
         try:
             self._measure(self._model, metric)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             self._log.warning("a custom metric was not taken: %s", error)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one."""
+
+    model: str
+    version: str = ""
+    parent: Number = 0
+    outputs: tuple[str, ...] = ()
+    parameters: dict[str, Scalar] = {}
+    timeout: float | None = None
+
+
+class Called(msgspec.Struct, frozen=True):
+    """A call, read."""
+
+    name: str
+    told: Told
+    payload: Payload
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What is asked besides calls."""
+
+    call: Number
+    verb: str
+    model: str = ""
+    version: str = ""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Of a log."""
+
+    level: str
+    message: str
+
+
+def _read_call(body: memoryview) -> tuple[int, Called]:
+    """Number and call. Raises Garbage."""
+    try:
+        number, _, id_size, text_size, _, _, size = frames.ITEM.unpack_from(body, 0)
+        at = frames.ITEM.size
+        name = str(body[at : at + id_size], "utf-8")
+        at += id_size
+        text = frames.read(body[at : at + text_size])
+        at += text_size
+        payload = read_payload(text, body[at : at + size])
+    except (StructError, *UNREADABLE) as error:
+        raise Garbage(f"a call that cannot be read: {error!r}") from error
+    told = _convert(text, Told)
+    if told.timeout is not None and not isfinite(told.timeout):
+        raise Garbage(f"a call with a timeout of {told.timeout} s")
+    return number, Called(name, told, payload)
+
+
+def _number(body: memoryview) -> int:
+    if len(body) != frames.NUMBER.size:
+        raise Garbage(f"a number in {len(body)} bytes")
+    number: int = frames.NUMBER.unpack(body)[0]
+    return number
+
+
+def _read(body: memoryview) -> dict[str, object]:
+    try:
+        return frames.read(body)
+    except UNREADABLE as error:
+        raise Garbage(f"a text that cannot be read: {error!r}") from error
+
+
+def _convert(told: dict[str, object], kind: type[Text]) -> Text:
+    try:
+        return msgspec.convert(told, kind)
+    except msgspec.ValidationError as error:
+        raise Garbage(f"a {kind.__name__} that is none: {error}") from error

@@ -7,13 +7,16 @@ copied there if it came from elsewhere and there is room.
 from collections.abc import Mapping, Sequence
 from struct import error as StructError
 
+from numpy import ndarray
+
 from trivium.codecs import binary
 from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
+from trivium.core.workers.texts import raw_text, tensor_text, wishes
 from trivium.types.buffers import Lease
-from trivium.types.datatype import BY_NAME, DataType
+from trivium.types.datatype import BY_NAME, Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
-from trivium.types.payload import Payload, PayloadKind, Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import Payload, Raw, RawPart, Scalar, Tensor, Tensors
 from trivium.types.running import Batch, ItemId, Outcome
 from trivium_child import frames
 
@@ -21,7 +24,12 @@ Piece = bytes | memoryview
 _CODES = {code.value: code for code in Code}
 _BYTES = DataType.BYTES
 _BOOL = DataType.BOOL
-_WANTED = PayloadKind.TENSORS
+_ITEM, _ITEM_SIZE = frames.ITEM.pack, frames.ITEM.size
+_ANSWER, _ANSWER_SIZE = frames.ANSWER.unpack_from, frames.ANSWER.size
+
+
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, StructError)
+"""What reading a frame raises that is none of ours."""
 
 
 class Garbage(ValueError):
@@ -37,14 +45,35 @@ class BatchWriter:
         self.copies: dict[ItemId, Lease] = {}
 
     def write(self, number: int, batch: Batch) -> list[Piece]:
-        """The frame of a batch, in pieces."""
+        """The frame of a batch, in pieces. Most requests are one small tensor, and alike but for its numbers."""
         pieces: list[Piece] = [b"", frames.RUN_HEAD.pack(number, len(batch.items))]
+        add = pieces.append
+        size = 1 + frames.RUN_HEAD.size
         for item, operation, rows in zip(batch.items, batch.operations, batch.rows, strict=True):
-            self._put(pieces, item, operation, rows)
-        pieces[0] = frames.HEAD.pack(sum(map(len, pieces)) + 1, frames.RUN)
+            payload = operation.payload
+            if type(payload) is Tensors and len(payload.items) == 1:
+                (tensor,) = payload.items
+                array = tensor.array
+                key = (
+                    (tensor.name, tensor.datatype.wire, tensor.shape, array.nbytes, operation.outputs)
+                    if not (operation.id or operation.parameters or operation.priority or operation.sequence)
+                    and operation.deadline is None
+                    else None
+                )
+                about = self._texts.get(key)
+                if about is not None and array.nbytes < SMALLEST:
+                    blob = array.data
+                    add(_ITEM(item, rows, 0, len(about), 0, 0, array.nbytes))
+                    add(about)
+                    add(blob)
+                    size += _ITEM_SIZE + len(about) + array.nbytes
+                    continue
+            size += self._put(pieces, item, operation, rows)
+        pieces[0] = frames.HEAD.pack(size, frames.RUN)
         return pieces
 
-    def _put(self, pieces: list[Piece], item: ItemId, operation: Infer, rows: int) -> None:
+    def _put(self, pieces: list[Piece], item: ItemId, operation: Infer, rows: int) -> int:
+        """Add a request of any kind; its bytes in the frame."""
         payload = operation.payload
         if isinstance(payload, Tensors):
             tensors = payload.items
@@ -53,45 +82,45 @@ class BatchWriter:
         else:
             assert isinstance(payload, Raw)
             blobs = [part.data for part in payload.parts]
-            about = frames.text({"raw": _raw_text(payload), **_wishes(operation)})
+            about = frames.text({"raw": raw_text(payload), **wishes(operation)})
         size = sum(map(len, blobs))
-        name = operation.id.encode() if operation.id else b""
+        name = operation.id.encode("utf-8", "backslashreplace") if operation.id else b""
         place, base = frames.INLINE, 0
         if size >= SMALLEST:
             offset = self._in_arena(item, payload.lease, blobs, size)
             if offset is not None:
                 place, base, blobs = frames.ARENA, offset, []
-        pieces.append(frames.ITEM.pack(item, rows, len(name), len(about), place, base, size))
+        pieces.append(_ITEM(item, rows, len(name), len(about), place, base, size))
         if name:
             pieces.append(name)
         pieces.append(about)
         pieces += blobs
+        return _ITEM_SIZE + len(name) + len(about) + (0 if place else size)
 
     def _text(self, operation: Infer, tensors: Sequence[Tensor], blobs: Sequence[Piece]) -> bytes:
-        is_plain = not operation.parameters and operation.sequence is None and operation.deadline is None
-        if not (is_plain and len(tensors) == 1):
-            rows = [_tensor_text(tensor, len(blob)) for tensor, blob in zip(tensors, blobs, strict=True)]
-            return frames.text({"tensors": rows, **_wishes(operation)})
-        tensor, size = tensors[0], len(blobs[0])
-        key = tensor.name, tensor.datatype, tensor.shape, size, operation.outputs, operation.priority
-        about = self._texts.get(key)
-        if about is None:
-            about = frames.text({"tensors": [_tensor_text(tensor, size)], **_wishes(operation)})
+        rows = [tensor_text(tensor, len(blob)) for tensor, blob in zip(tensors, blobs, strict=True)]
+        asked = wishes(operation)
+        about = frames.text({"tensors": rows, **asked})
+        if len(tensors) == 1 and tensors[0].datatype is not _BYTES and asked.keys() <= {"outputs"}:
             if len(self._texts) >= frames.MOST_KNOWN:
                 self._texts.clear()
+            tensor = tensors[0]
+            key = tensor.name, tensor.datatype.wire, tensor.shape, len(blobs[0]), operation.outputs
             self._texts[key] = about
         return about
 
     def _in_arena(self, item: ItemId, lease: Lease | None, blobs: Sequence[Piece], size: int) -> int | None:
         """The offset of the blobs, one behind the other: where they are, or where they are copied to."""
         if isinstance(lease, ArenaLease) and lease.arena is self._arena:
-            begin = after = self._arena.offset_of(blobs[0])
-            for blob in blobs:
-                if len(blob) and self._arena.offset_of(blob) != after:
+            places = [(self._arena.offset_of(blob), len(blob)) for blob in blobs if len(blob)]
+            begin = after = places[0][0]
+            for at, length in places:
+                if at != after:
                     break
-                after += len(blob)
-            else:
-                return begin
+                after += length
+            else:  # what was decoded into memory of its own, such as BYTES and JSON, lies elsewhere
+                if lease.offset <= begin and after <= lease.offset + len(lease.view):
+                    return begin
         copy = self._arena.lend(size)
         if copy is None:
             return None
@@ -117,11 +146,21 @@ class AnswerReader:
             at = frames.DONE_HEAD.size
             items: list[ItemId] = []
             outcomes: list[Outcome] = []
+            known, end = self._known, len(body)
             for _ in range(count):
-                item, _, outcome, _, at = self._answer(body, at)
+                item, _, text_size, size = _ANSWER(body, at)
+                begin = at + _ANSWER_SIZE + text_size
+                one = known.get(bytes(body[at + _ANSWER_SIZE : begin]))
                 items.append(item)
-                outcomes.append(outcome)
-        except (ValueError, KeyError, TypeError, StructError) as error:
+                if one is not None and one[3] == size and begin + size <= end:
+                    name, datatype, shape, _ = one
+                    array: Array = ndarray(shape, datatype.dtype, body, begin)
+                    outcomes.append(Tensors((Tensor(name, datatype, shape, array),)))
+                    at = begin + size
+                else:
+                    _, _, outcome, _, at = self._answer(body, at)
+                    outcomes.append(outcome)
+        except UNREADABLE as error:
             raise Garbage(f"an answer that cannot be read: {error!r}") from error
         return number, items, outcomes, began, ended
 
@@ -129,7 +168,7 @@ class AnswerReader:
         """Item, what it says, whether it is final, its parameters. Raises Garbage."""
         try:
             item, what, outcome, parameters, _ = self._answer(body, 0)
-        except (ValueError, KeyError, TypeError, StructError) as error:
+        except UNREADABLE as error:
             raise Garbage(f"a part that cannot be read: {error!r}") from error
         return item, outcome, bool(what & frames.FINAL), parameters
 
@@ -153,7 +192,7 @@ class AnswerReader:
             outcome = failure(told)
         else:
             outcome = None
-        return item, what, outcome, told.get("parameters", {}), after
+        return item, what, outcome, _parameters(told) if "parameters" in told else {}, after
 
     def _payload(self, about: bytes, told: Mapping[str, object], data: memoryview) -> Payload:
         payload = read_payload(told, data)
@@ -167,19 +206,34 @@ class AnswerReader:
 
 
 def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:
-    """The payload that a text describes, viewing `data`. ValueError, KeyError or TypeError where it does not."""
+    """The payload that a text describes, viewing `data`. Raises one of UNREADABLE where it does not."""
     payload = frames.read_payload(dict(told), data)
     if isinstance(payload, list):
         try:
             return Tensors(
                 tuple(
-                    binary.decode(t.name, BY_NAME[t.datatype], t.shape, memoryview(t.data)) for t in payload
+                    binary.decode(str(t.name), BY_NAME[t.datatype], t.shape, memoryview(t.data))
+                    for t in payload
                 )
             )
         except ServeError as error:
             raise ValueError(error.message) from error
-    parts = tuple(RawPart(bytes(p.data), p.content_type, p.name, p.filename) for p in payload.parts)
-    return Raw(parts, payload.properties, payload.query, payload.status, payload.reason)
+    parts = tuple(
+        RawPart(bytes(p.data), str(p.content_type), str(p.name), str(p.filename)) for p in payload.parts
+    )
+    properties, query = (
+        {key: str(value) for key, value in found.items()} for found in (payload.properties, payload.query)
+    )
+    return Raw(parts, properties, query, int(payload.status), str(payload.reason))
+
+
+def _parameters(told: Mapping[str, object]) -> Mapping[str, Scalar]:
+    parameters = told["parameters"]
+    if not isinstance(parameters, dict) or not all(
+        isinstance(v, bool | int | float | str) for v in parameters.values()
+    ):
+        raise ValueError("parameters are no mapping of names to numbers, texts and truth values")
+    return parameters
 
 
 def failure(told: Mapping[str, object]) -> ServeError:
@@ -215,42 +269,12 @@ def write_reply(
         if isinstance(payload, Tensors):
             blobs = [binary.encode(tensor) for tensor in payload.items]
             rows = zip(payload.items, blobs, strict=True)
-            told["tensors"] = [_tensor_text(tensor, len(blob)) for tensor, blob in rows]
+            told["tensors"] = [tensor_text(tensor, len(blob)) for tensor, blob in rows]
         else:
             assert isinstance(payload, Raw)
             blobs = [part.data for part in payload.parts]
-            told["raw"] = _raw_text(payload)
+            told["raw"] = raw_text(payload)
     about = frames.text(told)
     size = sum(map(len, blobs))
     fixed = frames.ANSWER.pack(number, what | flags, len(about), size)
     return [frames.HEAD.pack(1 + len(fixed) + len(about) + size, frames.REPLY), fixed, about, *blobs]
-
-
-def _tensor_text(tensor: Tensor, size: int) -> list[object]:
-    return [tensor.name, tensor.datatype.wire, list(tensor.shape), size]
-
-
-def _raw_text(raw: Raw) -> dict[str, object]:
-    return {
-        "parts": [[part.name, part.content_type, part.filename, len(part.data)] for part in raw.parts],
-        "properties": dict(raw.properties),
-        "query": dict(raw.query),
-        "status": raw.status,
-        "reason": raw.reason,
-    }
-
-
-def _wishes(operation: Infer) -> dict[str, object]:
-    told: dict[str, object] = {}
-    if operation.outputs:
-        told["outputs"] = [output.name for output in operation.outputs]
-    if operation.parameters:
-        told["parameters"] = dict(operation.parameters)
-    if operation.priority:
-        told["priority"] = operation.priority
-    if operation.deadline is not None:
-        told["timeout"] = operation.deadline
-    sequence = operation.sequence
-    if sequence is not None:
-        told["sequence"] = [sequence.id, sequence.starts, sequence.ends]
-    return told
