@@ -14,7 +14,14 @@ from trivium.types.interfaces import WireProtocol
 
 OWNERS: Mapping[str, Mapping[str, str]] = {
     "native": {"v2": "v2", "predictions": "djl", "invocations": "djl", "models": "djl", "ping": "djl"},
-    "djl": {"": "djl", "v2": "v2", "predictions": "djl", "invocations": "djl", "models": "djl", "ping": "djl"},
+    "djl": {
+        "": "djl",
+        "v2": "v2",
+        "predictions": "djl",
+        "invocations": "djl",
+        "models": "djl",
+        "ping": "djl",
+    },
     "torchserve": {
         "": "torchserve",
         "v2": "v2",

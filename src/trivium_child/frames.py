@@ -84,19 +84,20 @@ def frame(kind: int, body: Buffer = b"") -> bytes:
     return HEAD.pack(len(body) + 1, kind) + body
 
 
-def frames(buffer: Buffer) -> Tuple[List[Tuple[int, memoryview]], int]:
-    """The whole frames in a buffer, and where the first one begins that is not whole. ValueError for what is
-    no frame.
+def frames(buffer: bytes) -> Tuple[List[Tuple[int, int, int]], int]:
+    """The whole frames in a buffer, each as its kind and where its body begins and ends; and where the first one
+    begins that is not whole. ValueError for what is no frame.
     """
-    view, found, at, end = memoryview(buffer), [], 0, len(buffer)
+    found, at, end = [], 0, len(buffer)
+    unpack = HEAD.unpack_from
     while end - at >= 5:
-        size, kind = HEAD.unpack_from(view, at)
+        size, kind = unpack(buffer, at)
         if not 0 < size <= MOST:
             raise ValueError("a frame claims %d bytes" % size)
         after = at + 4 + size
         if after > end:
             break
-        found.append((kind, view[at + 5 : after]))
+        found.append((kind, at + 5, after))
         at = after
     return found, at
 
@@ -164,36 +165,52 @@ class AnswerTexts:
         self._known: Dict[Any, bytes] = {}
 
     def write(
-        self, number: int, outcome: Any, flags: int = 0, parameters: Optional[Dict[str, Any]] = None
-    ) -> List[Buffer]:
-        """The pieces of an answer: fixed fields, text and data. `flags` is FINAL or 0."""
+        self,
+        pieces: List[Any],
+        number: int,
+        outcome: Any,
+        flags: int = 0,
+        parameters: Optional[Dict[str, Any]] = None,
+    ) -> int:
+        """Add the pieces of an answer: fixed fields, text and data; their bytes. `flags` is FINAL or 0."""
+        if isinstance(outcome, list) and len(outcome) == 1 and not parameters:
+            tensor = outcome[0]
+            data = tensor.data
+            size = len(data)
+            key = (tensor.name, tensor.datatype, tensor.shape, size)
+            about = self._known.get(key)
+            if about is None:
+                about = self._learn(key, text({"tensors": [[*key[:2], list(key[2]), size]]}))
+            pieces.append(ANSWER.pack(number, flags, len(about), size))
+            pieces.append(about)
+            pieces.append(data)
+            return ANSWER.size + len(about) + size
+        return self._write_any(pieces, number, outcome, flags, parameters)
+
+    def _write_any(
+        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
+    ) -> int:
+        told: Dict[str, Any] = {}
+        blobs: List[Buffer] = []
+        what = PAYLOAD
         if isinstance(outcome, list):
-            if len(outcome) == 1 and not parameters:
-                tensor = outcome[0]
-                size = len(tensor.data)
-                key = (tensor.name, tensor.datatype, tensor.shape, size)
-                about = self._known.get(key)
-                if about is None:
-                    about = self._learn(key, text({"tensors": [[*key[:2], list(key[2]), size]]}))
-                return [ANSWER.pack(number, PAYLOAD | flags, len(about), size), about, tensor.data]
-            rows, blobs = tensors_text(outcome)
-            told: Dict[str, Any] = {"tensors": rows}
+            told["tensors"], blobs = tensors_text(outcome)
         elif isinstance(outcome, Raw):
-            described, blobs = raw_text(outcome)
-            told = {"raw": described}
+            told["raw"], blobs = raw_text(outcome)
         elif isinstance(outcome, Failure):
-            said = {"code": outcome.code, "message": outcome.message, "status": outcome.status}
-            about = text(said)
-            return [ANSWER.pack(number, FAILURE | flags, len(about), 0), about]
+            what = FAILURE
+            told = {"code": outcome.code, "message": outcome.message, "status": outcome.status}
         else:
             assert outcome is END, "an adapter made something of an item that is no outcome: %r" % (outcome,)
-            about = text({"parameters": parameters}) if parameters else b""
-            return [ANSWER.pack(number, NOTHING | flags, len(about), 0), about]
-        if parameters:
+            what = NOTHING
+        if parameters and what != FAILURE:
             told["parameters"] = parameters
-        about = text(told)
+        about = text(told) if told else b""
         size = sum(map(len, blobs))
-        return [ANSWER.pack(number, PAYLOAD | flags, len(about), size), about, *blobs]
+        pieces.append(ANSWER.pack(number, what | flags, len(about), size))
+        pieces.append(about)
+        pieces += blobs
+        return ANSWER.size + len(about) + size
 
     def _learn(self, key: Any, about: bytes) -> bytes:
         if len(self._known) >= MOST_KNOWN:

@@ -26,10 +26,12 @@ PIECE = 2**18
 
 
 class Intake:
-    """`take` is told every frame, by whichever thread reads; `todo` is what it leaves for the main thread."""
+    """`take` is told every frame (its kind, the bytes that came, where its body begins and ends) by whichever thread
+    reads; `todo` is what it leaves for the main thread.
+    """
 
     def __init__(
-        self, wire: socket.socket, todo: "Deque[Any]", take: Callable[[int, memoryview], None]
+        self, wire: socket.socket, todo: "Deque[Any]", take: Callable[[int, bytes, int, int], None]
     ) -> None:
         self._wire = wire
         self._todo = todo
@@ -142,6 +144,6 @@ class Intake:
                 return
             came = bytes(self._kept)
         found, used = frames.frames(came)
-        for kind, body in found:
-            self._take(kind, body)
+        for kind, at, end in found:
+            self._take(kind, came, at, end)
         self._kept = bytearray(came[used:]) if used < len(came) else b""

@@ -8,10 +8,11 @@ not begun is run elsewhere.
 import contextlib
 import os
 import socket
+import struct
 import threading
-import time
 import traceback
 from collections import deque
+from time import monotonic
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from trivium_child import frames
@@ -19,7 +20,7 @@ from trivium_child.adapter import Adapter
 from trivium_child.intake import Intake
 from trivium_child.upward import WireHost
 from trivium_child.values import END, Failure, Item
-from trivium_child.writer import Writer
+from trivium_child.writer import JOINED, Writer
 
 COALESCE = 0.0001
 """Seconds that answers may wait for those of the next batch in hand."""
@@ -28,6 +29,8 @@ WINDOW = 16
 """Parts of one item that may be on their way; a further one waits until the server has passed one on."""
 
 BEGUN_MARK = 0
+_ITEM, _ITEM_SIZE = frames.ITEM.unpack_from, frames.ITEM.size
+_DONE = struct.Struct(frames.HEAD.format + frames.DONE_HEAD.format[1:]).pack
 CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
 
 Batch = Tuple[int, List[Item]]
@@ -60,10 +63,10 @@ class Runtime:
         while True:
             found, used = frames.frames(buffer)
             if found:
-                kind, body = found[0]
+                kind, at, end = found[0]
                 assert kind == frames.SETUP, "the first frame was not the setup"
                 assert used == len(buffer), "something came before the worker was ready"
-                told = frames.read(body)
+                told = frames.read(buffer[at:end])
                 break
             came = self._wire.recv(2**16)
             if not came:
@@ -74,7 +77,7 @@ class Runtime:
 
     def refuse(self, message: str, code: str) -> None:
         """Tell why there is no adapter."""
-        self._writer.write(frames.frame(frames.REFUSED, frames.text({"message": message, "code": code})))
+        self._writer.send(frames.frame(frames.REFUSED, frames.text({"message": message, "code": code})))
 
     def forget(self) -> None:
         """In a process that user code forked: it is no worker."""
@@ -84,9 +87,10 @@ class Runtime:
 
     def run(self, adapter: Adapter) -> None:
         """Serve until told to stop. What ends user code's process ends it here, too: SystemExit passes."""
-        self._writer.write(frames.frame(frames.READY, frames.text({"pid": self._pid})))
+        self._writer.send(frames.frame(frames.READY, frames.text({"pid": self._pid})))
         pending: List[Any] = []
-        first = 0.0
+        first: float = 0
+        held = 0
         while True:
             try:
                 batch = self._todo.popleft()
@@ -95,48 +99,55 @@ class Runtime:
                 continue
             if batch is None:
                 break
-            began, ended = self._execute(adapter, batch, pending)
+            began, ended, size = self._execute(adapter, batch, pending)
             first = first or began
+            held += size
             del batch
-            if not self._todo or ended - first > COALESCE:
-                self._writer.write(*pending)
+            # What is long is written before the next batch: user code may use its memory again.
+            if not self._todo or ended - first > COALESCE or held > JOINED:
+                self._writer.write(pending, held)
                 pending = []
-                first = 0.0
+                first = held = 0
         if pending:
-            self._writer.write(*pending)
+            self._writer.write(pending, held)
         adapter.close()
 
     # -- a batch -------------------------------------------------------------------------------------------
 
-    def _execute(self, adapter: Adapter, batch: Batch, pending: List[Any]) -> Tuple[float, float]:
+    def _execute(self, adapter: Adapter, batch: Batch, pending: List[Any]) -> Tuple[float, float, int]:
+        """Run a batch and add its answers' pieces to `pending`; when it began and ended, and bytes of the pieces."""
         number, items = batch
-        live = [item for item in items if not item.is_cancelled]
+        live = items
+        for item in items:
+            if item.is_cancelled:
+                live = [item for item in items if not item.is_cancelled]
+                break
         self._marks[BEGUN_MARK] = number
         self._intake.begin()
-        began = time.monotonic()
+        began = monotonic()
         outcomes = _outcomes(adapter, live) if live else []
-        ended = time.monotonic()
+        ended = monotonic()
         self._intake.end()
-        pieces: List[Any] = []
+        at = len(pending)
+        pending.append(b"")
+        size = frames.DONE_HEAD.size + 1
         count = 0
-        if len(live) != len(items):
-            self._end_cancelled(item for item in items if item.is_cancelled and item not in live)
+        held, windows, write = self._items, self._windows, self._answers.write
+        if live is not items:
+            self._end_cancelled([item for item in items if item not in live])
         for item, outcome in zip(live, outcomes):
             if outcome is None:
                 continue  # it ends by its own parts
             count += 1
-            self._items.pop(item.number, None)
-            self._windows.pop(item.number, None)
+            held.pop(item.number, None)
+            if windows:
+                windows.pop(item.number, None)
             try:
-                pieces += self._answers.write(item.number, outcome)
+                size += write(pending, item.number, outcome)
             except Exception as error:
-                pieces += self._answers.write(item.number, _fault(error))
-        head = frames.DONE_HEAD.pack(number, count, began, ended)
-        size = len(head) + 1 + sum(map(len, pieces))
-        pending.append(frames.HEAD.pack(size, frames.DONE))
-        pending.append(head)
-        pending += pieces
-        return began, ended
+                size += write(pending, item.number, _fault(error))
+        pending[at] = _DONE(size, frames.DONE, number, count, began, ended)
+        return began, ended, size + 4
 
     def _end_cancelled(self, items: Iterable[Item]) -> None:
         for item in items:
@@ -164,16 +175,19 @@ class Runtime:
                 outcome = CANCELLED
         with self._part_lock:
             flags = frames.FINAL if final else 0
-            pieces = self._part_answers.write(item.number, outcome, flags, parameters)
-            size = 1 + sum(map(len, pieces))
-            self._writer.write(frames.HEAD.pack(size, frames.PART), *pieces)
+            pieces: List[Any] = [b""]
+            size = self._part_answers.write(pieces, item.number, outcome, flags, parameters)
+            pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
+            self._writer.write(pieces, size + 5)
 
     # -- from whichever thread reads ------------------------------------------------------------------------------
 
-    def _take(self, kind: int, body: memoryview) -> None:
+    def _take(self, kind: int, came: bytes, at: int, end: int) -> None:
         if kind == frames.RUN:
-            self._todo.append(self._batch(body))
-        elif kind == frames.CANCEL:
+            self._todo.append(self._batch(came, at))
+            return
+        body = memoryview(came)[at:end]
+        if kind == frames.CANCEL:
             self._cancel(frames.NUMBER.unpack(body)[0])
         elif kind == frames.TAKEN:
             number, count = frames.TAKEN_BODY.unpack(body)
@@ -183,26 +197,29 @@ class Runtime:
         elif kind == frames.REPLY:
             self.host.replied(body)
         elif kind == frames.PING:
-            self._writer.write(frames.frame(frames.PONG))
+            self._writer.send(frames.frame(frames.PONG))
         elif kind == frames.STOP:
             self._todo.append(None)
         else:
             raise ValueError("a frame of unknown kind %d" % kind)
 
-    def _batch(self, body: memoryview) -> Batch:
-        number, count = frames.RUN_HEAD.unpack_from(body, 0)
-        at, items = frames.RUN_HEAD.size, []
+    def _batch(self, came: bytes, at: int) -> Batch:
+        number, count = frames.RUN_HEAD.unpack_from(came, at)
+        items: List[Item] = []
+        at += frames.RUN_HEAD.size
+        view = memoryview(came)
         read, payload_of, send, held = self._texts.read, frames.read_payload, self._send_part, self._items
         for _ in range(count):
-            fixed = frames.ITEM.unpack_from(body, at)
-            item_number, rows, id_size, text_size, place, base, size = fixed
-            at += frames.ITEM.size
-            request_id = str(body[at : at + id_size], "utf-8") if id_size else ""
-            at += id_size
-            about = read(bytes(body[at : at + text_size]))
+            item_number, rows, id_size, text_size, place, base, size = _ITEM(came, at)
+            at += _ITEM_SIZE
+            request_id = ""
+            if id_size:
+                request_id = came[at : at + id_size].decode()
+                at += id_size
+            about = read(came[at : at + text_size])
             at += text_size
-            if place == frames.INLINE:
-                data = body[at : at + size]
+            if not place:
+                data = view[at : at + size]
                 at += size
             else:
                 data = self._arena[base : base + size]

@@ -68,7 +68,7 @@ class WireHost(Host):
             raise Failure(ABANDONED.message, ABANDONED.code)
         fixed = frames.ITEM.pack(number, 1, len(name), len(about), frames.INLINE, 0, size)
         length = 1 + len(fixed) + len(name) + len(about) + size
-        self._writer.write(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
+        self._writer.send(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
         return _Answers(self, number, box)
 
     def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
@@ -76,7 +76,7 @@ class WireHost(Host):
         number, box = self._open(0)
         try:
             told = {**fields, "call": number, "verb": verb}
-            self._writer.write(frames.frame(frames.ASK, frames.text(told)))
+            self._writer.send(frames.frame(frames.ASK, frames.text(told)))
             answer = self._await(box)
             if isinstance(answer, Failure):
                 raise answer
@@ -86,11 +86,11 @@ class WireHost(Host):
 
     def log(self, level: str, message: str) -> None:
         """See `Host.log`."""
-        self._writer.write(frames.frame(frames.LOG, frames.text({"level": level, "message": message})))
+        self._writer.send(frames.frame(frames.LOG, frames.text({"level": level, "message": message})))
 
     def measure(self, metric: Dict[str, Any]) -> None:
         """See `Host.measure`."""
-        self._writer.write(frames.frame(frames.MEASURE, frames.text(metric)))
+        self._writer.send(frames.frame(frames.MEASURE, frames.text(metric)))
 
     # -- from the reading thread ---------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class WireHost(Host):
 
     def hang_up(self, number: int) -> None:
         """Tell the server so."""
-        self._writer.write(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))
+        self._writer.send(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))
 
     def drop(self, number: int) -> None:
         """Both, the second one with the next call: a destructor may run while this very thread writes a frame."""

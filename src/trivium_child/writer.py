@@ -19,15 +19,19 @@ class Writer:
         self._lock = threading.Lock()
         self.is_mine = True
 
-    def write(self, *pieces: Any) -> None:
-        """All pieces, in order, with nothing between them; waits until the server takes them in. Where the
-        server has gone, the process ends.
+    def send(self, *pieces: Any) -> None:
+        """`write` of a few pieces."""
+        self.write(pieces, sum(map(len, pieces)))
+
+    def write(self, pieces: Any, size: int) -> None:
+        """All pieces, of `size` bytes, in order, with nothing between them; waits until the server takes them in.
+        Where the server has gone, the process ends.
         """
         if not self.is_mine:
             os._exit(71)
         with self._lock:
             try:
-                if sum(map(len, pieces)) <= JOINED:
+                if size <= JOINED:
                     self._wire.sendall(b"".join(pieces))
                 else:
                     self._send_long(pieces)

@@ -31,6 +31,7 @@ TERM_SECONDS = 2.0
 LINGER = 0.2
 """Seconds between the end of the process and that of its connection, which a process that it forked may keep open."""
 CREDIT = Credit(1)
+DONE = frames.DONE
 
 
 class ProcessInstance(asyncio.Protocol):
@@ -83,15 +84,18 @@ class ProcessInstance(asyncio.Protocol):
 
     def start(self, batch: Batch) -> None:
         """Hand a batch over, with all others of this turn of the loop in one write."""
-        self._number += 1
-        self._batches.append((self._number, batch.items))
-        for item, operation in zip(batch.items, batch.operations, strict=True):
-            self._items[item] = operation
+        self._number = number = self._number + 1
+        items, held = batch.items, self._items
+        self._batches.append((number, items))
+        for item, operation in zip(items, batch.operations, strict=True):
+            held[item] = operation
         if self.busy_since is None:
             self.busy_since = self._loop.time()
         if self._is_gone:
             return  # its death is on the way to the pool, and takes these items along
-        self.write(self._writer.write(self._number, batch))
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out += self._writer.write(number, batch)
 
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
@@ -149,45 +153,46 @@ class ProcessInstance(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Whole frames are dealt with; of one that is not whole the bytes are kept."""
         self.heard_at = self._loop.time()
-        buffer: bytes | bytearray = data
         if self._kept:
             self._kept += data
-            buffer = self._kept
-            if len(buffer) < frames.wanted(buffer, 0):
+            if len(self._kept) < frames.wanted(self._kept, 0):
                 return
-            buffer = bytes(buffer)
+            data = bytes(self._kept)
         events: list[Event] = []
         try:
-            found, used = frames.frames(buffer)
-            for kind, body in found:
-                self._take(kind, body, events)
-            self._kept = bytearray(buffer[used:]) if used < len(buffer) else bytearray()
+            found, used = frames.frames(data)
+            for kind, at, end in found:
+                if kind == DONE:
+                    self._done(data, at, end, events)
+                else:
+                    self._take(kind, data, at, end, events)
+            if self._kept or used < len(data):
+                self._kept = bytearray(data[used:])
         except (ValueError, KeyError, TypeError) as error:
             self.kill(f"it sent what cannot be understood ({error})")
         if events and self._port is not None and not self._is_gone:
             self._port.deliver(events)
 
-    def _take(self, kind: int, body: memoryview, events: list[Event]) -> None:
-        if kind == frames.DONE:
-            self._done(body, events)
-        elif kind == frames.PART:
-            self._part(body, events)
+    def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        if kind == frames.PART:
+            self._part(came, at, end, events)
         elif kind == frames.READY:
             if not self.ready.done():
                 self.ready.set_result(None)
         elif kind == frames.REFUSED:
-            told = frames.Texts().read(bytes(body))
+            told = frames.read(came[at:end])
             if not self.ready.done():
                 self.ready.set_exception(ServeError(Code.LOAD_FAILED, str(told["message"])))
         elif kind != frames.PONG:
-            self._upward.take(kind, body)
+            self._upward.take(kind, memoryview(came)[at:end])
 
-    def _done(self, body: memoryview, events: list[Event]) -> None:
-        number, items, outcomes, began, ended = self._reader.done(body)
-        if not self._batches or self._batches[0][0] != number:
+    def _done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        number, items, outcomes, began, ended = self._reader.done(came, at, end)
+        batches = self._batches
+        if not batches or batches[0][0] != number:
             raise Garbage(f"the end of batch {number}, which was not its turn")
-        self._batches.popleft()
-        self.busy_since = self._loop.time() if self._batches else None
+        batches.popleft()
+        self.busy_since = self.heard_at if batches else None
         if items:
             held = self._items
             if self._writer.copies or self._upward.is_calling:
@@ -200,8 +205,8 @@ class ProcessInstance(asyncio.Protocol):
             self.ended_items += len(items)
         events.append(CREDIT)
 
-    def _part(self, body: memoryview, events: list[Event]) -> None:
-        item, outcome, is_final, parameters = self._reader.part(body)
+    def _part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        item, outcome, is_final, parameters = self._reader.part(came, at, end)
         if item not in self._items:
             raise Garbage(f"a part of item {item}, which it does not have")
         if self.busy_since is not None:

@@ -25,6 +25,7 @@ _CODES = {code.value: code for code in Code}
 _BYTES = DataType.BYTES
 _BOOL = DataType.BOOL
 _ITEM, _ITEM_SIZE = frames.ITEM.pack, frames.ITEM.size
+_DONE, _DONE_SIZE = frames.DONE_HEAD.unpack_from, frames.DONE_HEAD.size
 _ANSWER, _ANSWER_SIZE = frames.ANSWER.unpack_from, frames.ANSWER.size
 
 
@@ -139,55 +140,55 @@ class AnswerReader:
         self._known: dict[bytes, tuple[str, DataType, tuple[int, ...], int]] = {}
         self._texts = frames.Texts()
 
-    def done(self, body: memoryview) -> tuple[int, list[ItemId], list[Outcome], float, float]:
-        """Batch, items that ended and their outcomes, when user code began and ended. Raises Garbage."""
+    def done(self, came: bytes, at: int, end: int) -> tuple[int, list[ItemId], list[Outcome], float, float]:
+        """Of a frame's body in `came`: the batch, items that ended and their outcomes, when user code began and
+        ended. Raises Garbage.
+        """
         try:
-            number, count, began, ended = frames.DONE_HEAD.unpack_from(body, 0)
-            at = frames.DONE_HEAD.size
+            number, count, began, ended = _DONE(came, at)
+            at += _DONE_SIZE
             items: list[ItemId] = []
             outcomes: list[Outcome] = []
-            known, end = self._known, len(body)
+            known = self._known
             for _ in range(count):
-                item, _, text_size, size = _ANSWER(body, at)
+                item, _, text_size, size = _ANSWER(came, at)
                 begin = at + _ANSWER_SIZE + text_size
-                one = known.get(bytes(body[at + _ANSWER_SIZE : begin]))
+                one = known.get(came[at + _ANSWER_SIZE : begin])
                 items.append(item)
                 if one is not None and one[3] == size and begin + size <= end:
                     name, datatype, shape, _ = one
-                    array: Array = ndarray(shape, datatype.dtype, body, begin)
+                    array: Array = ndarray(shape, datatype.dtype, came, begin)
                     outcomes.append(Tensors((Tensor(name, datatype, shape, array),)))
                     at = begin + size
                 else:
-                    _, _, outcome, _, at = self._answer(body, at)
+                    _, _, outcome, _, at = self._answer(came, at, end)
                     outcomes.append(outcome)
         except UNREADABLE as error:
             raise Garbage(f"an answer that cannot be read: {error!r}") from error
         return number, items, outcomes, began, ended
 
-    def part(self, body: memoryview) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
+    def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
         """Item, what it says, whether it is final, its parameters. Raises Garbage."""
         try:
-            item, what, outcome, parameters, _ = self._answer(body, 0)
+            item, what, outcome, parameters, _ = self._answer(came, at, end)
         except UNREADABLE as error:
             raise Garbage(f"a part that cannot be read: {error!r}") from error
         return item, outcome, bool(what & frames.FINAL), parameters
 
-    def _answer(self, body: memoryview, at: int) -> tuple[ItemId, int, Outcome, Mapping[str, Scalar], int]:
-        item, what, text_size, size = frames.ANSWER.unpack_from(body, at)
-        at += frames.ANSWER.size
-        about = bytes(body[at : at + text_size])
+    def _answer(
+        self, came: bytes, at: int, end: int
+    ) -> tuple[ItemId, int, Outcome, Mapping[str, Scalar], int]:
+        item, what, text_size, size = _ANSWER(came, at)
+        at += _ANSWER_SIZE
+        about = came[at : at + text_size]
         at += text_size
         after = at + size
-        if after > len(body):
+        if after > end:
             raise ValueError("an answer is longer than its frame")
-        known = self._known.get(about)
-        if known is not None and known[3] == size:
-            name, datatype, shape, _ = known
-            return item, what, Tensors((binary.view(name, datatype, shape, body, at),)), {}, after
         told = self._texts.read(about) if about else {}
         kind = what & 3
         if kind == frames.PAYLOAD:
-            outcome: Outcome = self._payload(about, told, body[at:after])
+            outcome: Outcome = self._payload(about, told, memoryview(came)[at:after])
         elif kind == frames.FAILURE:
             outcome = failure(told)
         else:

@@ -1,0 +1,94 @@
+"""The operating system's side of a worker: what it prints, that it has ended, and how.
+
+Lives on the loop. It knows nothing of batches; what the end means for them is `process`'s business.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+
+from trivium.core.workers import post_mortem
+from trivium.core.workers.output import Output
+from trivium.core.workers.spawn import BEGUN_MARK, Spawned
+
+
+class ChildProcess:
+    """Owns what has been spawned, but for its socket. `ended` is called once, when the process has."""
+
+    def __init__(self, name: str, spawned: Spawned, log: logging.Logger, ended: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._name = name
+        self._spawned = spawned
+        self._ended = ended
+        self._why = ""
+        self._oom_kills = post_mortem.oom_kills()
+        self._outputs = [
+            Output(descriptor, f"{name} {stream}", level, log)
+            for descriptor, stream, level in zip(
+                spawned.outputs, ("stdout", "stderr"), (logging.INFO, logging.WARNING), strict=True
+            )
+        ]
+        self.pid = spawned.process.pid
+        self._pidfd = _open_pidfd(self.pid)
+        if self._pidfd >= 0:
+            self._loop.add_reader(self._pidfd, self._has_ended)
+
+    @property
+    def tells_its_end(self) -> bool:
+        """Is `ended` still to be called? Not once it was, and never under a kernel that is too old."""
+        return self._pidfd >= 0
+
+    @property
+    def begun(self) -> int:
+        """The number of the last batch that user code got, also after the end."""
+        number: int = self._spawned.marks[BEGUN_MARK]
+        return number
+
+    def kill(self, why: str) -> None:
+        """End it now, and whatever it has started; the first `why` goes into the post-mortem."""
+        self._why = self._why or why
+        self._spawned.kill()
+
+    def end_within(self, seconds: float, more: float) -> None:
+        """SIGTERM then, SIGKILL after so many more."""
+        self._loop.call_later(seconds, self._spawned.kill, signal.SIGTERM)
+        self._loop.call_later(seconds + more, self._spawned.kill)
+
+    def last_words(self) -> str:
+        """The last lines on its standard error, for a sentence to end with; empty where there are none."""
+        last = self._outputs[1].last
+        return f" Its last words: {' / '.join(last)}" if last else ""
+
+    def bury(self) -> tuple[int | None, str]:
+        """Its exit status, and the post-mortem. What it has started in its session ends with it."""
+        self._forget_pidfd()
+        self._spawned.kill()  # before it is reaped: until then its group's number is nobody else's
+        status = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self._spawned.process.wait(1.0)
+        for output in self._outputs:
+            output.close()
+        last = list(self._outputs[1].last)
+        memory = self._oom_kills, post_mortem.oom_kills()
+        return status, post_mortem.describe(self._name, self.pid, status, self._why, memory, last)
+
+    def _has_ended(self) -> None:
+        self._forget_pidfd()
+        self._ended()
+
+    def _forget_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _open_pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):  # an old kernel: the end of the connection tells, too
+        return -1
