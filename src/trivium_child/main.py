@@ -5,6 +5,7 @@ Exit status 0 after a stop, 1 where the adapter could not be made; what user cod
 """
 
 import contextlib
+import gc
 import importlib
 import mmap
 import os
@@ -16,6 +17,9 @@ from typing import Any, Callable, Dict, List, NoReturn
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.runtime import Runtime
 from trivium_child.values import Failure
+
+GC_THRESHOLD = 20_000
+"""As in the server: a request makes few cycles, and many objects."""
 
 MakeAdapter = Callable[[Setup, Host], Adapter]
 
@@ -39,6 +43,9 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     except BaseException as error:
         runtime.refuse(_words(error), error.code if isinstance(error, Failure) else "load failed")
         _leave(1)
+    gc.collect()
+    gc.freeze()  # what has been loaded stays: later collections need not look at it
+    gc.set_threshold(GC_THRESHOLD)
     try:
         runtime.run(adapter)
     except SystemExit as error:

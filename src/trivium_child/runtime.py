@@ -10,13 +10,13 @@ import os
 import socket
 import struct
 import threading
-import traceback
 from collections import deque
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
+from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
 from trivium_child.upward import WireHost
 from trivium_child.values import END, Failure, Item
@@ -27,6 +27,9 @@ COALESCE = 0.0001
 
 WINDOW = 16
 """Parts of one item that may be on their way; a further one waits until the server has passed one on."""
+
+LAST_WAIT = 0.005
+"""Seconds between two looks at what has not ended yet, once there is nothing else to do."""
 
 BEGUN_MARK = 0
 _ITEM, _ITEM_SIZE = frames.ITEM.unpack_from, frames.ITEM.size
@@ -110,7 +113,14 @@ class Runtime:
                 first = held = 0
         if pending:
             self._writer.write(pending, held)
+        self._outlast()
         adapter.close()
+
+    def _outlast(self) -> None:
+        """Told to stop: what ends by its own parts, from threads of user code, still ends."""
+        while self._items:
+            self._intake.needed()
+            sleep(LAST_WAIT)
 
     # -- a batch -------------------------------------------------------------------------------------------
 
@@ -125,7 +135,7 @@ class Runtime:
         self._marks[BEGUN_MARK] = number
         self._intake.begin()
         began = monotonic()
-        outcomes = _outcomes(adapter, live) if live else []
+        outcomes = outcomes_of(adapter, live) if live else []
         ended = monotonic()
         self._intake.end()
         at = len(pending)
@@ -136,16 +146,15 @@ class Runtime:
         if live is not items:
             self._end_cancelled([item for item in items if item not in live])
         for item, outcome in zip(live, outcomes):
-            if outcome is None:
-                continue  # it ends by its own parts
+            if outcome is None or held.pop(item.number, None) is None:
+                continue  # it ends by its own parts, or has: another thread was quicker
             count += 1
-            held.pop(item.number, None)
             if windows:
                 windows.pop(item.number, None)
             try:
                 size += write(pending, item.number, outcome)
             except Exception as error:
-                size += write(pending, item.number, _fault(error))
+                size += write(pending, item.number, fault(error))
         pending[at] = _DONE(size, frames.DONE, number, count, began, ended)
         return began, ended, size + 4
 
@@ -154,31 +163,52 @@ class Runtime:
             self._send_part(item, CANCELLED, True, None)
 
     def _send_part(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
-        if item.number not in self._items:
-            return  # it has ended
         final = final or outcome is END or isinstance(outcome, Failure)
-        if item.is_cancelled and not final:
+        if not final and not self._has_room(item):
             return
-        if not final:
-            window = self._windows.get(item.number)
-            if window is None:
-                window = self._windows.setdefault(item.number, threading.Semaphore(WINDOW))
-            if not window.acquire(blocking=False):
-                self._intake.needed()
-                window.acquire()
-            if item.is_cancelled:
-                return
-        else:
-            self._items.pop(item.number, None)
-            self._windows.pop(item.number, None)
-            if item.is_cancelled:
-                outcome = CANCELLED
         with self._part_lock:
-            flags = frames.FINAL if final else 0
+            if final:
+                if self._items.pop(item.number, None) is None:
+                    return  # it has ended: another thread was quicker
+                window = self._windows.pop(item.number, None)
+                if window is not None:
+                    window.release()  # for those who wait to send what nobody wants any more
+                if item.is_cancelled:
+                    outcome = CANCELLED
             pieces: List[Any] = [b""]
-            size = self._part_answers.write(pieces, item.number, outcome, flags, parameters)
+            size = self._part(pieces, item.number, outcome, frames.FINAL if final else 0, parameters)
             pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
             self._writer.write(pieces, size + 5)
+
+    def _part(
+        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
+    ) -> int:
+        """Add a part's pieces. What cannot be written is raised to whoever sends it, or is the end of the item."""
+        try:
+            return self._part_answers.write(pieces, number, outcome, flags, parameters)
+        except Exception as error:
+            if flags:
+                return self._part_answers.write(pieces, number, fault(error), flags)
+            self._windows[number].release()
+            raise
+
+    def _has_room(self, item: Item) -> bool:
+        """Waits until a further part may be sent; False where nobody wants one any more."""
+        number = item.number
+        if number not in self._items or item.is_cancelled:
+            return False
+        window = self._windows.get(number)
+        if window is None:
+            window = self._windows.setdefault(number, threading.Semaphore(WINDOW))
+        if not window.acquire(blocking=False):
+            self._intake.needed()
+            window.acquire()
+        if number in self._items and not item.is_cancelled:
+            return True
+        window.release()  # for whoever else waits for it
+        if number not in self._items:
+            self._windows.pop(number, None)
+        return False
 
     # -- from whichever thread reads ------------------------------------------------------------------------------
 
@@ -236,27 +266,3 @@ class Runtime:
             if window is not None:
                 window.release()
             self.host.abandon(number)
-
-
-def _outcomes(adapter: Adapter, items: List[Item]) -> List[Any]:
-    try:
-        outcomes = adapter.run(items)
-        if len(outcomes) != len(items):
-            raise Failure(
-                "The adapter made %d outcomes of %d requests; report this." % (len(outcomes), len(items))
-            )
-        return outcomes
-    except Failure as failure:
-        return [failure] * len(items)
-    except MemoryError as error:
-        return [Failure("The model ran out of memory. %s" % error, "out of memory")] * len(items)
-    except Exception as error:
-        return [_fault(error)] * len(items)
-
-
-def _fault(error: BaseException) -> Failure:
-    with contextlib.suppress(Exception):  # user code may have closed its standard error
-        traceback.print_exception(type(error), error, error.__traceback__)
-    where = traceback.extract_tb(error.__traceback__)
-    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
-    return Failure("The model raised %s: %s%s" % (type(error).__name__, error, place))

@@ -1,5 +1,6 @@
 """What every format owes: names, and a claim that never raises, whatever the path is."""
 
+import json
 import os
 from pathlib import Path
 
@@ -106,7 +107,21 @@ def a_repository(root):
     return root
 
 
-MODELS = {"bare": a_bare_model, "triton": a_repository}
+def a_djl_folder(root):
+    (root / "model.py").write_text("def handle(inputs):\n    return None\n")
+    (root / "serving.properties").write_text("engine=Python\n")
+    return root
+
+
+def an_archive(root):
+    manifest = {"model": {"modelName": "m", "handler": "handler.py", "modelVersion": "1.0"}, "runtime": "python"}
+    (root / "MAR-INF").mkdir()
+    (root / "MAR-INF" / "MANIFEST.json").write_text(json.dumps(manifest))
+    (root / "handler.py").write_text("def handle(data, context):\n    return data\n")
+    return root
+
+
+MODELS = {"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive}
 """A path per format that it claims: a new format needs a row here."""
 
 

@@ -33,14 +33,20 @@ class ChildProcess:
             )
         ]
         self.pid = spawned.process.pid
+        self._is_over = False
         self._pidfd = _open_pidfd(self.pid)
         if self._pidfd >= 0:
-            self._loop.add_reader(self._pidfd, self._has_ended)
+            self._loop.add_reader(self._pidfd, self._process_ended)
 
     @property
     def tells_its_end(self) -> bool:
         """Is `ended` still to be called? Not once it was, and never under a kernel that is too old."""
         return self._pidfd >= 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Has `ended` been called?"""
+        return self._is_over
 
     @property
     def begun(self) -> int:
@@ -76,8 +82,9 @@ class ChildProcess:
         memory = self._oom_kills, post_mortem.oom_kills()
         return status, post_mortem.describe(self._name, self.pid, status, self._why, memory, last)
 
-    def _has_ended(self) -> None:
+    def _process_ended(self) -> None:
         self._forget_pidfd()
+        self._is_over = True
         self._ended()
 
     def _forget_pidfd(self) -> None:

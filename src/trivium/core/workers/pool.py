@@ -202,7 +202,7 @@ class Pool:
                 slot.ended += event.final and event.error is None
                 self._owner.part(item, event)
             elif isinstance(event, Begun):
-                _begin(slot.held[begun] for begun in event.items)
+                _begin(slot.held[begun] for begun in event.items if begun in slot.held)
             elif isinstance(event, Worn):
                 slot.is_worn = True
                 self._owner.worn()

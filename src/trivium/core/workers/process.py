@@ -1,35 +1,35 @@
 """An instance that is a worker process: batches out as frames, outcomes in, and what becomes of it when it dies.
 
 Lives on the loop. What user code had begun when the process died is told by the page of marks, which the
-process writes and does not take with it. Watching over it (deadlines, memory, silence) is `watch`'s work.
+process writes and does not take with it. Watching over it (deadlines, memory, silence) is `watch`'s work; the
+process itself, its outputs and its end are `child_process`.
 """
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
-import subprocess
 from collections import deque
 from typing import cast
 
-from trivium.core.workers import post_mortem
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.output import Output
-from trivium.core.workers.spawn import BEGUN_MARK, Spawned
+from trivium.core.workers.child_process import ChildProcess
+from trivium.core.workers.spawn import Spawned
 from trivium.core.workers.upward import Upward
-from trivium.core.workers.wire import AnswerReader, BatchWriter, Garbage
+from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, Garbage
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Port
 from trivium.types.operations import Infer
-from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
+from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Outcome, Part
 from trivium_child import frames
 
 END_SECONDS = 10.0
-"""For a worker that was told to stop; then SIGTERM, and after as long again as `TERM_SECONDS`, SIGKILL."""
+"""For a worker that was told to stop and has nothing in hand for anybody; then SIGTERM, and after `TERM_SECONDS` more
+SIGKILL.
+"""
 TERM_SECONDS = 2.0
 LINGER = 0.2
 """Seconds between the end of the process and that of its connection, which a process that it forked may keep open."""
+BURIAL = 2.0
+"""Seconds for the end of a process that was killed to become known."""
 CREDIT = Credit(1)
 DONE = frames.DONE
 
@@ -41,8 +41,7 @@ class ProcessInstance(asyncio.Protocol):
         self, name: str, spawned: Spawned, arena: Arena, upward: Upward, log: logging.Logger
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._name = name
-        self._spawned = spawned
+        self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
         self._upward = upward
@@ -54,32 +53,25 @@ class ProcessInstance(asyncio.Protocol):
         self._number = 0
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
+        self._cancelled: set[ItemId] = set()
+        self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
         self._is_closing = False
+        self._is_ending = False
         self._is_gone = False
-        self._has_ended = False
-        self._why = ""
-        self._oom_kills = post_mortem.oom_kills()
-        self._outputs = [
-            Output(descriptor, f"{name} {stream}", level, log)
-            for descriptor, stream, level in zip(
-                spawned.outputs, ("stdout", "stderr"), (logging.INFO, logging.WARNING), strict=True
-            )
-        ]
-        self.pid = spawned.process.pid
+        self.pid = self._process.pid
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.ended_items = 0
         self.busy_since: float | None = None
         self.heard_at = self._loop.time()
         upward.attach(self)
-        self._pidfd = _open_pidfd(self.pid)
-        if self._pidfd >= 0:
-            self._loop.add_reader(self._pidfd, self._process_ended)
 
     # -- the instance's contract ---------------------------------------------------------------------------
 
     def attach(self, port: Port) -> None:
-        """Where events go from now on."""
+        """Where events go from now on. Raises LOAD_FAILED where it is gone already: nobody would be told of that."""
+        if self.gone.done():
+            raise ServeError(Code.LOAD_FAILED, self.gone.result())
         self._port = port
 
     def start(self, batch: Batch) -> None:
@@ -95,13 +87,33 @@ class ProcessInstance(asyncio.Protocol):
             return  # its death is on the way to the pool, and takes these items along
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out += self._writer.write(number, batch)
+        try:
+            self._out += self._writer.write(number, batch)
+        except Exception as error:
+            self._refuse(batch, error)
+
+    def _refuse(self, batch: Batch, error: Exception) -> None:
+        """It cannot be handed over: its items end here."""
+        self._batches.pop()
+        if not self._batches:
+            self.busy_since = None
+        for item in batch.items:
+            self._forget(item)
+        if not isinstance(error, ServeError):
+            self._log.error("a batch could not be written", exc_info=error)
+            error = ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
+        now = self._loop.time()
+        outcomes: list[Outcome] = [error] * len(batch.items)
+        assert self._port is not None
+        self._port.push([Executed(batch.items, outcomes, now, now, now, now), CREDIT])
 
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
         if item in self._items:
             self._upward.abandon(item)
             self.write([frames.frame(frames.CANCEL, frames.NUMBER.pack(item))])
+            self._cancelled.add(item)
+            self._end_if_idle()
 
     def close(self) -> None:
         """Ask it to end after what it holds; it is made to if it does not."""
@@ -109,14 +121,20 @@ class ProcessInstance(asyncio.Protocol):
             return
         self._is_closing = True
         self.write([frames.frame(frames.STOP)])
-        self._loop.call_later(END_SECONDS, self._spawned.kill, signal.SIGTERM)
-        self._loop.call_later(END_SECONDS + TERM_SECONDS, self._spawned.kill)
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        """What it holds for somebody may take as long as it takes; from then on it is made to end."""
+        if self._cancelled:
+            self._cancelled.intersection_update(self._items)
+        if self._is_closing and not self._is_ending and len(self._items) == len(self._cancelled):
+            self._is_ending = True
+            self._process.end_within(END_SECONDS, TERM_SECONDS)
 
     def kill(self, why: str) -> None:
         """End it now; `why` goes into the post-mortem."""
         if not self._is_gone:
-            self._why = self._why or why
-            self._spawned.kill()
+            self._process.kill(why)
 
     def write(self, pieces: list[bytes | memoryview]) -> None:
         """Frames to the worker, at the end of this turn of the loop."""
@@ -131,12 +149,11 @@ class ProcessInstance(asyncio.Protocol):
     @property
     def oldest_is_begun(self) -> bool:
         """Has user code got the batch that was handed over first?"""
-        return bool(self._batches) and self._spawned.marks[BEGUN_MARK] >= self._batches[0][0]
+        return bool(self._batches) and self._process.begun >= self._batches[0][0]
 
     def last_words(self) -> str:
-        """The last lines on its standard error, for a sentence to end with; empty where there are none."""
-        last = self._outputs[1].last
-        return f" Its last words: {' / '.join(last)}" if last else ""
+        """See `ChildProcess.last_words`."""
+        return self._process.last_words()
 
     def _flush(self) -> None:
         out, self._out = self._out, []
@@ -168,8 +185,10 @@ class ProcessInstance(asyncio.Protocol):
                     self._take(kind, data, at, end, events)
             if self._kept or used < len(data):
                 self._kept = bytearray(data[used:])
-        except (ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             self.kill(f"it sent what cannot be understood ({error})")
+            if self._transport is not None:
+                self._transport.abort()  # nothing that follows can be understood either
         if events and self._port is not None and not self._is_gone:
             self._port.deliver(events)
 
@@ -195,25 +214,32 @@ class ProcessInstance(asyncio.Protocol):
         self.busy_since = self.heard_at if batches else None
         if items:
             held = self._items
-            if self._writer.copies or self._upward.is_calling:
-                for item in items:
-                    self._forget(item)
-            else:
-                for item in items:
-                    del held[item]
+            try:
+                if self._writer.copies or self._upward.is_calling:
+                    for item in items:
+                        self._forget(item)
+                else:
+                    for item in items:
+                        del held[item]
+            except KeyError as error:
+                self._strays = items
+                raise Garbage(f"the end of item {error}, which it does not have") from error
             events.append(Executed(items, outcomes, began, began, ended, ended))
             self.ended_items += len(items)
         events.append(CREDIT)
+        if self._cancelled or self._is_closing:
+            self._end_if_idle()
 
     def _part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         item, outcome, is_final, parameters = self._reader.part(came, at, end)
         if item not in self._items:
-            raise Garbage(f"a part of item {item}, which it does not have")
+            return  # it has ended: another thread of the handler was quicker
         if self.busy_since is not None:
             self.busy_since = self._loop.time()
         if is_final:
             self._forget(item)
             self.ended_items += 1
+            self._end_if_idle()
         else:
             self.write([frames.frame(frames.TAKEN, frames.TAKEN_BODY.pack(item, 1))])
         error = outcome if isinstance(outcome, ServeError) else None
@@ -222,8 +248,7 @@ class ProcessInstance(asyncio.Protocol):
         )
 
     def _forget(self, item: ItemId) -> None:
-        if self._items.pop(item, None) is None:
-            raise Garbage(f"the end of item {item}, which it does not have")
+        del self._items[item]
         copies = self._writer.copies
         if copies and (copy := copies.pop(item, None)) is not None:
             copy.release()
@@ -234,20 +259,18 @@ class ProcessInstance(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """It has ended, or closed its socket, which comes to the same."""
         self._transport = None
-        if self._has_ended:
+        if self._process.has_ended:
             self._loop.call_soon(self._bury)
         else:
             self._loop.call_later(LINGER, self._cut_off)
 
     def _cut_off(self) -> None:
-        """It lives on without a connection."""
+        """It lives on without a connection, or its end cannot be seen otherwise."""
         if not self._is_gone:
             self.kill("it had closed its connection to the server")
-            self._bury()
+            self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._bury)
 
     def _process_ended(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        self._has_ended = True
         if self._transport is None:
             self._bury()
         else:
@@ -257,43 +280,20 @@ class ProcessInstance(asyncio.Protocol):
         if self._is_gone:
             return
         self._is_gone = True
-        status = self._reap()
+        status, text = self._process.bury()
         if self._transport is not None:
             self._transport.abort()
-        for output in self._outputs:
-            output.close()
-        last = list(self._outputs[1].last)
-        memory = self._oom_kills, post_mortem.oom_kills()
-        text = post_mortem.describe(self._name, self.pid, status, self._why, memory, last)
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
         if not self.ready.done():
             self.ready.set_exception(ServeError(Code.LOAD_FAILED, text))
         self._upward.close()
-        begun = self._spawned.marks[BEGUN_MARK]
+        begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}
         held, self._items = self._items, {}
         for copy in self._writer.copies.values():
             copy.release()
-        if self._port is not None and (held or not self._is_closing):
-            lost = tuple(item for item in held if item not in waiting)
+        self.gone.set_result(text)
+        if self._port is not None and (held or self._strays or not self._is_closing):
+            lost = tuple(item for item in (*held, *self._strays) if item not in waiting)
             self._port.deliver([Begun(lost), Dead(text)])
-        self.gone.set_result(None)
-
-    def _reap(self) -> int | None:
-        """The exit status. What the process has started in its session ends with it."""
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
-        self._spawned.kill()  # before it is reaped: until then its group's number is nobody else's
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._spawned.process.wait(1.0)
-        return None
-
-
-def _open_pidfd(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):  # an old kernel: the end of the connection tells, too
-        return -1

@@ -70,6 +70,12 @@ class BatchWriter:
                     size += _ITEM_SIZE + len(about) + array.nbytes
                     continue
             size += self._put(pieces, item, operation, rows)
+        if size > frames.MOST:
+            raise ServeError(
+                Code.TOO_LARGE,
+                f"The requests of one batch come to {size} bytes; a worker process takes {frames.MOST} at most. Send "
+                "less at once, or let the model put fewer requests together.",
+            )
         pieces[0] = frames.HEAD.pack(size, frames.RUN)
         return pieces
 

@@ -1,0 +1,47 @@
+"""What becomes of whatever an adapter's `run` raises: outcomes, and words for them.
+
+An exception fails the batch that it came out of; only what shall end the process does.
+"""
+
+import contextlib
+import traceback
+from typing import Any, List
+
+from trivium_child.adapter import Adapter
+from trivium_child.values import Failure, Item
+
+
+def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
+    """One for each item, in order. SystemExit and KeyboardInterrupt pass."""
+    try:
+        outcomes = adapter.run(items)
+        if len(outcomes) != len(items):
+            raise Failure(
+                "The adapter made %d outcomes of %d requests; report this." % (len(outcomes), len(items))
+            )
+        return outcomes
+    except Failure as failure:
+        return [failure] * len(items)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except MemoryError as error:
+        return [Failure("The model ran out of memory. %s" % _words(error), "out of memory")] * len(items)
+    except BaseException as error:  # what asyncio raises for a cancellation is no Exception
+        return [fault(error)] * len(items)
+
+
+def fault(error: BaseException) -> Failure:
+    """The error that is told of an exception, which is printed with its traceback."""
+    with contextlib.suppress(Exception):  # user code may have closed its standard error
+        traceback.print_exception(type(error), error, error.__traceback__)
+    where = traceback.extract_tb(error.__traceback__)
+    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
+    return Failure("The model raised %s: %s%s" % (type(error).__name__, _words(error), place))
+
+
+def _words(error: BaseException) -> str:
+    """What the exception says of itself, if it can."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it cannot say what)"
