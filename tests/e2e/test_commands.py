@@ -270,9 +270,16 @@ def printed(demo: Serving, *marks: str) -> list[str]:
 
 
 def test_every_line_of_the_demo_is_tested(demo: Serving) -> None:
-    kinds = (("classify", "--model"), ("--json", "curl"), ("curl", "/stats"))
-    assert [len(printed(demo, *marks)) for marks in kinds] == [2, 1, 1]
-    assert len(printed(demo)) == 4
+    kinds = (("classify", "--model"), ("--json", "curl"), ("curl", "/stats"), ("curl", "-T"))
+    assert [len(printed(demo, *marks)) for marks in kinds] == [2, 1, 1, 3]
+    assert len(printed(demo)) == 7
+
+
+def test_the_demo_behind_handlers_takes_the_picture_itself(demo: Serving) -> None:
+    for line in printed(demo, "curl", "-T"):
+        found = json.loads(in_shell(line))
+        digit = found["digit"] if "digit" in found else found["outputs"][0]["data"][0]
+        assert f"digit-{digit}.png" in line
 
 
 def test_the_demo_reads_digits(demo: Serving) -> None:
