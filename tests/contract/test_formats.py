@@ -114,7 +114,10 @@ def a_djl_folder(root):
 
 
 def an_archive(root):
-    manifest = {"model": {"modelName": "m", "handler": "handler.py", "modelVersion": "1.0"}, "runtime": "python"}
+    manifest = {
+        "model": {"modelName": "m", "handler": "handler.py", "modelVersion": "1.0"},
+        "runtime": "python",
+    }
     (root / "MAR-INF").mkdir()
     (root / "MAR-INF" / "MANIFEST.json").write_text(json.dumps(manifest))
     (root / "handler.py").write_text("def handle(data, context):\n    return data\n")

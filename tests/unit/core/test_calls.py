@@ -85,7 +85,9 @@ def test_a_call_that_runs_waits_for_its_own_instance_only():
 def test_many_callers_do_not_make_it_slow():
     levels = [Model(str(level), *([100 * level + i] for i in range(100))) for level in range(5)]
     rows = [
-        (100 * level + i, 10_000 + 100 * level + i, levels[level + 1]) for level in range(4) for i in range(100)
+        (100 * level + i, 10_000 + 100 * level + i, levels[level + 1])
+        for level in range(4)
+        for i in range(100)
     ]
     assert not Scene(*rows).holds(levels[0], 7)
     rows += [(400 + i, 20_000 + i, levels[0]) for i in range(99)]
@@ -97,7 +99,9 @@ def test_the_chain_is_named():
     with pytest.raises(ServeError) as caught:
         scene.calls.check("a", a, CallRef((1, 2), ("a", "b")))
     assert caught.value.code is Code.QUEUE_FULL
-    assert caught.value.message.startswith("The call a -> b -> a can never be served: every instance of model 'a'")
+    assert caught.value.message.startswith(
+        "The call a -> b -> a can never be served: every instance of model 'a'"
+    )
     a.instances.append(set())
     scene.calls.check("a", a, CallRef((1, 2), ("a", "b")))
 
@@ -153,7 +157,11 @@ def worlds(draw):
                 rows.append((parents[number], number, model))
         items.update(batch)
         older += batch
-    waiting = draw(st.lists(st.tuples(st.sampled_from(older), st.sampled_from(models)), max_size=4)) if older else []
+    waiting = (
+        draw(st.lists(st.tuples(st.sampled_from(older), st.sampled_from(models)), max_size=4))
+        if older
+        else []
+    )
     rows += [(parent, 100 + i, model) for i, (parent, model) in enumerate(waiting)]
     caller = draw(st.sampled_from(older)) if older else 0
     return models, rows, parents, caller, draw(st.sampled_from(models))

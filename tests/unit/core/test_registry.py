@@ -12,9 +12,10 @@ S = VersionState
 
 
 class Loaded:
-    """Stands for a loaded model: the registry never looks inside."""
+    """Stands for a loaded model: the registry only asks whether it was given up."""
 
     spec = make_spec()
+    is_given_up = False
 
 
 def registry(**versions):

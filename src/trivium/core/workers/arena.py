@@ -48,6 +48,8 @@ class Arena:
 
     def lend(self, size: int) -> ArenaLease | None:
         """A lease of `size` bytes; None where there is no room."""
+        if not self.memory:
+            return None
         offset = self._buddies.take(size)
         return None if offset is None else ArenaLease(self, offset, size)
 
@@ -60,8 +62,9 @@ class Arena:
         return address(data) - self._begin
 
     def close(self) -> None:
-        """No worker can inherit it any more; the memory goes with the last view of it."""
+        """No worker can inherit it any more; the memory goes with the last lease of it."""
         os.close(self.descriptor)
+        self.memory = memoryview(b"")
 
 
 def address(data: bytes | memoryview) -> int:

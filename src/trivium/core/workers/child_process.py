@@ -33,7 +33,8 @@ class ChildProcess:
             )
         ]
         self.pid = spawned.process.pid
-        self._is_over = False
+        self._is_over = self._is_buried = False
+        self._begun = 0
         self._pidfd = _open_pidfd(self.pid)
         if self._pidfd >= 0:
             self._loop.add_reader(self._pidfd, self._process_ended)
@@ -51,8 +52,12 @@ class ChildProcess:
     @property
     def begun(self) -> int:
         """The number of the last batch that user code got, also after the end."""
-        number: int = self._spawned.marks[BEGUN_MARK]
-        return number
+        return self._begun if self._is_buried else self._spawned.marks[BEGUN_MARK]
+
+    @property
+    def was_killed_here(self) -> bool:
+        """Has `kill` been called?"""
+        return bool(self._why)
 
     def kill(self, why: str) -> None:
         """End it now, and whatever it has started; the first `why` goes into the post-mortem."""
@@ -76,6 +81,8 @@ class ChildProcess:
         status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = self._spawned.process.wait(1.0)
+        self._begun, self._is_buried = self.begun, True
+        self._spawned.close_marks()
         for output in self._outputs:
             output.close()
         last = list(self._outputs[1].last)

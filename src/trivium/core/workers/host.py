@@ -5,9 +5,7 @@ engine, or an engine holds the interpreter's lock.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,24 +17,60 @@ from trivium.types.interfaces import Engine
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Outcome, Placement, Program
-from trivium.types.spec import ModelSpec
+from trivium.types.spec import Batching, ModelSpec, TensorSpec
 from trivium_child import values
-from trivium_child.adapter import Adapter
+from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.main import serve
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What an engine needs of a spec, as JSON carries it."""
+
+    name: str
+    version: str
+    root: str
+    engine: str
+    entry: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    batching: Batching
+    parameters: dict[str, str]
+
+    @classmethod
+    def of(cls, spec: ModelSpec) -> "Told":
+        """The same of a whole one."""
+        root = str(spec.root.absolute())
+        about = (spec.inputs, spec.outputs, spec.batching, dict(spec.parameters))
+        return cls(spec.name, spec.version, root, spec.engine, spec.entry, *about)
+
+    def spec(self) -> ModelSpec:
+        """A spec with nothing in it but this."""
+        about = (self.inputs, self.outputs, self.batching)
+        root = Path(self.root)
+        return ModelSpec(
+            self.name, self.version, root, self.engine, self.entry, *about, parameters=self.parameters
+        )
 
 
 def program(
     command: Sequence[str], environment: Mapping[str, str], spec: ModelSpec, placement: Placement
 ) -> Program:
     """The worker of one instance; `command` ends up in `run`."""
-    plain = replace(
-        spec, root=spec.root.absolute(), foreign=None, origin={}, reports=(), warmups=(), handler=None
-    )
-    setup = {
+    told = Told.of(spec)
+    setup: dict[str, object] = {
         "dialect": "engine",
+        "model": spec.name,
+        "version": spec.version,
+        "instance": placement.name,
+        "device": placement.device.value,
+        "device_id": placement.device_id,
+        "root": told.root,
+        "entry": spec.entry,
+        "function": "",
+        "max_rows": spec.batching.max_rows,
         "path": [],
-        "spec": msgspec.to_builtins(plain, enc_hook=_as_text),
-        "placement": msgspec.to_builtins(placement),
+        "settings": {"spec": msgspec.to_builtins(told), "placement": msgspec.to_builtins(placement)},
+        "parameters": told.parameters,
     }
     return Program(tuple(command), Path.cwd(), environment, setup)
 
@@ -44,12 +78,12 @@ def program(
 def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
     """What the worker process does."""
 
-    def choose(told: dict[str, Any]) -> Any:
-        spec = msgspec.convert(told["spec"], ModelSpec, dec_hook=_as_path)
-        placement = msgspec.convert(told["placement"], Placement)
-        return lambda setup, host: EngineAdapter(engines[spec.engine], spec, placement)
+    def make(setup: Setup, host: Host) -> "EngineAdapter":
+        spec = msgspec.convert(setup.settings["spec"], Told).spec()
+        placement = msgspec.convert(setup.settings["placement"], Placement)
+        return EngineAdapter(engines[spec.engine], spec, placement)
 
-    serve(list(arguments), choose)
+    serve(list(arguments), lambda told: make)
 
 
 class EngineAdapter(Adapter):
@@ -85,12 +119,3 @@ def _outcome(outcome: Outcome) -> values.Outcome:
         return values.Failure(outcome.message, outcome.code.value, outcome.status)
     assert isinstance(outcome, Tensors)
     return [values.Tensor(t.name, t.datatype.wire, t.shape, binary.encode(t)) for t in outcome.items]
-
-
-def _as_text(value: object) -> str:
-    return str(value)
-
-
-def _as_path(kind: type, value: object) -> Path:
-    assert kind is Path
-    return Path(str(value))

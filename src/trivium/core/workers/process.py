@@ -286,7 +286,8 @@ class ProcessInstance(asyncio.Protocol):
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
         if not self.ready.done():
-            self.ready.set_exception(ServeError(Code.LOAD_FAILED, text))
+            is_chance = status is not None and status < 0 and not self._process.was_killed_here
+            self.ready.set_exception(ServeError(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text))
         self._upward.close()
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}

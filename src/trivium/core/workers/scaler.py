@@ -9,12 +9,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from trivium.core.workers.pool import Pool, Slot
 from trivium.core.workers.scaling_policy import GroupView, decide
-from trivium.types.errors import ServeError
+from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port, Timer
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import InstanceGroup, Isolation
 
 log = logging.getLogger(__name__)
+
+CHANCES = 3
+"""Openings in a row that may end by a signal from outside before those who wait are told: that need not be the
+model's fault, and the next one may well open.
+"""
 
 Launch = Callable[[Placement, Port], Awaitable[Instance]]
 
@@ -166,13 +171,15 @@ class Scaler:
     async def _open_or_note(self, group: Group, placement: Placement) -> None:
         try:
             await self._open(group, placement)
-        except ServeError as error:
+        except Exception as cause:
+            error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
             group.failures += 1
             group.failed_at = self._clock.now()
             log.error("instance %s did not open: %s", placement.name, error.message)
             self.failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
-            if is_last and self.stranded is not None:
+            is_chance = error.code is Code.WORKER_DIED and group.failures < CHANCES
+            if is_last and not is_chance and self.stranded is not None:
                 self.stranded(error)
 
     async def _open(self, group: Group, placement: Placement) -> None:
@@ -187,6 +194,12 @@ class Scaler:
         group.members[number] = placement.index
         slot.home = group
         self._pool.admit(number, slot, instance)
+
+
+def _own_fault(placement: Placement, cause: Exception) -> ServeError:
+    """What `launch` should have put into words."""
+    log.error("opening instance %s failed", placement.name, exc_info=cause)
+    return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {type(cause).__name__}: {cause}")
 
 
 def _nobody() -> None:

@@ -33,6 +33,14 @@ class Spawned:
         self.wire.close()
         for output in self.outputs:
             os.close(output)
+        self.close_marks()
+
+    def close_marks(self) -> None:
+        """Give back the page, and with it a descriptor. The marks cannot be read any more."""
+        page = self.marks.obj
+        self.marks.release()
+        assert isinstance(page, mmap.mmap)
+        page.close()
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Signal the process and whatever it has started in its session. Nothing happens once it has been reaped."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TENSORS = PayloadKind.TENSORS
 Text = TypeVar("Text")
-Number = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 LEFT = ServeError(Code.CANCELLED, "The request that made this call has ended, or its worker has.")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 

@@ -65,6 +65,7 @@ def test_views_outlive_it():
     arena.close()
     with pytest.raises(OSError):
         os.fstat(arena.descriptor)
+    assert arena.lend(1) is None
     del arena
     assert bytes(view) == b"abc"
 

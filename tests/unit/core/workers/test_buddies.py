@@ -1,5 +1,7 @@
 """Blocks in a region, whatever comes and goes: they do not overlap, and what is free joins up again."""
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from trivium.core.workers.buddies import Buddies
 SMALLEST, CAPACITY = 8, 256
 
 steps = st.lists(
-    st.one_of(st.tuples(st.just("take"), st.integers(0, 300)), st.tuples(st.just("back"), st.integers(0, 40))),
+    st.one_of(
+        st.tuples(st.just("take"), st.integers(0, 300)), st.tuples(st.just("back"), st.integers(0, 40))
+    ),
     max_size=80,
 )
 
@@ -25,7 +29,7 @@ def block(size):
 def check(buddies, taken):
     """The books of those who hold blocks: offset to size asked for."""
     spans = sorted((offset, offset + block(size)) for offset, size in taken.items())
-    for (_, end), (begin, _) in zip(spans, spans[1:], strict=False):
+    for (_, end), (begin, _) in itertools.pairwise(spans):
         assert end <= begin
     for offset, size in taken.items():
         assert offset % block(size) == 0

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trivium.core.workers.scaling_policy import LONGEST_BACKOFF, GroupView, Scaling, decide
+from trivium.core.workers.scaling_policy import (
+    LONGEST_BACKOFF,
+    RETIRE_SECONDS,
+    GroupView,
+    Scaling,
+    decide,
+)
 from trivium.types.spec import InstanceGroup
 
 FIXED = InstanceGroup("g", 2, 2)
@@ -12,8 +18,11 @@ ELASTIC = InstanceGroup("g", 0, 3, idle_seconds=10.0)
 WIDE = InstanceGroup("g", 1, 3, idle_seconds=10.0)
 
 
-def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0):
-    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at)
+RETIRED = 100.0 + RETIRE_SECONDS
+
+
+def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0, worn=()):
+    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at, tuple(worn))
 
 
 CASES = {
@@ -49,6 +58,23 @@ CASES = {
         view(failures=99, failed_at=100.0),
         Scaling(wake_at=100.0 + LONGEST_BACKOFF),
     ),
+    "a worn one is replaced first": (FIXED, view(open=2, worn=[1]), Scaling(open=1)),
+    "and serves until there is another": (FIXED, view(open=2, opening=1, worn=[1]), Scaling()),
+    "then it is closed": (FIXED, view(open=3, worn=[1]), Scaling(close=(1,), wake_at=RETIRED)),
+    "all are worn": (FIXED, view(open=2, worn=[1, 2]), Scaling(open=2)),
+    "all were worn": (FIXED, view(open=4, worn=[1, 2]), Scaling(close=(1, 2), wake_at=RETIRED)),
+    "one of two replacements is there": (FIXED, view(open=3, opening=1, worn=[1, 2]), Scaling()),
+    "a replacement that fails is tried later": (
+        FIXED,
+        view(open=2, worn=[1], failures=2, failed_at=100.0),
+        Scaling(wake_at=102.0),
+    ),
+    "a worn one beyond the minimum is not replaced": (
+        WIDE,
+        view(open=2, worn=[1]),
+        Scaling(close=(1,), wake_at=RETIRED),
+    ),
+    "unless there is work": (WIDE, view(open=2, worn=[1], waiting=1), Scaling(open=1)),
     "failures hold back growth as well": (
         ELASTIC,
         view(waiting=1, failures=1, failed_at=100.0),
@@ -71,16 +97,18 @@ def test_decisions(name):
     st.lists(st.floats(0, 100), max_size=4),
     st.integers(0, 3),
     st.tuples(st.integers(0, 4), st.floats(0, 100)),
+    st.sets(st.integers(0, 7)),
 )
-def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, opening, failed):
+def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, opening, failed, worn):
     group = InstanceGroup("g", minimum, minimum + more, idle_seconds=5.0)
     idle = tuple(enumerate(idle_since))
-    seen = GroupView(busy + len(idle), opening, idle, busy, *failed)
+    worn = tuple(number for number in sorted(worn) if number < busy + len(idle))
+    seen = GroupView(busy + len(idle), opening, idle, busy, *failed, worn)
     decision = decide(seen, group, 100.0)
     assert decision.wake_at is None or decision.wake_at > 100.0
-    assert set(decision.close) <= {number for number, _ in idle}
+    assert set(decision.close) <= {number for number, _ in idle} | set(worn)
     assert not (decision.open and decision.close)
     if decision.open:
-        assert seen.open + opening + decision.open <= group.maximum
+        assert seen.open + opening - len(worn) + decision.open <= group.maximum
     if decision.close:
         assert seen.open - len(decision.close) >= group.minimum

@@ -1,0 +1,118 @@
+"""Workers that die before they serve, or cannot be started; and that nothing is left of any."""
+
+import asyncio
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.contract.instance_stage import WORKER, Stage
+from tests.contract.test_process_instances import scene
+
+from trivium.core.workers import spawn
+from trivium.core.workers.arena import Arena
+from trivium.core.workers.launch_process import _kill_late
+from trivium.types.errors import Code, ServeError
+from trivium.types.running import Program
+
+
+def test_one_that_has_died_takes_no_port():
+    async def play(stage):
+        (worker,) = stage.workers.instances
+        os.kill(worker.pid, signal.SIGKILL)
+        await asyncio.wait_for(worker.gone, 5)
+        with pytest.raises(ServeError) as caught:
+            worker.attach(None)
+        assert caught.value.code is Code.LOAD_FAILED
+        assert "SIGKILL" in caught.value.message
+
+    scene(play)
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def program(**fields):
+    fields = {"command": (sys.executable, "-c", "pass"), "directory": Path("/"), "environment": {}, **fields}
+    return Program(setup={}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"command": ("/no/python",)}, "The interpreter /no/python could not be started in /: No such file"),
+        ({"directory": Path("/no/folder")}, "could not be started in /no/folder: No such file"),
+        ({"environment": {"A": "\0"}}, "embedded null byte"),
+        ({"command": (str(Path(__file__)),)}, "Permission denied"),
+    ],
+)
+def test_what_cannot_be_started_says_why_and_leaves_nothing(fields, words):
+    arena = Arena("m")
+    before = descriptors()
+    with pytest.raises(ServeError) as caught:
+        spawn.spawn(program(**fields), arena.descriptor)
+    assert caught.value.code is Code.LOAD_FAILED
+    assert words in caught.value.message
+    assert descriptors() == before
+    arena.close()
+
+
+@pytest.mark.parametrize("last", ["memfd_create", "ftruncate", "pipe2"])
+def test_where_descriptors_are_lacking_nothing_is_left(monkeypatch, last):
+    def fail(*args):
+        raise OSError(24, "Too many open files")
+
+    arena = Arena("m")
+    before = descriptors()
+    monkeypatch.setattr(spawn.os, last, fail)
+    with pytest.raises(ServeError, match="Too many open files"):
+        spawn.spawn(program(), arena.descriptor)
+    monkeypatch.undo()
+    assert descriptors() == before
+    arena.close()
+
+
+def test_one_that_was_started_for_nobody_is_ended():
+    async def run():
+        arena = Arena("m")
+        before = descriptors()
+        spawned = spawn.spawn(program(command=("sleep", "60")), arena.descriptor)
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(spawned)
+        _kill_late(future)
+        assert spawned.process.returncode == -signal.SIGKILL
+        assert descriptors() == before
+        arena.close()
+
+    asyncio.run(run())
+
+
+def test_starting_and_ending_many_leaves_nothing(tmp_path):
+    async def run():
+        before = None
+        for _ in range(3):
+            async with Stage("process", instances=2) as stage:
+                stage.submit("kill")
+                stage.submit("leave child")
+                await stage.settle()
+            if before is None:
+                before = descriptors()
+        assert descriptors() == before
+
+    asyncio.run(run())
+
+
+def test_a_server_that_goes_away_takes_its_workers_along():
+    """Also one that has not been told its setup yet."""
+    arena = Arena("m")
+    made = program(command=WORKER, environment=dict(os.environ))
+    with ThreadPoolExecutor(1) as threads:
+        spawned = threads.submit(spawn.spawn, made, arena.descriptor).result()
+    spawned.wire.close()
+    assert spawned.process.wait(10) == 70
+    for output in spawned.outputs:
+        os.close(output)
+    arena.close()

@@ -1,0 +1,134 @@
+"""The door: what becomes of a payload before the queue, and of an answer before its wire."""
+
+import numpy as np
+import pytest
+from tests.unit.core.virtual import X, make_infer, make_spec
+
+from trivium.core.door import Door
+from trivium.core.item import Item
+from trivium.types.buffers import Lease
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer, WantedOutput
+from trivium.types.payload import Generate, PayloadKind, Raw, RawPart, Tensor, Tensors
+from trivium.types.spec import Batching, TensorSpec
+
+TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
+BOTH = frozenset({TENSORS, RAW})
+ROWS = Batching(True, 8, merge=True)
+BYTES = TensorSpec("b", DataType.BYTES, (1,))
+
+
+def door(takes=BOTH, batching=ROWS, **fields):
+    return Door(make_spec(batching, **fields), frozenset(takes))
+
+
+def item(payload=None, **fields):
+    infer = make_infer(3, **fields) if payload is None else Infer(model="m", payload=payload, **fields)
+    return Item(1, infer, lambda part: None, 0.0, None)
+
+
+def raw(data=b"[[1, 2], [3, 4]]", kind="application/json", **fields):
+    return Raw((RawPart(data, kind),), **fields)
+
+
+def admitted(made, given):
+    made.admit(given)
+    return given
+
+
+def refusal(made, given):
+    with pytest.raises(ServeError) as caught:
+        made.admit(given)
+    return caught.value
+
+
+def test_tensors_are_judged_and_counted():
+    given = admitted(door(), item())
+    assert (given.rows, given.shape_key) == (3, None)
+    assert refusal(door(), item(make_infer(9).payload)).code is Code.INVALID
+    assert refusal(door(), item(outputs=(WantedOutput("nothing"),))).code is Code.INVALID
+
+
+def test_of_models_with_open_shapes_a_key_is_taken():
+    given = admitted(door(inputs=(TensorSpec("x", DataType.FP32, (-1,)),)), item())
+    assert given.shape_key == (("x", (2,)),)
+
+
+def test_a_body_becomes_tensors_where_the_engine_takes_no_other():
+    lease = Lease(memoryview(bytearray(4)), lambda view: None)
+    body = raw(lease=lease)
+    given = admitted(door({TENSORS}), item(body, id="i", priority=2))
+    tensors = given.operation.payload
+    assert tensors["x"].tolist() == [[1, 2], [3, 4]]
+    assert (given.rows, given.operation.id, given.operation.priority) == (2, "i", 2)
+    assert tensors.lease is lease, "whoever lets go of the payload lets go of the body"
+
+
+def test_a_body_goes_as_it_is_to_whom_it_concerns():
+    body = raw(b"anything", "image/png")
+    given = admitted(door(), item(body))
+    assert given.operation.payload is body
+    assert given.rows == 1
+
+
+def test_a_body_that_nothing_converts():
+    assert (
+        refusal(door({TENSORS}), item(raw(b"\x89PNG\r\n\x1a\n...", "image/png"))).code
+        is Code.UNSUPPORTED_MEDIA
+    )
+    assert refusal(door({TENSORS}), item(raw(b"{", "application/json"))).code is Code.INVALID
+
+
+def test_prompts_are_not_taken():
+    error = refusal(door(), item(Generate(prompt="once upon a time")))
+    assert (error.code, "cannot take a Generate payload" in error.message) == (Code.UNSUPPORTED_MEDIA, True)
+
+
+def test_a_handler_that_declares_nothing_takes_whatever_comes():
+    made = door(inputs=(), outputs=())
+    odd = Tensors((Tensor("y", DataType.INT8, (7,), np.zeros(7, "i1")),))
+    for payload in (odd, Tensors(()), raw()):
+        assert admitted(made, item(payload, outputs=(WantedOutput("any"),))).rows == 1
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+
+def test_answers_go_as_they_are_where_the_wire_can_carry_them():
+    made = door()
+    tensors, body = make_infer().payload, raw()
+    assert made.answer(item(wants=TENSORS), tensors) == (tensors, {})
+    assert made.answer(item(), body) == (body, {})
+    assert made.answer(item(wants=RAW), body) == (body, {})
+    assert made.answer(item(wants=TENSORS), None) == (None, {})
+
+
+def test_a_body_becomes_the_declared_outputs():
+    outcome, parameters = door().answer(item(wants=TENSORS), raw(b'{"x": [1, 2]}'))
+    assert outcome["x"].tolist() == [1, 2]
+    assert parameters == {}
+
+
+def test_or_one_tensor_of_bytes():
+    outcome, parameters = door(outputs=()).answer(item(wants=TENSORS), raw(b"body", "text/x"))
+    assert outcome["output"].tolist() == [b"body"]
+    assert parameters == {"content_type": "text/x"}
+
+
+def test_what_cannot_be_had_so_is_an_error():
+    failed = raw(b"no", "text/plain", status=418)
+    outcome, parameters = door().answer(item(wants=TENSORS), failed)
+    assert (outcome.code, outcome.status, parameters) == (Code.MODEL_FAILED, 418, {})
+    wrong, _ = door(outputs=(BYTES,)).answer(item(wants=TENSORS), raw(b'{"b": [1.5]}'))
+    assert isinstance(wrong, ServeError)
+
+
+def test_only_what_was_asked_for_is_answered():
+    tensors = Tensors(tuple(Tensor(name, DataType.FP32, (0,), np.zeros(0, "<f4")) for name in "abc"))
+    some = item(outputs=(WantedOutput("c"), WantedOutput("a")))
+    assert [tensor.name for tensor in Door.chosen(some, tensors).items] == ["a", "c"]
+    assert Door.chosen(item(), tensors) is tensors
+    assert Door.chosen(some, None) is None
+    assert Door.chosen(some, body := raw()) is body
+    assert X.name == "x"

@@ -1,0 +1,186 @@
+"""Instances that die: which deaths count, when a model is given up, and that nobody is left waiting then."""
+
+import logging
+
+import pytest
+from tests.unit.core.workers.test_scaler import NO_PLACE, Stage, played
+
+from trivium.types.errors import Code
+from trivium.types.running import Dead, Part
+from trivium.types.spec import InstanceGroup
+
+
+class Deathbed(Stage):
+    """One instance at a time, given up after `restarts`."""
+
+    def __init__(self, restarts, group=None):
+        super().__init__(group or InstanceGroup("m", 1, 1))
+        self.model._scaler.restarts = restarts
+
+    @property
+    def failures(self):
+        return self.model._scaler._groups[0].failures
+
+    async def die(self, why="It was killed."):
+        """The instance dies; the next one opens when its time has come."""
+        self.ports["m_0"].push((Dead(why),))
+        await self.turns()
+        if not self.opening and not self.model.is_given_up:
+            await self.run(self.clock.now() + 60)
+        await self.let()
+
+    async def serve(self):
+        """It answers a request."""
+        before = len(self.answered)
+        self.submit()
+        await self.run(self.clock.now() + 1)
+        assert len(self.answered) == before + 1
+
+    async def answer_by_part(self, error=None):
+        """It answers a request by a part of its own, apart from the execution that began it."""
+        slot = next(iter(self.model._pool.slots().values()))
+        slot.instance.start = lambda batch: None
+        item = self.submit()
+        await self.turns()
+        self.ports["m_0"].push((Part(item.item, None, error),))
+        await self.turns()
+        assert self.answered[-1].final
+
+
+DEATHS = {
+    "the first in vain is forgiven": ("d", 0),
+    "the second is not": ("dd", 1),
+    "nor the third": ("ddd", 2),
+    "to have served makes up for it": ("ddsd", 0),
+    "and then it begins anew": ("dddsddd", 1),
+    "whoever serves may die as often as it likes": ("sdsdsdsd", 0),
+    "to answer by parts is to serve": ("pdpdpdpd", 0),
+    "to fail by parts is not": ("fdfdfd", 2),
+}
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_which_deaths_count(name):
+    course, failures = DEATHS[name]
+
+    async def scene():
+        stage = Deathbed(10)
+        await stage.start()
+        for step in course:
+            if step == "d":
+                await stage.die()
+            elif step == "s":
+                await stage.serve()
+            else:
+                await stage.answer_by_part(NO_PLACE if step == "f" else None)
+        assert stage.failures == failures
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_a_model_whose_instances_die_in_vain_is_given_up():
+    async def scene():
+        stage = Deathbed(1)
+        await stage.start()
+        for _ in range(3):
+            assert not stage.model.is_given_up
+            await stage.die()
+        assert stage.model.is_given_up
+        stage.submit()
+        error = stage.answered[-1].error
+        assert error.code is Code.NOT_READY
+        assert error.message == (
+            "Model 'm' was given up after 1 failures in a row. It was killed. Mend it and load it again."
+        )
+        await stage.run(999.0)
+        assert not stage.opening
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_those_who_wait_are_told_when_it_is():
+    async def scene():
+        stage = Deathbed(0)
+        await stage.start()
+        await stage.die()
+        for _ in range(3):
+            stage.submit()
+        await stage.turns()
+        stage.ports["m_0"].push((Dead("It was killed."),))
+        await stage.turns()
+        assert [part.error.code for part in stage.answered] == [Code.NOT_READY] * 3
+        assert stage.model.is_given_up
+        await stage.model.idle()
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_openings_that_fail_count_and_one_that_serves_makes_up_for_them(caplog):
+    async def scene():
+        stage = Deathbed(2)
+        await stage.start()
+        stage.ports["m_0"].push((Dead("It was killed."),))
+        await stage.turns()
+        for failures in (1, 2):
+            await stage.let(NO_PLACE)
+            assert stage.failures == failures
+            await stage.run(stage.clock.now() + 60)
+        await stage.let()
+        assert (stage.failures, stage.model._scaler.can_grow) == (2, False)
+        await stage.serve()
+        stage.model._scaler.review()
+        assert stage.failures == 0
+        stage.ports["m_0"].push((Dead("It was killed."),))
+        await stage.turns()
+        for _ in range(3):
+            await stage.let(NO_PLACE)
+            await stage.run(stage.clock.now() + 60)
+        assert stage.model.is_given_up
+        await stage.model.close()
+
+    with caplog.at_level(logging.CRITICAL):
+        played(scene())
+
+
+def test_a_fault_of_our_own_is_tried_again_later_as_well(caplog):
+    async def scene():
+        stage = Deathbed(10)
+        await stage.start()
+        stage.ports["m_0"].push((Dead("It was killed."),))
+        await stage.turns()
+        stage.submit()
+        await stage.let(RuntimeError("odd"))
+        assert not stage.opening, "not at once, and for ever"
+        assert stage.failures == 1
+        (part,) = stage.answered
+        assert part.error.code is Code.INTERNAL
+        assert part.error.message == "Opening m_0 failed: RuntimeError: odd"
+        await stage.run(1.0)
+        assert await stage.let() == ["m_0"]
+        await stage.serve()
+        await stage.model.close()
+
+    with caplog.at_level(logging.CRITICAL):
+        played(scene())
+
+
+def test_a_group_that_is_given_up_leaves_the_others_at_work():
+    async def scene():
+        stage = Stage(InstanceGroup("m", 1, 1), InstanceGroup("n", 1, 1))
+        stage.model._scaler.restarts = -1
+        await stage.start()
+        group = stage.model._scaler._groups[0]
+        group.died_in_vain = True
+        stage.ports["m_0"].push((Dead("It was killed."),))
+        await stage.turns()
+        assert not stage.opening
+        assert not stage.model.is_given_up
+        stage.submit()
+        await stage.run(1.0)
+        assert [part.error for part in stage.answered] == [None]
+        await stage.model.close()
+
+    played(scene())
