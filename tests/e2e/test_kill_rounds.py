@@ -4,6 +4,7 @@ Closed-loop clients ask an echo model behind four worker processes, each with nu
 worker had begun fails, with its name; what it had not begun is answered by another one.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -26,8 +27,10 @@ SEED = 20261121
 ROUNDS = 200
 CLIENTS = 6
 WORKERS = 4
-GROWN_UP = 0.6
-"""Seconds after which a worker surely serves: to kill one that only starts is another test."""
+SWITCHES = 300
+"""A worker that has waited so often serves: each batch waits, and hardly anything else does. To kill one that only
+starts is another test.
+"""
 
 MOST_BEGUN = 4
 """Requests that one worker can have begun and not answered: a whole batch."""
@@ -107,8 +110,12 @@ def kill_rounds(serving: Serving, chance: random.Random) -> list[int]:
 
 def victims(serving: Serving, killed: list[int]) -> list[int]:
     """Workers that serve."""
-    born = time.time() - GROWN_UP
-    return sorted(w.pid for w in workers(serving) if w.pid not in killed and w.create_time() < born)
+    found = []
+    for worker in workers(serving):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if worker.pid not in killed and worker.num_ctx_switches().voluntary > SWITCHES:
+                found.append(worker.pid)
+    return sorted(found)
 
 
 def client(port: int, number: int, stop: threading.Event) -> Counter[str]:
