@@ -93,7 +93,9 @@ class Intake:
         while True:
             if idle > IDLE_TICKS:
                 self._is_parked = True
-                self._bell.acquire()
+                if self._turn == seen:  # else user code got a batch before it could see that this one parks
+                    self._bell.acquire()
+                self._is_parked = False
                 idle = 0
             is_called = self._bell.acquire(timeout=TICK)
             turn = self._turn

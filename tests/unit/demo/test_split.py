@@ -1,11 +1,12 @@
 """The split is a partition, stratified, and the training script never holds the held-out part."""
 
 import ast
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from examples.digits import graph, network, shipped, train
+from examples.digits import archive, graph, network, shipped, train
 from examples.digits.split import held_out_part, training_part
 from sklearn.datasets import load_digits
 
@@ -49,12 +50,22 @@ def test_the_script_trains_on_the_training_part_alone(monkeypatch, tmp_path) -> 
         return network.initial_weights(np.random.default_rng(seed))
 
     monkeypatch.setattr(train, "train", record)
-    for name in ("MODEL", "BARE_MODEL"):
-        monkeypatch.setattr(shipped, name, tmp_path / name / "model.onnx")
+    networks = tuple(tmp_path / name / "model.onnx" for name in "abc")
+    monkeypatch.setattr(shipped, "NETWORKS", networks)
+    monkeypatch.setattr(shipped, "BARE_MODEL", networks[0])
+    monkeypatch.setattr(shipped, "ARCHIVE", tmp_path / "digits.mar")
     train.main()
     (part,) = seen
     assert (part.indices == training_part().indices).all()
-    assert shipped.MODEL.read_bytes() == shipped.BARE_MODEL.read_bytes()
+    assert len({network.read_bytes() for network in networks}) == 1
+    with zipfile.ZipFile(shipped.ARCHIVE) as file:
+        assert file.read(archive.NETWORK) == networks[0].read_bytes()
+
+
+def test_the_shipped_files_hold_one_network_and_the_archive_is_made_of_the_sources(tmp_path) -> None:
+    assert len({network.read_bytes() for network in shipped.NETWORKS}) == 1
+    archive.write(tmp_path / "again.mar")
+    assert (tmp_path / "again.mar").read_bytes() == shipped.ARCHIVE.read_bytes()
 
 
 def _imports(path: Path) -> set[str]:
