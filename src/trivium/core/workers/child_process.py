@@ -71,8 +71,7 @@ class ChildProcess:
 
     def last_words(self) -> str:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
-        last = self._outputs[1].last
-        return f" Its last words: {' / '.join(last)}" if last else ""
+        return post_mortem.last_words(list(self._outputs[1].last))
 
     def bury(self) -> tuple[int | None, str]:
         """Its exit status, and the post-mortem. What it has started in its session ends with it."""

@@ -36,15 +36,9 @@ class Output:
     def close(self) -> None:
         """Take in what is still there, and close. Further calls have no effect."""
         if self._descriptor >= 0:
-            self._loop.remove_reader(self._descriptor)
             self._read(PIECES_AT_ONCE)
-            if self._descriptor >= 0:
-                self._loop.remove_reader(self._descriptor)
-                os.close(self._descriptor)
-                self._descriptor = -1
-            if self._rest:
-                self._line(self._rest)
-            self._tell_unsaid()
+        if self._descriptor >= 0:
+            self._end()
 
     def _read(self, pieces: int) -> None:
         for _ in range(pieces):
@@ -55,12 +49,20 @@ class Output:
             except OSError:
                 piece = b""
             if not piece:
-                self._loop.remove_reader(self._descriptor)
-                with contextlib.suppress(OSError):
-                    os.close(self._descriptor)
-                self._descriptor = -1
+                self._end()
                 return
             self._take(piece)
+
+    def _end(self) -> None:
+        """Nothing more comes, or is wanted: the line that has not ended is one."""
+        self._loop.remove_reader(self._descriptor)
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+        self._descriptor = -1
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+        self._tell_unsaid()
 
     def _take(self, piece: bytes) -> None:
         *lines, self._rest = (self._rest + piece).split(b"\n")

@@ -13,6 +13,9 @@ STATUSES = {
 }
 """Exit statuses that `trivium_child` gives itself."""
 
+MOST_WORDS = 8192
+"""Characters of them."""
+
 _NAMES = {number.value: number.name for number in signal.Signals}
 
 
@@ -46,9 +49,19 @@ def describe(
             text += " The kernel has killed for want of memory meanwhile: there was less than it needed."
         else:
             text += " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
-    if last:
-        text += " Its last words: " + " / ".join(last)
-    return text
+    return text + last_words(last)
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """A sentence of the last lines on standard error, empty where there are none. It goes to clients, and so has a
+    length: of more than that the end is told.
+    """
+    if not lines:
+        return ""
+    words = " / ".join(lines)
+    if len(words) > MOST_WORDS:
+        words = "... " + words[-MOST_WORDS:]
+    return f" Its last words: {words}"
 
 
 def _how(status: int | None, why: str) -> str:

@@ -1,7 +1,6 @@
 """What a worker prints: logged by the line, a flood counted, long lines cut, the last ones kept."""
 
 import asyncio
-import contextlib
 import logging
 import os
 
@@ -33,11 +32,12 @@ class Pipe:
 
     def hang_up(self):
         os.close(self.writing)
+        self.writing = -1
 
     def close(self):
         self.output.close()
-        with contextlib.suppress(OSError):
-            os.close(self.writing)
+        if self.writing >= 0:
+            self.hang_up()
 
 
 @pytest.fixture
@@ -80,8 +80,15 @@ def test_a_flood_is_counted(scene):
     assert said[-3:] == ["m_0 stderr: 99", "m_0 stderr: 900 lines more were not logged", "m_0 stderr: later"]
 
 
-def test_a_flood_to_the_end_is_counted_then(scene):
-    said = scene(lambda pipe: pipe.say(b"x\n" * 150))
+@pytest.mark.parametrize("hangs_up", [False, True])
+def test_a_flood_to_the_end_is_counted_then(scene, hangs_up):
+    def play(pipe):
+        pipe.say(b"x\n" * 150)
+        if hangs_up:
+            pipe.hang_up()
+            pipe.output._read(1)
+
+    said = scene(play)
     assert said[-1] == "m_0 stderr: 50 lines more were not logged"
 
 
@@ -109,10 +116,14 @@ def test_bytes_that_are_no_text_are_shown(scene):
     assert scene(lambda pipe: pipe.say(b"\xff\xfe\n")) == ["m_0 stderr: \\xff\\xfe"]
 
 
-def test_it_ends_with_its_other_end_or_when_it_is_closed(scene):
+@pytest.mark.parametrize("is_read", [False, True])
+def test_it_ends_with_its_other_end_or_when_it_is_closed(scene, is_read):
     def play(pipe):
         os.write(pipe.writing, b"last words")
         pipe.hang_up()
+        if is_read:
+            pipe.output._read(1)
+            pipe.output._read(1)  # the end
         pipe.output.close()
         assert list(pipe.output.last) == ["last words"]
         pipe.output.close()

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from trivium.core.workers.post_mortem import describe, oom_kills
+from trivium.core.workers.post_mortem import describe, last_words, oom_kills
 
 UNKNOWN = (None, None)
 BY_HAND = " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
@@ -35,6 +35,15 @@ CASES = {
         "ended by itself with status 1. Its last words: Traceback / ValueError: x",
     ),
 }  # fmt: skip
+
+
+def test_last_words_are_not_endless():
+    lines = [f"{number}".rjust(4096, "x") for number in range(50)]
+    text = describe("m_0", 77, 1, "", UNKNOWN, lines)
+    assert len(text) < 9000
+    assert text.endswith("x49")
+    assert " Its last words: ... " in text
+    assert last_words([]) == ""
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -50,13 +50,15 @@ infers = st.builds(
 def said(payload):
     """A payload's contents, to compare; on either side of the wire."""
     if isinstance(payload, Tensors):
-        return [(t.name, t.datatype.wire, t.shape, t.array.tolist() if t.datatype is DataType.BYTES else t.array.tobytes())
-                for t in payload.items]  # fmt: skip
+        return [(t.name, t.datatype.wire, t.shape, _contents(t.array)) for t in payload.items]
     if isinstance(payload, list):
-        return [(t.name, t.datatype, t.shape, t.array().tolist() if t.datatype == "BYTES" else bytes(t.data))
-                for t in payload]  # fmt: skip
+        return [(t.name, t.datatype, t.shape, _contents(t.array())) for t in payload]
     parts = [(bytes(p.data), p.content_type, p.name, p.filename) for p in payload.parts]
     return parts, dict(payload.properties), dict(payload.query), payload.status, payload.reason
+
+
+def _contents(array):
+    return array.tolist() if array.dtype == object else array.tobytes()
 
 
 def as_child(payload):
