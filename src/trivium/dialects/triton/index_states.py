@@ -1,0 +1,15 @@
+"""What the repository index calls the states of a version: the one table (sheet "triton", section 4.9)."""
+
+from collections.abc import Mapping
+
+from trivium.types.state import VersionState
+
+INDEX_STATES: Mapping[VersionState, str] = {
+    VersionState.REGISTERED: "UNAVAILABLE",
+    VersionState.LOADING: "LOADING",
+    VersionState.READY: "READY",
+    VersionState.UNLOADING: "UNLOADING",
+    VersionState.UNLOADED: "UNAVAILABLE",
+    VersionState.FAILED: "UNAVAILABLE",
+}
+"""Ours -> theirs."""

@@ -1,0 +1,120 @@
+"""What all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
+them, the calls in work.
+
+Decides whether there is room for a message, and counts what a drain finished and cut off. Knows nothing of
+grpcio.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from trivium.frontends.access_log import AccessLog
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RpcProtocol, Submits
+from trivium.types.wire import Call, RpcAnswer
+
+_log = logging.getLogger(__name__)
+
+RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 8, 13, 14
+LAST_RESORT = RpcAnswer(
+    code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
+)
+GOING_DOWN = "The server is going down. Send the request elsewhere, or again later."
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcLimits:
+    """Limits of one gRPC front end. Sizes are bytes, times seconds.
+
+    `message_bytes`: of one request message. `total_message_bytes`: request messages held at once, by all calls.
+    `unsent_bytes`: responses that one stream's client has not taken yet; more ends the stream. `stream_requests`:
+    requests in work on one stream before no more are read from it. The rest is what gRPC calls keep-alive: the
+    server pings a silent connection after `keepalive_seconds` and closes it `keepalive_timeout` later; a client
+    may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call.
+    """
+
+    calls: int = 4096
+    message_bytes: int = 64 * 1024 * 1024
+    total_message_bytes: int = 1024 * 1024 * 1024
+    unsent_bytes: int = 8 * 1024 * 1024
+    stream_requests: int = 1024
+    keepalive_seconds: float = 7200.0
+    keepalive_timeout: float = 20.0
+    ping_seconds: float = 300.0
+    pings_without_calls: bool = False
+    access_log: str | None = None
+
+
+class Visit:
+    """A call in work, as a drain sees it."""
+
+    def __init__(self, method: str, peer: str, began: float) -> None:
+        self.method = method
+        self.peer = peer
+        self.began = began
+        self.sent = 0  # bytes of responses
+        self.code = 0
+
+    def begin_drain(self) -> None:
+        """No more requests are expected; what is in work may finish."""
+
+
+@dataclass(slots=True, eq=False)
+class GrpcSite:
+    """Used on the loop only."""
+
+    core: Submits
+    protocol: RpcProtocol
+    limits: GrpcLimits
+    log: AccessLog | None = None
+    held_bytes: int = 0
+    is_draining: bool = False
+    finished: int = 0  # calls answered since then
+    visits: set[Visit] = field(default_factory=set)
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def enter(self, visit: Visit) -> None:
+        """A call has begun."""
+        self.visits.add(visit)
+        if self.is_draining:
+            visit.begin_drain()
+
+    def leave(self, visit: Visit, is_answered: bool) -> None:
+        """It is over; `is_answered`: not because its client left, or the server cut it off."""
+        self.visits.discard(visit)
+        self.finished += self.is_draining and is_answered
+        if not self.visits:
+            self.emptied.set()
+
+    def drain(self) -> None:
+        """Streams that have nothing in work end; calls end with their answers."""
+        self.is_draining = True
+        for visit in tuple(self.visits):
+            visit.begin_drain()
+
+    def reserve(self, size: int) -> None:
+        """Room for a request message, to be given back by `unreserve`; ServeError where there is none."""
+        if self.held_bytes + size > self.limits.total_message_bytes:
+            raise ServeError(
+                Code.TOO_LARGE,
+                f"Request messages of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
+                f"{self.limits.total_message_bytes}. Try again later.",
+            )
+        self.held_bytes += size
+
+    def unreserve(self, size: int) -> None:
+        """The bytes are needed no more."""
+        self.held_bytes -= size
+        assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
+
+    def refuse(self, call: Call, error: Exception) -> RpcAnswer:
+        """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""
+        if not isinstance(error, ServeError):
+            _log.error("%s raised", call.method, exc_info=error)
+            return LAST_RESORT
+        try:
+            return self.protocol.refuse(call, error)
+        except Exception:
+            _log.exception("refusing a call raised")
+            return LAST_RESORT

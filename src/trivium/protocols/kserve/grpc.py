@@ -1,0 +1,160 @@
+"""The Open Inference Protocol v2 over gRPC, as served by KServe and Triton: the wire's face to a front end.
+
+Decides which operation an RPC is and which encoder writes its answer: one row per RPC. Knows no socket, nothing
+of grpcio, and no model; an operation's own meaning is the core's.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import msgspec
+from google.protobuf.message import Message
+
+from trivium.dialects.triton.service_messages import Named, new, parse
+from trivium.protocols.kserve import grpc_documents as documents
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.grpc_control import Reading, readers
+from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
+from trivium.protocols.kserve.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
+from trivium.protocols.kserve.grpc_infer_request import decode_infer
+from trivium.protocols.kserve.parameters import RESERVED
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RpcEncoder
+from trivium.types.operations import Answer, Describe, Infer, Live, Operation, Ready, ResponsePart, Statistics
+from trivium.types.wire import Call, RpcAnswer, RpcKind
+
+SERVICE = "/inference.GRPCInferenceService/"
+INFER = SERVICE + "ModelInfer"
+STREAM_INFER = SERVICE + "ModelStreamInfer"
+HEALTH = "/grpc.health.v1.Health/Check"
+_ENDS_STREAM = "triton_grpc_error"
+
+Write = Callable[[Answer], Message]
+_NO_ABILITIES = Abilities()
+
+
+class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
+    """Writes the answer of one RPC other than the inferring ones."""
+
+    write: Write
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """The message, or the error. Never raises."""
+        if part.error is not None:
+            return refuse(part.error)
+        try:
+            assert part.answer is not None, "the server had no answer"
+            return RpcAnswer(self.write(part.answer).SerializeToString())
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            return refuse(
+                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+            )
+
+
+class KServeGrpc:
+    """Implements `types.interfaces.RpcProtocol`. Name and version are those of ServerMetadata."""
+
+    def __init__(self, server_name: str, server_version: str, abilities: Abilities = _NO_ABILITIES) -> None:
+        metadata = new(
+            "ServerMetadataResponse",
+            name=server_name,
+            version=server_version,
+            extensions=list(abilities.extensions),
+        )
+        self._abilities = abilities
+        self._readers: Mapping[str, Callable[[bytes], Reading]] = {
+            HEALTH: lambda data: (Live(), documents.health),
+            SERVICE + "ServerMetadata": lambda data: (Describe(), lambda answer: metadata),
+            **{SERVICE + name: reader for name, reader in {**_READERS, **readers(abilities)}.items()},
+        }
+
+    def kind(self, method: str) -> RpcKind:
+        """UNSUPPORTED for an RPC that there is not."""
+        if method == STREAM_INFER:
+            return RpcKind.STREAM
+        if method == INFER or method in self._readers:
+            return RpcKind.UNARY
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"There is no RPC {method[:200]!r} here; those of the Open Inference Protocol begin with {SERVICE}, and "
+            f"the health check is {HEALTH}.",
+        )
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+        """The operation of one request, and the encoder for its answer."""
+        method = call.method
+        is_stream = method == STREAM_INFER
+        if not is_stream and method != INFER:
+            operation, write = self._readers[method](message)
+            return operation, ReadEncoder(write)
+        regions = self._abilities.regions
+        request = decode_infer(message, call.timeout, regions)
+        infer = request.operation
+        if self._abilities.forwards is not None:
+            infer = _forwarded(call, infer, self._abilities.forwards)
+        layout = Layout(infer.id, request.places, regions)
+        if is_stream:
+            return infer, StreamEncoder(layout, request.tells_end, _ends_stream(call))
+        return infer, UnaryEncoder(layout)
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        """A status; of one request of a stream an error message, after which the stream goes on."""
+        if call.method != STREAM_INFER or _ends_stream(call):
+            return refuse(error)
+        return refuse_in_stream(error, error.request_id if isinstance(error, StreamRefusal) else "")
+
+
+def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
+    """With the metadata that become parameters."""
+    found: dict[str, str] = {}
+    for name, value in call.metadata.items():
+        if name != _ENDS_STREAM and pattern.fullmatch(name):
+            if name.startswith(RESERVED):
+                error = ServeError(
+                    Code.INVALID,
+                    f"The metadata {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
+                    "reserved. Call it otherwise.",
+                )
+                raise StreamRefusal(error, infer.id)
+            found[name] = value
+    if not found:
+        return infer
+    return msgspec.structs.replace(infer, parameters={**infer.parameters, **found})
+
+
+def _ends_stream(call: Call) -> bool:
+    return call.metadata.get(_ENDS_STREAM) == "true"
+
+
+def _ready(data: bytes) -> Reading:
+    request = cast(Named, parse("ModelReadyRequest", data))
+    if not request.name:  # as in the original: no such model is ready, and that is no error
+        return Live(), lambda answer: new("ModelReadyResponse", ready=False)
+    return Ready(request.name, request.version), documents.model_ready
+
+
+def _describe(name: str, write: Write) -> Callable[[bytes], Reading]:
+    def read(data: bytes) -> Reading:
+        request = cast(Named, parse(name, data))
+        if not request.name:
+            raise ServeError(Code.INVALID, "The request names no model. Set its name.")
+        return Describe(request.name, request.version), write
+
+    return read
+
+
+def _statistics(data: bytes) -> Reading:
+    request = cast(Named, parse("ModelStatisticsRequest", data))
+    return Statistics(request.name, request.version), documents.statistics
+
+
+_READERS: Mapping[str, Callable[[bytes], Reading]] = {
+    "ServerLive": lambda data: (Live(), documents.live),
+    "ServerReady": lambda data: (Ready(), documents.server_ready),
+    "ModelReady": _ready,
+    "ModelMetadata": _describe("ModelMetadataRequest", documents.model_metadata),
+    "ModelConfig": _describe("ModelConfigRequest", documents.model_config),
+    "ModelStatistics": _statistics,
+}
+"""RPC that reads -> what reads its request."""

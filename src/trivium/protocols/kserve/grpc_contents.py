@@ -1,0 +1,82 @@
+"""Tensors of a gRPC request whose values are in its `contents`, in a field per kind of number.
+
+Source: spec sheet `triton`, sections 5.2 and 5.3. Values are never rounded, wrapped or cut: one that the
+datatype cannot hold is refused with its index. FP16 and BF16 have no field, they come as raw bytes only.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from trivium.codecs import elements
+from trivium.codecs.shapes import element_count
+from trivium.dialects.triton.service_messages import TensorContents
+from trivium.types.datatype import Array, DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Tensor
+
+FIELDS: Mapping[DataType, str] = {
+    DataType.BOOL: "bool_contents",
+    DataType.INT8: "int_contents",
+    DataType.INT16: "int_contents",
+    DataType.INT32: "int_contents",
+    DataType.INT64: "int64_contents",
+    DataType.UINT8: "uint_contents",
+    DataType.UINT16: "uint_contents",
+    DataType.UINT32: "uint_contents",
+    DataType.UINT64: "uint64_contents",
+    DataType.FP32: "fp32_contents",
+    DataType.FP64: "fp64_contents",
+    DataType.BYTES: "bytes_contents",
+}
+"""Datatype -> the field that its values are in."""
+
+_NARROW = frozenset({DataType.INT8, DataType.INT16, DataType.UINT8, DataType.UINT16})
+
+
+def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: TensorContents) -> Tensor:
+    """The tensor of these contents. INVALID where they are in another field than the datatype's, are not as many
+    as the shape says, or hold what the datatype cannot.
+    """
+    count = element_count(name, shape)
+    field = FIELDS.get(datatype)
+    if field is None:
+        raise ServeError(
+            Code.INVALID,
+            f"Input {name!r} is {datatype.wire}, for which the message has no contents. Send it in raw_input_contents.",
+        )
+    for descriptor, _ in contents.ListFields():
+        if descriptor.name != field:
+            raise ServeError(
+                Code.INVALID,
+                f"Input {name!r} is {datatype.wire} and has values in {descriptor.name}; those of {datatype.wire} "
+                f"belong in {field}. Correct the datatype, or the field.",
+            )
+    values: Sequence[object] = getattr(contents, field)
+    if len(values) != count:
+        raise ServeError(
+            Code.INVALID,
+            f"Input {name!r} of shape {list(shape)} takes {count} values, but {field} has {len(values)}. Correct the "
+            "shape or the contents.",
+        )
+    if datatype is DataType.BYTES:
+        texts = cast(list[bytes], list(values))
+        return Tensor(name, datatype, shape, elements.object_array(texts, shape))
+    return Tensor(name, datatype, shape, _numbers(name, datatype, values).reshape(shape))
+
+
+def _numbers(name: str, datatype: DataType, values: Sequence[object]) -> Array:
+    if datatype not in _NARROW:
+        return np.fromiter(cast(Sequence[float], values), datatype.dtype, len(values))
+    wide = np.fromiter(cast(Sequence[int], values), np.int64, len(values))
+    limits = np.iinfo(datatype.dtype)  # type: ignore[type-var]
+    outside = np.flatnonzero((wide < limits.min) | (wide > limits.max))
+    if outside.size:
+        index = int(outside[0])
+        raise ServeError(
+            Code.INVALID,
+            f"Value {index} of input {name!r} is {wide[index]}; {datatype.wire} holds {limits.min} to {limits.max}. "
+            "Send it as a wider datatype, if the model takes one.",
+        )
+    return wide.astype(datatype.dtype)

@@ -1,0 +1,193 @@
+"""The RPCs that ask for or change the state of the server: models, shared memory, settings; messages -> operations.
+
+Source: spec sheet `triton`, sections 5.2 and 5.3. Whether a client may change anything is said by `Abilities`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from google.protobuf.message import Message
+
+from trivium.dialects.triton.service_messages import (
+    IndexRequest,
+    LogSettings,
+    Parameter,
+    Region,
+    RepositoryChange,
+    TraceSettings,
+    parse,
+)
+from trivium.protocols.kserve import grpc_documents as documents
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.grpc_infer_request import values_of
+from trivium.protocols.kserve.settings import check_trace, read_switches
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import (
+    Answer,
+    Describe,
+    List,
+    ListRegions,
+    Live,
+    Load,
+    Operation,
+    RegisterRegion,
+    SharedRegion,
+    Unload,
+    UnregisterRegion,
+    Verbosity,
+)
+
+Reading = tuple[Operation, Callable[[Answer], Message]]
+
+_FILE = "file:"
+_FORBIDDEN = 403
+
+
+def readers(abilities: Abilities) -> Mapping[str, Callable[[bytes], Reading]]:
+    """Name of an RPC -> what reads its request. INVALID, UNSUPPORTED, or a status of 403."""
+    return {
+        "RepositoryIndex": _index,
+        "RepositoryModelLoad": lambda data: _load(data, abilities),
+        "RepositoryModelUnload": lambda data: _unload(data, abilities),
+        "SystemSharedMemoryStatus": _regions,
+        "SystemSharedMemoryRegister": _register,
+        "SystemSharedMemoryUnregister": _unregister,
+        # There is none on any device, whatever it is called.
+        "CudaSharedMemoryStatus": lambda data: (
+            Live(),
+            documents.nothing("CudaSharedMemoryStatusResponse"),
+        ),
+        "CudaSharedMemoryRegister": _register_on_device,
+        "CudaSharedMemoryUnregister": lambda data: (
+            Live(),
+            documents.nothing("CudaSharedMemoryUnregisterResponse"),
+        ),
+        "TraceSetting": _trace,
+        "LogSettings": lambda data: _log(data, abilities),
+    }
+
+
+def _index(data: bytes) -> Reading:
+    request = cast(IndexRequest, parse("RepositoryIndexRequest", data))
+    _check_repository(request.repository_name)
+    return List(request.ready), documents.index
+
+
+def _load(data: bytes, abilities: Abilities) -> Reading:
+    request = _change("RepositoryModelLoadRequest", data, abilities)
+    config: str | None = None
+    files: dict[str, bytes] = {}
+    for name, value in values_of(request.parameters).items():
+        if name == "config":
+            if not isinstance(value, str):
+                raise _unfit("load", name, "string_param")
+            config = value
+        elif name.startswith(_FILE):
+            if not isinstance(value, bytes):
+                raise _unfit("load", name, "bytes_param")
+            files[name.removeprefix(_FILE)] = value
+        else:
+            raise _unknown("load", name, "'config' and 'file:VERSION/NAME'")
+    if files and config is None:
+        raise ServeError(
+            Code.INVALID,
+            "Files were sent without the parameter 'config': they take the place of the whole folder, its "
+            "configuration too. Send both.",
+        )
+    return Load(request.model_name, config, files), documents.nothing("RepositoryModelLoadResponse")
+
+
+def _unload(data: bytes, abilities: Abilities) -> Reading:
+    request = _change("RepositoryModelUnloadRequest", data, abilities)
+    with_dependents = False
+    for name, value in values_of(request.parameters).items():
+        if name != "unload_dependents":
+            raise _unknown("unload", name, "'unload_dependents'")
+        if not isinstance(value, bool):
+            raise _unfit("unload", name, "bool_param")
+        with_dependents = value
+    operation = Unload(request.model_name, with_dependents)
+    return operation, documents.nothing("RepositoryModelUnloadResponse")
+
+
+def _change(name: str, data: bytes, abilities: Abilities) -> RepositoryChange:
+    _check_may_change(abilities)
+    request = cast(RepositoryChange, parse(name, data))
+    _check_repository(request.repository_name)
+    return request
+
+
+def _regions(data: bytes) -> Reading:
+    request = cast(Region, parse("SystemSharedMemoryStatusRequest", data))
+    return ListRegions(request.name), documents.regions
+
+
+def _register(data: bytes) -> Reading:
+    request = cast(Region, parse("SystemSharedMemoryRegisterRequest", data))
+    region = SharedRegion(request.name, request.key, request.offset, request.byte_size)
+    return RegisterRegion(region), documents.nothing("SystemSharedMemoryRegisterResponse")
+
+
+def _unregister(data: bytes) -> Reading:
+    request = cast(Region, parse("SystemSharedMemoryUnregisterRequest", data))
+    return UnregisterRegion(request.name), documents.nothing("SystemSharedMemoryUnregisterResponse")
+
+
+def _register_on_device(data: bytes) -> Reading:
+    request = cast(Region, parse("CudaSharedMemoryRegisterRequest", data))
+    raise ServeError(
+        Code.UNSUPPORTED,
+        f"The CUDA shared memory {request.name[:80]!r} cannot be registered: tensors are taken from the CPU's memory "
+        "alone. Send them in the message, or in system shared memory.",
+    )
+
+
+def _trace(data: bytes) -> Reading:
+    request = cast(TraceSettings, parse("TraceSettingRequest", data))
+    fields: dict[str, object] = {}
+    for key, setting in request.settings.items():
+        values = list(setting.value)
+        fields[key] = values[0] if len(values) == 1 else values or None
+    check_trace(fields)
+    operation = Describe(request.model_name) if request.model_name else Live()
+    return operation, documents.trace_settings
+
+
+def _log(data: bytes, abilities: Abilities) -> Reading:
+    request = cast(LogSettings, parse("LogSettingsRequest", data))
+    settings: Mapping[str, Parameter] = request.settings
+    if settings:
+        _check_may_change(abilities)
+    return Verbosity(read_switches(values_of(settings))), documents.log_settings
+
+
+def _check_may_change(abilities: Abilities) -> None:
+    if not abilities.may_change:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
+            "anything. Change its folders and start it again, or have it listen on loopback alone.",
+            status=_FORBIDDEN,
+        )
+
+
+def _check_repository(name: str) -> None:
+    if name:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"'repository_name' specification is not supported; it is {name[:80]!r}. Leave it out: all repositories "
+            "are one.",
+        )
+
+
+def _unfit(verb: str, name: str, expected: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"invalid value type for {verb} parameter {name[:80]!r}, expected {expected}. Correct it.",
+    )
+
+
+def _unknown(verb: str, name: str, known: str) -> ServeError:
+    return ServeError(
+        Code.INVALID, f"There is no {verb} parameter {name[:80]!r}; there are: {known}. Correct it."
+    )

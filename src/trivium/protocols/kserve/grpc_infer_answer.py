@@ -1,0 +1,172 @@
+"""From a part of an answer to a ModelInferResponse, alone or within a stream.
+
+Source: spec sheet `triton`, sections 5.3 and 5.4: outputs are always raw bytes; a response of a stream says
+whether it is the last one of its request, and an error of one request leaves the stream open.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trivium.codecs import binary
+from trivium.dialects.triton.service_messages import (
+    InferResponse,
+    Parameter,
+    new_infer_response,
+    new_stream_response,
+)
+from trivium.protocols.kserve.grpc_errors import refuse, writable
+from trivium.protocols.kserve.placement import Place, write
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RegionViews
+from trivium.types.operations import ResponsePart
+from trivium.types.payload import Scalar, Tensors
+from trivium.types.wire import RpcAnswer
+
+FINAL = "triton_final_response"
+_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
+_MOST_INT64 = 2**63 - 1
+
+
+class Layout(msgspec.Struct, frozen=True, gc=False):
+    """What an answer owes to its request: the id, and the outputs that belong in shared memory."""
+
+    id: str
+    places: Mapping[str, Place] = {}
+    regions: RegionViews | None = None
+
+
+class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
+    """Writes the answer to one ModelInfer."""
+
+    layout: Layout
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """The whole answer. What cannot be written becomes an error, as does an answer in several parts."""
+        if part.error is not None:
+            return refuse(part.error)
+        try:
+            if not part.final or part.payload is None:
+                raise _not_one(part)
+            response = new_infer_response()
+            _fill(response, self.layout, part)
+            return RpcAnswer(response.SerializeToString())
+        except Exception as error:  # an encoder never raises; the text says whose fault this is
+            return refuse(_as_served(error))
+
+
+class StreamEncoder(msgspec.Struct, frozen=True, gc=False):
+    """Writes the answer to one request of a ModelStreamInfer. `ends_stream`: its client wants an error to be the
+    status of the whole call.
+    """
+
+    layout: Layout
+    tells_end: bool
+    ends_stream: bool
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """One response; nothing at the end of an answer that has no further outputs, unless that was asked for."""
+        if part.error is not None:
+            return self._refused(part, part.error)
+        try:
+            if part.payload is None and not (self.tells_end and part.final):
+                return RpcAnswer(final=part.final)
+            response = new_stream_response()
+            inner = response.infer_response
+            _fill(inner, self.layout, part)
+            _put(inner.parameters, FINAL, part.final)
+            return RpcAnswer(response.SerializeToString(), part.final)
+        except Exception as error:  # as above
+            return self._refused(part, _as_served(error))
+
+    def _refused(self, part: ResponsePart, error: ServeError) -> RpcAnswer:
+        if self.ends_stream:
+            return refuse(error)
+        by_model = part.model if error.code in _BY_MODEL else ""
+        return refuse_in_stream(error, self.layout.id, by_model)
+
+
+def refuse_in_stream(error: ServeError, request_id: str, model: str = "") -> RpcAnswer:
+    """An error of one request as a response, after which the stream goes on. `model`: the one that failed at it."""
+    response = new_stream_response()
+    response.error_message = writable(error.message)
+    inner = response.infer_response
+    inner.id = request_id
+    if model:
+        inner.model_name = _text(model)
+        _put(inner.parameters, FINAL, True)
+    return RpcAnswer(response.SerializeToString())
+
+
+def _fill(response: InferResponse, layout: Layout, part: ResponsePart) -> None:
+    payload = part.payload
+    response.model_name = part.model
+    response.id = layout.id
+    if payload is None:
+        return
+    if not isinstance(payload, Tensors):
+        raise _not_tensors(part)
+    response.model_version = part.version
+    for key, value in part.parameters.items():
+        _put(response.parameters, key, value)
+    outputs, raws = response.outputs, response.raw_output_contents
+    for tensor in payload.items:
+        output = outputs.add()
+        output.name = tensor.name
+        output.datatype = tensor.datatype.wire
+        output.shape.extend(tensor.shape)
+        place = layout.places.get(tensor.name)
+        if place is not None:
+            _put(output.parameters, "shared_memory_region", place.region)
+            _put(output.parameters, "shared_memory_byte_size", write(tensor, place, layout.regions))
+            if place.offset:
+                _put(output.parameters, "shared_memory_offset", place.offset)
+            raws.append(b"")  # entries pair with the outputs, whether they are here or there
+            continue
+        blob = binary.encode(tensor)
+        raws.append(blob if isinstance(blob, bytes) else bytes(blob))
+
+
+def _put(parameters: Mapping[str, Parameter], key: str, value: Scalar) -> None:
+    """Reading a key that is not there makes it, in a map of messages."""
+    parameter = parameters[key]
+    if isinstance(value, bool):
+        field = "bool_param"
+    elif isinstance(value, int):
+        field = "int64_param" if value <= _MOST_INT64 else "uint64_param"
+    else:
+        field = "double_param" if isinstance(value, float) else "string_param"
+    setattr(parameter, field, value)
+
+
+def _text(text: str) -> str:
+    """A message holds UTF-8 only."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _as_served(error: Exception) -> ServeError:
+    if isinstance(error, ServeError):
+        return error
+    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+
+
+def _not_one(part: ResponsePart) -> ServeError:
+    if part.final:
+        return ServeError(
+            Code.MODEL_FAILED,
+            f"The model {part.model!r} ended the request without an answer. It must return its outputs, or be called "
+            "by ModelStreamInfer.",
+        )
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"The model {part.model!r} answers in several parts, and the ModelInfer RPC doesn't support models with "
+        "decoupled transaction policy. Call ModelStreamInfer.",
+    )
+
+
+def _not_tensors(part: ResponsePart) -> ServeError:
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"The model {part.model!r} answered with something that cannot be made tensors, and the v2 protocol carries "
+        "nothing else. Use the protocol that its handler was written for.",
+    )

@@ -1,0 +1,56 @@
+"""gRPC over TLS: the server's certificate, and those of its clients."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+from tests.e2e.serving import serve
+from tests.e2e.test_commands import refusal
+from tests.e2e.triton_grpc import ONE_ROW, given
+from tests.fixtures import models
+from tritonclient.utils import InferenceServerException
+
+
+def pair(folder: Path, name: str) -> tuple[str, str]:
+    """A certificate for this machine, signed by itself, and its key; as a person makes them."""
+    certificate, key = str(folder / f"{name}.crt"), str(folder / f"{name}.key")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return certificate, key
+
+
+def test_tls_both_ways(tmp_path: Path) -> None:
+    models.identity(tmp_path / "models", "echo", rows=16)
+    certificate, key = pair(tmp_path, "server")
+    own_certificate, own_key = pair(tmp_path, "client")
+    words = ["--grpc-tls-certificate", certificate, "--grpc-tls-key", key]
+    words += ["--grpc-tls-client-authorities", own_certificate]
+    with serve(tmp_path / "log", *words, tmp_path / "models") as server:
+        client = triton.InferenceServerClient(
+            server.grpc_address,
+            ssl=True,
+            root_certificates=certificate,
+            private_key=own_key,
+            certificate_chain=own_certificate,
+        )
+        np.testing.assert_array_equal(client.infer("echo", [given("x", ONE_ROW)]).as_numpy("y"), ONE_ROW)
+        client.close()
+        for options in ({"ssl": True, "root_certificates": certificate}, {}):
+            stranger = triton.InferenceServerClient(server.grpc_address, **options)
+            with pytest.raises(InferenceServerException) as caught:
+                stranger.is_server_live(client_timeout=5)
+            assert caught.value.status() in ("StatusCode.UNAVAILABLE", "StatusCode.DEADLINE_EXCEEDED")
+            stranger.close()
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    models.identity(tmp_path / "models", "echo", rows=16)
+    certificate, _ = pair(tmp_path, "one")
+    _, key = pair(tmp_path, "other")
+    words = ("--http-port", "0", "--grpc-port", "0", "--grpc-tls-certificate", certificate)
+    said = refusal("serve", tmp_path / "models", *words, "--grpc-tls-key", key)
+    assert "cannot be used" in said
+    assert "Give both" in refusal("serve", tmp_path / "models", *words)

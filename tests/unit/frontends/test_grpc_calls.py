@@ -1,0 +1,306 @@
+"""Calls of the gRPC front end without a socket: unary answers and streams, over the same stand-in core as HTTP."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.unit.frontends.actors import FakeCore
+
+from trivium.frontends import grpc_unary
+from trivium.frontends.grpc_site import LAST_RESORT, GrpcLimits, GrpcSite
+from trivium.frontends.grpc_stream import Stream
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer, Operation, ResponsePart
+from trivium.types.payload import Raw, RawPart
+from trivium.types.wire import Call, RpcAnswer, RpcKind
+
+
+class EchoRpc:
+    """A request is `verb text`; the answer is the text, or parts of it as the core says them."""
+
+    def kind(self, method: str) -> RpcKind:
+        return RpcKind.UNARY
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, "EchoRpc"]:
+        verb, _, text = message.partition(b" ")
+        if verb == b"bad":
+            raise ServeError(Code.INVALID, "bad message")
+        if verb == b"crash":
+            raise RuntimeError("a fault in decode")
+        return Infer(verb.decode(), Raw((RawPart(text),)), deadline=call.timeout), self
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        if part.error is not None:
+            return self.refuse(Call(""), part.error)
+        assert isinstance(part.payload, Raw)
+        text = bytes(part.payload.parts[0].data)
+        if text == b"crash":
+            raise RuntimeError("a fault in encode")
+        if text == b"end all":
+            return RpcAnswer(code=9, details="ended")
+        return RpcAnswer(text, part.final or text == b"enough")
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        if call.method == "/stream":
+            return RpcAnswer(f"error: {error.message}".encode())
+        return RpcAnswer(code=3, details=error.message)
+
+
+def site(core: FakeCore, **limits: Any) -> GrpcSite:
+    return GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
+
+
+# -- unary ---------------------------------------------------------------------------------------------------
+
+
+def answer(at: GrpcSite, message: bytes, timeout: float | None = None) -> RpcAnswer:
+    return asyncio.run(grpc_unary.answer(at, Call("/unary", timeout=timeout), message))
+
+
+def test_an_answer_at_once() -> None:
+    at = site(core := FakeCore())
+    assert answer(at, b"echo text", 2.5) == RpcAnswer(b"text")
+    assert core.tickets[0].operation.deadline == 2.5
+    assert at.held_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (b"bad", RpcAnswer(code=3, details="bad message")),
+        (b"crash", LAST_RESORT),
+        (b"echo crash", LAST_RESORT),
+        (b"crash-submit", LAST_RESORT),
+    ],
+)
+def test_refusals_and_our_own_faults(message: bytes, said: RpcAnswer) -> None:
+    at = site(FakeCore())
+    assert answer(at, message) == said
+    assert at.held_bytes == 0
+
+
+def test_no_room_for_a_message() -> None:
+    said = answer(site(FakeCore(), total_message_bytes=4), b"echo text")
+    assert (said.code, "would exceed the limit" in said.details) == (3, True)
+
+
+def test_an_answer_later_and_a_cancellation() -> None:
+    async def scene() -> None:
+        at = site(core := FakeCore(is_prompt=False))
+        calls = [asyncio.ensure_future(grpc_unary.answer(at, Call("/unary"), b"echo text")) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert at.held_bytes == 18
+        calls[0].cancel()
+        core.tickets[1].echo()
+        assert await calls[1] == RpcAnswer(b"text")
+        with pytest.raises(asyncio.CancelledError):
+            await calls[0]
+        cancelled = core.tickets[0].cancelled
+        assert cancelled is not None
+        assert cancelled.code is Code.CANCELLED
+        assert core.tickets[1].cancelled is None
+        assert at.held_bytes == 0
+
+    asyncio.run(scene())
+
+
+def test_an_encoder_that_ends_early_ends_the_operation() -> None:
+    async def scene() -> None:
+        at = site(core := FakeCore(is_prompt=False))
+        call = asyncio.ensure_future(grpc_unary.answer(at, Call("/unary"), b"echo text"))
+        await asyncio.sleep(0)
+        core.tickets[0].say(b"not yet")
+        core.tickets[0].say(b"enough")
+        assert await call == RpcAnswer(b"enough")
+        assert core.tickets[0].cancelled is grpc_unary.ANSWERED
+
+    asyncio.run(scene())
+
+
+# -- streams -------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """The other end of a stream: what it sends, what it has read; with `reads` False it takes nothing."""
+
+    def __init__(self, core: FakeCore, **limits: Any) -> None:
+        self.site = site(core, **limits)
+        self.core = core
+        self.heard: list[bytes] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.stream = Stream(self.site, lambda: Call("/stream"), self._sent.get, self._write, "somebody")
+        self.site.enter(self.stream)
+        self.over = asyncio.ensure_future(self.stream.run())
+
+    async def _write(self, message: bytes) -> None:
+        await self.reads.wait()
+        self.heard.append(message)
+
+    async def send(self, *messages: bytes | None) -> None:
+        for message in messages:
+            self._sent.put_nowait(message)
+        await self.turn()
+
+    async def turn(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def ends(self) -> RpcAnswer:
+        said = await asyncio.wait_for(self.over, 5)
+        assert self.site.held_bytes == 0
+        assert all(ticket.is_over or ticket.cancelled for ticket in self.core.tickets)
+        return said
+
+
+def streaming(scene: Callable[[Client], Awaitable[None]], is_prompt: bool = True, **limits: Any) -> None:
+    async def play() -> None:
+        await scene(Client(FakeCore(is_prompt), **limits))
+
+    asyncio.run(play())
+
+
+def test_requests_are_answered_in_any_order() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo a", b"echo b", b"echo c", None)
+        for index in (2, 0, 1):
+            client.core.tickets[index].echo()
+        assert await client.ends() == RpcAnswer()
+        assert client.heard == [b"c", b"a", b"b"]
+
+    streaming(scene, is_prompt=False)
+
+
+def test_errors_are_in_band_and_our_faults_end_the_stream() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"bad", b"echo a", b"crash", b"echo b", None)
+        assert await client.ends() == LAST_RESORT
+        assert client.heard == [b"error: bad message", b"a"]
+
+    streaming(scene)
+
+
+def test_parts_come_as_they_are_said() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x")
+        ticket = client.core.tickets[0]
+        ticket.say(b"1")
+        await client.turn()
+        assert client.heard == [b"1"]
+        ticket.say(b"2", final=True)
+        await client.send(None)
+        assert await client.ends() == RpcAnswer()
+        assert client.heard == [b"1", b"2"]
+
+    streaming(scene, is_prompt=False)
+
+
+def test_an_answer_that_ends_early_ends_its_operation_alone() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y")
+        first, second = client.core.tickets
+        first.say(b"enough")
+        assert first.cancelled is grpc_unary.ANSWERED
+        second.echo()
+        await client.send(None)
+        assert await client.ends() == RpcAnswer()
+        assert client.heard == [b"enough", b"y"]
+
+    streaming(scene, is_prompt=False)
+
+
+def test_a_cancelled_stream_cancels_all_that_runs() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y")
+        client.core.tickets[1].echo()
+        client.over.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await client.ends()
+        assert [ticket.cancelled for ticket in client.core.tickets] == [grpc_unary.CANCELLED, None]
+        assert client.site.held_bytes == 0
+
+    streaming(scene, is_prompt=False)
+
+
+def test_a_status_ends_the_stream_behind_what_was_said() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y")
+        client.core.tickets[0].say(b"1")
+        client.core.tickets[0].say(b"end all")
+        assert await client.ends() == RpcAnswer(code=9, details="ended")
+        assert client.heard == [b"1"]
+        assert client.core.tickets[1].cancelled is not None
+
+    streaming(scene, is_prompt=False)
+
+
+def test_a_client_that_does_not_read_is_given_up() -> None:
+    async def scene(client: Client) -> None:
+        client.reads.clear()
+        await client.send(b"echo x")
+        ticket = client.core.tickets[0]
+        for _ in range(5):
+            ticket.say(bytes(30))
+            await client.turn()
+        assert ticket.cancelled is not None
+        assert client.heard == []
+        client.reads.set()
+        said = await client.ends()
+        assert said.code == 8
+        assert "left 120 bytes of responses unread; the limit is 100" in said.details
+        assert len(client.heard) == 1
+
+    streaming(scene, is_prompt=False, unsent_bytes=100)
+
+
+def test_one_large_response_is_no_reason() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo " + bytes(1000), None)
+        assert await client.ends() == RpcAnswer()
+        assert len(client.heard[0]) == 1000
+
+    streaming(scene, unsent_bytes=100)
+
+
+def test_no_more_requests_are_read_than_may_be_in_work() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(*[b"echo %d" % turn for turn in range(5)], None)
+        assert len(client.core.tickets) == 2
+        for index in range(5):
+            client.core.tickets[index].echo()
+            await client.turn()
+        assert await client.ends() == RpcAnswer()
+        assert client.heard == [b"0", b"1", b"2", b"3", b"4"]
+
+    streaming(scene, is_prompt=False, stream_requests=2)
+
+
+def test_no_room_for_a_request() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y", None)
+        client.core.tickets[0].echo()
+        assert await client.ends() == RpcAnswer()
+        assert b"would exceed the limit of 8" in client.heard[0]
+        assert client.heard[1] == b"x"
+
+    streaming(scene, is_prompt=False, total_message_bytes=8)
+
+
+def test_a_drain_ends_an_idle_stream_at_once_and_others_when_answered() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x")
+        client.site.drain()
+        await client.turn()
+        assert not client.over.done()
+        client.core.tickets[0].echo()
+        said = await client.ends()
+        assert (said.code, client.heard) == (14, [b"x"])
+
+    async def idle(client: Client) -> None:
+        client.site.drain()
+        assert (await client.ends()).code == 14
+
+    streaming(scene, is_prompt=False)
+    streaming(idle)
