@@ -9,12 +9,14 @@ import numpy as np
 import psutil
 import pytest
 from tests.contract.instance_stage import LEFT, MERGED, Stage
+from tests.unit.core.virtual import make_spec
 
+from trivium.core.workers.launch_process import Surroundings
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensor, Tensors
-from trivium.types.spec import Limits
+from trivium.types.spec import Defaults, Limits
 from trivium.types.state import ItemState
 
 DEATHS = {
@@ -147,6 +149,13 @@ def test_a_worker_is_replaced_after_so_many_items_and_nothing_is_lost():
         await stage.until(lambda: len(stage.workers.closed()) >= 1)
 
     scene(play, limits=Limits(recycle_items=10))
+
+
+def test_the_servers_bounds_hold_where_a_model_sets_none():
+    around = Surroundings(None, None, None, Defaults(recycle_items=5, recycle_bytes=7))
+    assert around.limits(make_spec()) == Limits(recycle_items=5, recycle_bytes=7)
+    own = make_spec(limits=Limits(recycle_items=1))
+    assert around.limits(own) == Limits(recycle_items=1, recycle_bytes=7)
 
 
 def test_a_worker_whose_memory_grows_is_replaced():

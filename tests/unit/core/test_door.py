@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import X, make_infer, make_spec
+from tests.unit.core.virtual import make_infer, make_spec
 
 from trivium.core.door import Door
 from trivium.core.item import Item
@@ -131,4 +131,3 @@ def test_only_what_was_asked_for_is_answered():
     assert Door.chosen(item(), tensors) is tensors
     assert Door.chosen(some, None) is None
     assert Door.chosen(some, body := raw()) is body
-    assert X.name == "x"

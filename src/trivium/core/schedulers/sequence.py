@@ -1,0 +1,231 @@
+"""Carries out what the sequence policy decides, and keeps the books of sequences: who is let in, who has which slot.
+
+Admission and books are one matter: what a request may be depends on those that arrived before it. It knows no wire.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from typing import cast
+
+import msgspec
+
+from trivium.core.item import Item
+from trivium.core.queue import RequestQueue
+from trivium.core.schedulers import sequence_policy
+from trivium.core.schedulers.controls import Controls
+from trivium.core.schedulers.dynamic import Reject, Start
+from trivium.core.schedulers.sequence_policy import decide
+from trivium.core.schedulers.slots import around
+from trivium.core.workers.pool import Pool
+from trivium.core.workers.scaler import Launch
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Clock, Timer
+from trivium.types.operations import SequenceRef
+from trivium.types.payload import Tensors
+from trivium.types.running import InstanceId, ItemId
+from trivium.types.schedules import Sequence
+from trivium.types.scheduling import SequenceDecision, SequenceId, Tenure
+from trivium.types.spec import ModelSpec
+
+MOST_REMEMBERED = 10_000
+"""Sequences that ended otherwise than well and of which that is known, so that a late request can be told."""
+
+
+class Books:
+    """The sequences of one model version, as the policy sees them."""
+
+    def __init__(self, queue: RequestQueue, pool: Pool) -> None:
+        self.entries = queue.entries
+        self.free = queue.free
+        self._pool = pool
+        self.open: dict[SequenceId, Tenure] = {}
+        self._running: dict[ItemId, Tenure] = {}
+        self._gone: OrderedDict[SequenceId, Code] = OrderedDict()
+
+    def instances(self) -> Collection[InstanceId]:
+        """Those that are open."""
+        return self._pool.slots().keys()
+
+    def tenures(self) -> Iterable[Tenure]:
+        """All that are not over."""
+        return self.open.values()
+
+    def slot(self, sequence: SequenceId) -> int:
+        """The row that a sequence has."""
+        return self.open[sequence].slot
+
+    def why_gone(self, sequence: SequenceId) -> Code | None:
+        """How a sequence ended that did not end well, if that was not long ago."""
+        return self._gone.get(sequence)
+
+    def arrived(self, ref: SequenceRef, now: float) -> None:
+        """A request of it was let in."""
+        tenure = self.open.get(ref.id)
+        if tenure is None:
+            tenure = self.open[ref.id] = Tenure(ref.id, now)
+            self._gone.pop(ref.id, None)
+        tenure.quiet_since = now
+        tenure.is_closed = ref.ends
+
+    def started(self, item: Item) -> None:
+        """A request of it was handed to its instance."""
+        ref = item.sequence
+        assert ref is not None
+        tenure = self.open[ref.id]
+        tenure.running = item.item
+        tenure.is_ending = ref.ends
+        tenure.has_begun = True
+        self._running[item.item] = tenure
+
+    def settle(self, now: float) -> None:
+        """Find those whose request is in no instance any more."""
+        slots = self._pool.slots()
+        for number, tenure in list(self._running.items()):
+            slot = slots.get(tenure.instance)
+            if slot is None or number not in slot.held:
+                del self._running[number]
+                if tenure.running == number:
+                    tenure.running = 0
+                    tenure.quiet_since = now
+
+    def carry_out(self, decision: SequenceDecision) -> None:
+        """What the policy decided about slots."""
+        for sequence in decision.unbind:
+            tenure = self.open[sequence]
+            tenure.instance = tenure.slot = 0
+            tenure.is_ending = tenure.has_begun = False
+        for release in decision.release:
+            del self.open[release.sequence]
+            if release.why is not None:
+                self._gone[release.sequence] = release.why
+                if len(self._gone) > MOST_REMEMBERED:
+                    self._gone.popitem(last=False)
+        for bind in decision.bind:
+            tenure = self.open[bind.sequence]
+            tenure.instance, tenure.slot = bind.instance, bind.slot
+
+
+class SequenceScheduler:
+    """One per model version. `start` runs a batch on an instance; `reject` answers an item of a broken sequence;
+    `decided` is told of every decision carried out.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, queue: RequestQueue, pool: Pool, clock: Clock, start: Start, reject: Reject
+    ) -> None:
+        assert isinstance(spec.scheduling, Sequence)
+        self._name = spec.name
+        self._idle_seconds = spec.scheduling.idle_seconds
+        self._settings = sequence_policy.Settings.of(spec.batching, spec.scheduling)
+        self._controls = Controls(spec.name, spec.scheduling.controls, spec.batching.batch_axis)
+        self._queue = queue
+        self._clock = clock
+        self._start = start
+        self._reject = reject
+        self.books = Books(queue, pool)
+        self.decided: Callable[[], None] | None = None
+        self._timer: Timer | None = None
+        self._wake_at: float | None = None
+        self._is_due = self._is_closed = False
+
+    def around(self, launch: Launch) -> Launch:
+        """Instances that get a batch with a row for every slot, if that is how the model tells sequences apart."""
+        if self._settings.is_direct and self._settings.slots > 1:
+            return around(launch, self.books.slot, self._controls)
+        return launch
+
+    def admit(self, item: Item) -> None:
+        """Let a request in and give it its control inputs. Raises ServeError where it belongs to no sequence, or to
+        none that goes on. Nothing may refuse it afterwards.
+        """
+        ref = item.sequence
+        if ref is None:
+            text = f"inference request to model '{self._name}' must specify a non-zero or non-empty correlation ID"
+            raise ServeError(Code.INVALID, text)
+        if item.rows != 1:
+            raise ServeError(
+                Code.INVALID,
+                f"inference request to model '{self._name}' must specify batch-size 1 due to requirements of sequence "
+                "batcher",
+            )
+        if not ref.starts:
+            self._check_open(ref)
+        payload = item.operation.payload
+        assert isinstance(payload, Tensors)  # models with sequences declare their inputs
+        payload = Tensors(payload.items + self._controls.of(ref), payload.lease)
+        self.books.arrived(ref, self._clock.now())
+        item.operation = msgspec.structs.replace(item.operation, payload=payload)
+
+    def changed(self) -> None:
+        """As `DynamicScheduler.changed`."""
+        if not self._is_due:
+            self._is_due = True
+            self._clock.call_soon(self.pump)
+
+    def pump(self) -> None:
+        """Decide and act once."""
+        self._is_due = False
+        if self._is_closed:
+            return
+        now = self._clock.now()
+        books = self.books
+        books.settle(now)
+        decision = decide(books, self._settings, now)
+        books.carry_out(decision)
+        for cut in decision.cuts:
+            items = cast(list[Item], cut.entries)
+            self._queue.take(items)
+            for item in items:
+                books.started(item)
+            self._start(cut.instance, items)
+        if decision.wake_at != self._wake_at:
+            self._wake(decision.wake_at)
+        refused = [(cast(Item, entry), code) for entry, code in decision.reject]
+        for item, _ in refused:
+            self._queue.remove(item)
+        for item, code in refused:
+            assert item.sequence is not None
+            self._reject(item, self._why(item.sequence.id, code))
+        if self.decided is not None:
+            self.decided()
+
+    def close(self) -> None:
+        """Forget the timer and decide nothing more; the queue is empty or about to be."""
+        self._is_closed = True
+        self._wake(None)
+
+    def _check_open(self, ref: SequenceRef) -> None:
+        tenure = self.books.open.get(ref.id)
+        if tenure is not None and not tenure.is_closed:
+            return
+        why = self.books.why_gone(ref.id) if tenure is None else None
+        if why is not None:
+            raise self._why(ref.id, why)
+        raise ServeError(Code.INVALID, self._unknown(ref.id))
+
+    def _unknown(self, sequence: SequenceId) -> str:
+        return (
+            f"inference request for sequence {sequence} to model '{self._name}' must specify the START flag on the "
+            "first request of the sequence"
+        )
+
+    def _why(self, sequence: SequenceId, code: Code) -> ServeError:
+        about = f"sequence {sequence} of model '{self._name}'"
+        if code is Code.EXPIRED:  # to a client the sequence is unknown by now, as it is in the original
+            text = f"the timeout of the corresponding sequence has been expired ({self._idle_seconds:g} s without one)"
+            return ServeError(Code.INVALID, f"{self._unknown(sequence)}: {text}")
+        if code is Code.WORKER_DIED:
+            text = f"The {about} is broken: the instance that had its state is gone."
+        else:
+            text = f"The {about} has not begun: its first request was cancelled or refused."
+        return ServeError(code, f"{text} Begin it anew with a request that has the START flag.")
+
+    def _wake(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake_at = when
+        self._timer = None if when is None else self._clock.call_at(when, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = self._wake_at = None
+        self.pump()

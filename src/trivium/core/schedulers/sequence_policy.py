@@ -1,0 +1,167 @@
+"""The sequence policy: which sequence has which slot of which instance, and which requests go now. Pure.
+
+The requests of a sequence run one after the other on the instance that has it, until its last one, until it has been
+idle for too long, or until the instance is lost: then nothing but a new beginning can follow. Source of the rules:
+sheet "triton", section 7.7.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from trivium.types.errors import Code
+from trivium.types.running import InstanceId
+from trivium.types.schedules import Sequence as SequenceSpec
+from trivium.types.schedules import Strategy
+from trivium.types.scheduling import (
+    Bind,
+    Cut,
+    Entry,
+    Release,
+    SequenceDecision,
+    SequenceId,
+    SequenceView,
+    Tenure,
+)
+from trivium.types.spec import Batching
+
+
+class Settings(msgspec.Struct, frozen=True, gc=False):
+    """What the policy needs of a spec: `slots` sequences per instance, `max_rows` of them in one execution."""
+
+    is_direct: bool
+    slots: int
+    max_rows: int
+    idle_seconds: float
+    max_delay: float
+    preferred: tuple[int, ...]
+    utilization: float
+
+    @classmethod
+    def of(cls, batching: Batching, sequence: SequenceSpec) -> "Settings":
+        """Of the direct strategy each slot is a row; without preferred sizes only a full batch needs no wait."""
+        is_direct = sequence.strategy is Strategy.DIRECT
+        rows = batching.max_rows if batching.merge else 1
+        return cls(
+            is_direct,
+            rows if is_direct else max(sequence.candidates, 1),
+            rows,
+            sequence.idle_seconds,
+            sequence.max_delay,
+            tuple(sorted(sequence.preferred_rows)) or (rows,),
+            sequence.utilization,
+        )
+
+
+class _Plan:
+    """What is found out while the tenures are looked through, one after the other."""
+
+    def __init__(self, view: SequenceView, settings: Settings, now: float) -> None:
+        self.settings = settings
+        self.now = now
+        self.decision = SequenceDecision([], [], [], [], [])
+        self.times: list[float] = []
+        self.taken: dict[InstanceId, set[int]] = {instance: set() for instance in view.instances()}
+        self.ready: dict[InstanceId, list[Entry]] = {instance: [] for instance in self.taken}
+        self.waiting: dict[SequenceId, list[Entry]] = {}
+        self.place: dict[int, int] = {}
+        for place, entry in enumerate(view.entries()):
+            assert entry.sequence is not None
+            self.waiting.setdefault(entry.sequence.id, []).append(entry)
+            self.place[entry.item] = place
+        self.beginning: list[Entry] = []
+
+    def look(self, tenure: Tenure) -> None:
+        """What becomes of a sequence now: it runs, waits in its slot, ends, or wants to begin."""
+        entries = self.waiting.get(tenure.id, ())
+        if tenure.instance not in self.taken:
+            self._begin_anew(tenure, entries, Code.WORKER_DIED if tenure.instance else Code.CANCELLED)
+        elif tenure.running:
+            self.taken[tenure.instance].add(tenure.slot)
+        elif tenure.is_ending:
+            self._begin_anew(tenure, entries, None)
+        elif not tenure.has_begun and not (entries and _starts(entries[0])):
+            self._begin_anew(tenure, entries, Code.CANCELLED)
+        elif entries:
+            self.taken[tenure.instance].add(tenure.slot)
+            self.ready[tenure.instance].append(entries[0])
+        elif tenure.is_closed:
+            self.decision.release.append(Release(tenure.id, None))
+        elif tenure.quiet_since + self.settings.idle_seconds <= self.now:
+            self.decision.release.append(Release(tenure.id, Code.EXPIRED))
+        else:
+            self.taken[tenure.instance].add(tenure.slot)
+            self.times.append(tenure.quiet_since + self.settings.idle_seconds)
+
+    def _begin_anew(self, tenure: Tenure, entries: Sequence[Entry], why: Code | None) -> None:
+        """It has no slot, or has it no more. Only a request that starts it can go on; those in front of it cannot."""
+        first = next((i for i, entry in enumerate(entries) if _starts(entry)), len(entries))
+        self.decision.reject.extend((entry, why or Code.CANCELLED) for entry in entries[:first])
+        if first == len(entries):
+            self.decision.release.append(Release(tenure.id, why))
+            return
+        if tenure.instance:
+            self.decision.unbind.append(tenure.id)
+        self.beginning.append(entries[first])
+
+    def bind(self) -> None:
+        """Give slots to sequences in the order of their arrival, on the instance that has the fewest."""
+        slots = self.settings.slots
+        for entry in sorted(self.beginning, key=lambda entry: self.place[entry.item]):
+            instance = min(self.taken, key=lambda instance: len(self.taken[instance]), default=None)
+            if instance is None or len(self.taken[instance]) >= slots:
+                return
+            taken = self.taken[instance]
+            slot = next(slot for slot in range(slots) if slot not in taken)
+            taken.add(slot)
+            assert entry.sequence is not None
+            self.decision.bind.append(Bind(entry.sequence.id, instance, slot))
+            self.ready[instance].append(entry)
+
+    def cut(self, free: Iterable[InstanceId]) -> None:
+        """A batch for each instance that is free and has something to do."""
+        for instance in dict.fromkeys(free):
+            heads = sorted(self.ready.get(instance, ()), key=lambda entry: self.place[entry.item])
+            batch, is_closed = _gather(heads, self.settings.max_rows)
+            if not batch:
+                continue
+            due = min(entry.enqueued_at for entry in batch) + self.settings.max_delay
+            if due > self.now and not is_closed:
+                length = _worth(len(batch), self.settings)
+                if not length:
+                    self.times.append(due)
+                    continue
+                batch = batch[:length]
+            self.decision.cuts.append(Cut(instance, batch))
+
+
+def decide(view: SequenceView, settings: Settings, now: float) -> SequenceDecision:
+    """What to do now. At most one request of a sequence is in work at any time."""
+    plan = _Plan(view, settings, now)
+    for tenure in view.tenures():
+        plan.look(tenure)
+    plan.bind()
+    plan.cut(view.free())
+    decision = plan.decision
+    return msgspec.structs.replace(decision, wake_at=min(plan.times, default=None))
+
+
+def _starts(entry: Entry) -> bool:
+    return entry.sequence is not None and entry.sequence.starts
+
+
+def _gather(heads: Collection[Entry], limit: int) -> tuple[list[Entry], bool]:
+    """Those of the first one's shape, up to `limit`; and whether the batch is closed: can no later one join it?"""
+    batch: list[Entry] = []
+    for entry in heads:
+        if len(batch) == limit or (batch and entry.shape_key != batch[0].shape_key):
+            return batch, True
+        batch.append(entry)
+    return batch, len(batch) == limit
+
+
+def _worth(length: int, settings: Settings) -> int:
+    """How many of so many need not wait for more; 0 where all shall wait."""
+    if settings.is_direct:
+        return length if length >= settings.utilization * settings.slots else 0
+    return max((size for size in settings.preferred if size <= length), default=0)

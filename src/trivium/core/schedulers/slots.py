@@ -1,0 +1,90 @@
+"""Rows without a request: a model of the direct strategy may tell sequences apart by the row that each of them owns.
+
+Stands between the pool and an instance: fills the gaps of a batch, and keeps what becomes of them from the pool.
+Sheet "triton", sections 7.7 and 12.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from trivium.core.schedulers.controls import Controls
+from trivium.core.workers.scaler import Launch
+from trivium.types.interfaces import Instance, Port
+from trivium.types.running import Batch, Begun, Event, Executed, ItemId, Part, Placement
+from trivium.types.scheduling import SequenceId
+
+FIRST_IDLE: ItemId = 1 << 62
+"""Numbers from here on are nobody's items."""
+
+
+def around(launch: Launch, slot: Callable[[SequenceId], int], controls: Controls) -> Launch:
+    """Opens the same instances, with a row for every slot up to the last one that has a request."""
+
+    async def launch_slotted(placement: Placement, port: Port) -> Instance:
+        return SlottedInstance(await launch(placement, RealPort(port)), slot, controls)
+
+    return launch_slotted
+
+
+class SlottedInstance:
+    """An instance whose batches have the requests in the rows of their sequences' slots."""
+
+    def __init__(self, instance: Instance, slot: Callable[[SequenceId], int], controls: Controls) -> None:
+        self._instance = instance
+        self._slot = slot
+        self._controls = controls
+        self._numbers = itertools.count(FIRST_IDLE)
+
+    def start(self, batch: Batch) -> None:
+        """Put the requests in the order of their slots and fill the gaps."""
+        by_slot: dict[int, int] = {}
+        for i, operation in enumerate(batch.operations):
+            assert operation.sequence is not None
+            by_slot[self._slot(operation.sequence.id)] = i
+        whole = Batch([], [], [])
+        for slot in range(max(by_slot) + 1):
+            i = by_slot.get(slot, -1)
+            whole.items.append(batch.items[i] if i >= 0 else next(self._numbers))
+            whole.operations.append(
+                batch.operations[i] if i >= 0 else self._controls.idle(batch.operations[0])
+            )
+            whole.rows.append(1)
+        self._instance.start(whole)
+
+    def cancel(self, item: ItemId) -> None:
+        """See `Instance`."""
+        self._instance.cancel(item)
+
+    def close(self) -> None:
+        """See `Instance`."""
+        self._instance.close()
+
+
+class RealPort:
+    """Passes on what is about requests."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def push(self, events: Sequence[Event]) -> None:
+        """See `Port`."""
+        self._port.push(list(_real(events)))
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """See `Port`."""
+        self._port.deliver(list(_real(events)))
+
+
+def _real(events: Sequence[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Executed):
+            kept = [i for i, item in enumerate(event.items) if item < FIRST_IDLE]
+            items, outcomes = [event.items[i] for i in kept], [event.outcomes[i] for i in kept]
+            yield Executed(items, outcomes, event.began, event.input_ready, event.output_began, event.ended)
+        elif isinstance(event, Part):
+            if event.item < FIRST_IDLE:
+                yield event
+        elif isinstance(event, Begun):
+            yield Begun(tuple(item for item in event.items if item < FIRST_IDLE))
+        else:
+            yield event

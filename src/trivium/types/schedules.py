@@ -1,0 +1,76 @@
+"""How requests are arranged other than one by one: sequences on one instance, graphs of several models.
+
+Values of a spec, beside `spec.Dynamic`; a format fills them in, the core's schedulers and graphs carry them out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from trivium.types.datatype import DataType
+
+
+class Strategy(Enum):
+    """How the requests of several sequences share an execution."""
+
+    DIRECT = "direct"  # a sequence owns a row of its instance's batch until it ends
+    OLDEST = "oldest"  # of the sequences that an instance serves, those whose request has waited longest go together
+
+
+class Signal(Enum):
+    """What a control input tells the model about a request's place in its sequence."""
+
+    START = "start"
+    END = "end"
+    READY = "ready"  # is there a request in this row?
+    ID = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An input that the core adds to each request: one element per row. `no` and `yes` are its values, of an ID
+    the value of a row without a request alone.
+    """
+
+    name: str
+    signal: Signal
+    datatype: DataType
+    no: int | float | bool | bytes = 0
+    yes: int | float | bool = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """The sequence scheduler: requests with one sequence id run in order on one instance, which may keep state.
+
+    An instance serves `candidates` sequences at a time; one that idles for `idle_seconds` is given up. A batch waits
+    at most `max_delay` seconds for a preferred number of rows (oldest), or until so large a part of the candidates
+    has a request (direct: `utilization`, from 0 to 1).
+    """
+
+    strategy: Strategy = Strategy.DIRECT
+    idle_seconds: float = 1.0
+    candidates: int = 1
+    controls: tuple[Control, ...] = ()
+    max_delay: float = 0.0
+    preferred_rows: tuple[int, ...] = ()
+    utilization: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One model of a graph. `inputs` maps each of its inputs to a tensor of the graph, `outputs` each output that is
+    used; an empty `version` is the greatest that serves.
+    """
+
+    model: str
+    version: str
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """No model of its own: a request runs through these, in the order in which their inputs come to be."""
+
+    steps: tuple[Step, ...]

@@ -1,0 +1,35 @@
+"""A server over a Triton repository, with the built-in identity and real worker processes, without protocols."""
+
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from trivium.core.server import Server
+from trivium.engines.identity import ENGINE as IDENTITY
+from trivium.engines.python import PythonEngine
+from trivium.formats.triton.repository import FORMAT
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import PayloadKind
+from trivium.types.spec import Defaults, ModelFacts
+
+PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ)
+
+
+async def no_facts(spec):
+    return ModelFacts((), (), True)
+
+
+@asynccontextmanager
+async def serving(path: Path):
+    """The server; LOAD_FAILED with the reasons of all models that did not load."""
+    engines = {engine.name: engine for engine in (IDENTITY, PYTHON)}
+    async with Server([FORMAT], engines, no_facts, Defaults(), "0") as server:
+        server.add(path)
+        listing = await server.start()
+        reasons = [
+            f"Model '{row.model}' did not load. {row.reason}" for row in listing.versions if row.reason
+        ]
+        if reasons:
+            raise ServeError(Code.LOAD_FAILED, " ".join(reasons))
+        yield server

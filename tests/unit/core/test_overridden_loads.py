@@ -1,0 +1,125 @@
+"""Loads of what a client sends: laid out in the scratch folder, served, and taken away again."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.unit.core.made_up import PATH, MadeUpEngine, MadeUpFormat, Scene, no_facts, spec
+
+from trivium.core.server import Server
+from trivium.types.errors import Code, ServeError
+from trivium.types.findings import Finding, Severity
+from trivium.types.operations import List, Load, Unload
+from trivium.types.schedules import Graph, Step
+from trivium.types.spec import All, Defaults, Reading, Unreadable
+
+TYPO = Finding(Severity.ERROR, "config", 1, "a", "b")
+
+
+class OverridableFormat(MadeUpFormat):
+    """The sent configuration is the stamp that the model answers; `bad` cannot be read."""
+
+    def override(self, load, source, into):
+        assert source == PATH
+        if load.config == "no":
+            raise ServeError(Code.INVALID, "No configuration.")
+        (into / "stamp").write_text(load.config)
+        for name, data in load.files.items():
+            (into / name).write_bytes(data)
+        return into
+
+    def read(self, path, defaults):
+        if path == PATH:
+            return super().read(path, defaults)
+        stamp = (path / "stamp").read_text()
+        if stamp == "bad":
+            return Reading((), (Unreadable("m", path, (TYPO,)),))
+        specs = (
+            (spec("m", stamp=stamp), spec("m", "2", stamp="broken"))
+            if stamp == "half"
+            else (spec("m", stamp=stamp),)
+        )
+        return Reading(tuple(replace(made, root=path / made.version, version_policy=All()) for made in specs))
+
+
+class OverrideScene(Scene):
+    def __init__(self, *specs, scratch=None):
+        self.form, self.engine, self.progress = OverridableFormat(*specs), MadeUpEngine(), []
+        self.server = Server([self.form], {"made-up": self.engine}, no_facts, Defaults(scratch=scratch), "0")
+
+
+async def refusal(awaitable):
+    with pytest.raises(ServeError) as caught:
+        await awaitable
+    return caught.value
+
+
+def test_what_is_sent_is_served_until_the_next_load(tmp_path):
+    async def scene():
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        stage = OverrideScene(spec(), scratch=scratch)
+        async with stage.server:
+            await stage.start()
+            assert await stage.stamp() == 1
+            for stamp in (5, 6, 7):
+                await stage.server.execute(Load("m", str(stamp), {"file": b"data"}))
+                assert await stage.stamp() == stamp
+            assert len(list(scratch.iterdir())) == 2, "the one that serves, and the one that may still drain"
+            for wrong, code in (("no", Code.INVALID), ("bad", Code.LOAD_FAILED)):
+                assert (await refusal(stage.server.execute(Load("m", wrong)))).code is code
+            assert len(list(scratch.iterdir())) == 2
+            assert await stage.stamp() == 7
+            await stage.server.execute(Load("m"))
+            assert await stage.stamp() == 1
+
+    asyncio.run(scene())
+
+
+def test_what_serves_keeps_its_folder_though_other_versions_fail(tmp_path):
+    async def scene():
+        stage = OverrideScene(scratch=tmp_path)
+        stage.engine.faults["broken"] = ServeError(Code.LOAD_FAILED, "damaged")
+        async with stage.server:
+            await stage.start()
+            for _ in range(3):
+                assert (await refusal(stage.server.execute(Load("m", "half")))).message == "damaged"
+                (loaded,) = stage.server.specs()
+                assert loaded.version == "1"
+                assert (loaded.root.parent / "stamp").exists()
+
+    asyncio.run(scene())
+
+
+def test_without_a_folder_or_a_format_for_it(tmp_path):
+    async def scene():
+        stage = OverrideScene(spec())
+        async with stage.server:
+            await stage.start()
+            assert "scratch" in (await refusal(stage.server.execute(Load("m", "2")))).message
+        plain = Scene(spec())
+        plain.server = Server(
+            [plain.form], {"made-up": plain.engine}, no_facts, Defaults(scratch=tmp_path), "0"
+        )
+        async with plain.server:
+            await plain.start()
+            error = await refusal(plain.server.execute(Load("m", "2")))
+            assert (error.code, "Triton" in error.message) == (Code.UNSUPPORTED, True)
+
+    asyncio.run(scene())
+
+
+def test_a_graph_is_unloaded_with_its_members_if_asked():
+    async def scene(with_members):
+        stage = Scene(spec("a"), spec("b"), spec("graph"), spec("other"))
+        async with stage.server:
+            await stage.start()
+            record = stage.server._registry.record("graph", "1")
+            steps = tuple(Step(name, "", {}, {}) for name in "aba")
+            record.spec = replace(record.spec, scheduling=Graph(steps))
+            await stage.server.execute(Unload("graph", with_members))
+            ready = (await stage.server.execute(List(ready=True))).answer.versions
+            return [row.model for row in ready]
+
+    assert asyncio.run(scene(False)) == ["a", "b", "other"]
+    assert asyncio.run(scene(True)) == ["other"]
