@@ -77,7 +77,8 @@ class Server:
 def trivium(*repositories: Path) -> Iterator[Server]:
     """`trivium serve` on a free port."""
     log = CACHE / "trivium.log"
-    command = [sys.executable, "-m", "trivium.cli.main", "serve", *map(str, repositories), "--http-port", "0"]
+    command = [sys.executable, "-m", "trivium.cli.main", "serve", *map(str, repositories)]
+    command += ["--http-port", "0", "--grpc-port", "0"]
     with started(command, log) as process:
         url = await_line(log, process, r"HTTP on (\S+)")
         yield Server(process, url)

@@ -12,6 +12,7 @@ from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config import PREFIX, ServerConfig
 from trivium.dialects.triton.keys import ROWS, Role
 from trivium.profiles import FALLBACKS, OWNERS
+from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
 
@@ -59,6 +60,16 @@ def statuses() -> str:
     return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in STATUS.items())])
 
 
+def rpc_statuses() -> str:
+    """The error table of the v2 protocol over gRPC."""
+    words = {
+        number: name for name, number in vars(grpc_errors).items() if name.isupper() and type(number) is int
+    }
+    lines = ["| why | status |", "|---|---|"]
+    rows = grpc_errors.STATUS.items()
+    return "\n".join([*lines, *(f"| {code.value} | `{words[status]}` |" for code, status in rows)])
+
+
 def route_owners() -> str:
     """Which protocol owns which routes, per profile."""
     segments = sorted({segment for owners in OWNERS.values() for segment in owners})
@@ -95,6 +106,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "options": options,
     "triton keys": triton_keys,
     "v2 statuses": statuses,
+    "v2 grpc statuses": rpc_statuses,
     "payload readers": payload_readers,
     "payload writers": payload_writers,
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trivium.protocols.djl.http import DjlHttp
+from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.interfaces import WireProtocol
@@ -46,11 +47,11 @@ class Routes:
     fallback: WireProtocol
 
 
-def routes(profile: str, version: str) -> Routes:
-    """Fresh protocols for one front end."""
+def routes(profile: str, version: str, abilities: Abilities) -> Routes:
+    """Fresh protocols for one front end. `abilities` are those of the v2 protocol's clients."""
     tensors_as = "application/json" if profile == "native" else "tensor/ndlist"
     made: Mapping[str, WireProtocol] = {
-        "v2": KServeHttp("trivium", version),
+        "v2": KServeHttp("trivium", version, abilities),
         "djl": DjlHttp(_make_id, tensors_as),
         "torchserve": TorchServeHttp(_make_id, exact_texts=profile == "torchserve"),
     }

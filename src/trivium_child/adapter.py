@@ -5,7 +5,7 @@
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from trivium_child.values import Item, Outcome, Payload, Scalar
+from trivium_child.values import Item, Outcome, Payload, Scalar, SequencePlace
 
 
 class Setup:
@@ -50,6 +50,7 @@ class Host:
         parameters: Optional[Dict[str, Scalar]] = None,
         request_id: str = "",
         timeout: Optional[float] = None,
+        sequence: Optional[SequencePlace] = None,
     ) -> "Iterator[Answer]":
         """Run another model and yield the parts of its answer; closing the iterator cancels. Raises Failure,
         `call held` (code "queue full") at once where every instance of the model waits for this very call.

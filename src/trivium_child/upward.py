@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, Optional, Sequence
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
-from trivium_child.values import Failure, Item, Payload, Raw, Scalar
+from trivium_child.values import Failure, Item, Payload, Raw, Scalar, SequencePlace
 from trivium_child.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
@@ -48,6 +48,7 @@ class WireHost(Host):
         parameters: Optional[Dict[str, Scalar]] = None,
         request_id: str = "",
         timeout: Optional[float] = None,
+        sequence: Optional[SequencePlace] = None,
     ) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
         told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
@@ -55,6 +56,8 @@ class WireHost(Host):
             told["parameters"] = parameters
         if timeout is not None:
             told["timeout"] = timeout
+        if sequence is not None:
+            told["sequence"] = list(sequence)
         if isinstance(payload, Raw):
             told["raw"], blobs = frames.raw_text(payload)
         else:

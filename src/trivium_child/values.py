@@ -8,6 +8,9 @@ import struct
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 Scalar = Union[bool, int, float, str]
+SequencePlace = Tuple[Union[int, str], bool, bool]
+"""The id of a request's sequence, whether that starts with it, whether it ends."""
+
 Buffer = Union[bytes, bytearray, memoryview]
 
 NUMPY_TYPES = {
@@ -196,7 +199,7 @@ class Item:
         return timeout
 
     @property
-    def sequence(self) -> Optional[Tuple[Union[int, str], bool, bool]]:
+    def sequence(self) -> Optional[SequencePlace]:
         """Its id, whether it starts and whether it ends."""
         sequence = self._about.get("sequence")
         return None if sequence is None else (sequence[0], sequence[1], sequence[2])

@@ -29,6 +29,7 @@ GROWTH = 64 * 2**20
 """Bytes by which a process may grow in a scene: what an allocator keeps, but not a leak of what was sent."""
 
 _LINE = re.compile(r"^HTTP on http://[\d.]+:(\d+)", re.MULTILINE)
+_GRPC_LINE = re.compile(r"^gRPC on [\d.]+:(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class Serving:
         self.port = int(self.await_line(_LINE)[1])
         self.address = f"127.0.0.1:{self.port}"
         self.url = f"http://{self.address}"
+
+    @property
+    def grpc_address(self) -> str:
+        """Where it listens for gRPC."""
+        return f"127.0.0.1:{self.await_line(_GRPC_LINE)[1]}"
 
     def said(self) -> str:
         """All that it has printed so far."""
@@ -106,7 +112,7 @@ def running(log: Path, command: str, *words: str | Path, status: int = 0) -> Ite
     """
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*COMMAND, command, "--http-port", "0", *map(str, words)],
+            [*COMMAND, command, "--http-port", "0", "--grpc-port", "0", *map(str, words)],
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment(),

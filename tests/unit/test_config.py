@@ -127,3 +127,19 @@ def test_a_file_that_cannot_be_read(tmp_path, name, said):
         load_config(tmp_path / name, {}, {})
     assert caught.value.code is Code.NOT_FOUND
     assert caught.value.message == f"Cannot read the configuration {tmp_path / name}: {said}."
+
+
+def test_no_tls_without_files():
+    assert config.read_grpc_tls(ServerConfig()) is None
+
+
+def test_tls_takes_a_certificate_and_its_key(file):
+    path = str(file("no certificate"))
+    for options in ({"grpc_tls_certificate": path}, {"grpc_tls_client_authorities": path}):
+        with pytest.raises(ServeError, match="Give both"):
+            config.read_grpc_tls(ServerConfig(**options))
+    for key in (path, "/nowhere/key.pem"):
+        with pytest.raises(ServeError, match="cannot be used") as caught:
+            config.read_grpc_tls(ServerConfig(grpc_tls_certificate=path, grpc_tls_key=key))
+        assert caught.value.code is Code.INVALID
+        assert path in caught.value.message

@@ -1,6 +1,7 @@
 """What `trivium check` prints: each model with where its values come from, and each fault with its mend.
 
-Presentation only. Nothing is ever cut off: what does not fit a line goes on in the next. Must not judge.
+Presentation only. Nothing is cut off but a value as long as a document: what does not fit a line goes on in the
+next. Must not judge.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.spec import ModelSpec, Unreadable, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version"})
+
+LONGEST_SHOWN = 120
+"""Characters of a value: a handler's settings may hold a whole document."""
 
 
 def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequence[Unreadable]) -> bool:
@@ -83,6 +87,8 @@ def _shown(value: object) -> str:
             return "yes" if value else "no"
         case tuple() | frozenset():
             return f"[{', '.join(_shown(inner) for inner in value)}]"
+        case str() if len(value) > LONGEST_SHOWN:
+            return f"{value[:LONGEST_SHOWN]}... ({len(value)} characters)"
         case Path() | str() | int() | float() | None:
             return str(value)
         case _ if is_dataclass(value):

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import ipaddress
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,12 +11,12 @@ import click
 from rich.console import Console
 
 from trivium import app
+from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, configure, server_options
 from trivium.cli.process import run
 from trivium.cli.screen import Progress, example_request, print_models
 from trivium.config import ServerConfig
 from trivium.core.server import Server
-from trivium.frontends.http import HttpFrontend
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing
 from trivium.types.spec import ModelSpec
@@ -30,7 +29,7 @@ Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 @PATHS
 @server_options
 def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> None:
-    """Serve model folders and files over HTTP until SIGTERM or Ctrl-C.
+    """Serve model folders and files over HTTP and gRPC until SIGTERM or Ctrl-C.
 
     Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
     """
@@ -39,7 +38,7 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until told to stop; a refusal ends the command with its sentence."""
-    if not config.open and not _is_loopback(config.host):
+    if not config.open and not config.is_loopback:
         raise click.ClickException(
             f"--host {config.host} listens beyond this machine, to anybody who reaches it. Add --open to do "
             "so all the same, or leave --host at 127.0.0.1."
@@ -58,8 +57,8 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with app.build(config) as server:
         app.add_all(server, paths)
-        frontend = app.http_frontend(server, config)
-        url = await _listen(frontend, config)
+        listeners = Listeners(server, config)
+        await listeners.start()
         loading = asyncio.ensure_future(_load(server, console))
         await asyncio.wait(
             {loading, (stopped := asyncio.ensure_future(stop.wait()))}, return_when="FIRST_COMPLETED"
@@ -67,32 +66,15 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
         if not loading.done():
             loading.cancel()
             await asyncio.wait({loading})
-        elif _tell(console, server, loading.result(), f"{url} ({config.profile} profile)"):
-            greet(console, url, server.specs())
+        elif _tell(console, server, loading.result(), listeners.lines):
+            greet(console, listeners.url, server.specs())
         else:
-            await frontend.close()
+            await listeners.close()
             stopped.cancel()
             return 1
         gc.freeze()  # what has been loaded stays: later collections need not look at it
         await stopped
-        return await _go_down(server, frontend, console, config.drain_timeout)
-
-
-async def _listen(frontend: HttpFrontend, config: ServerConfig) -> str:
-    try:
-        port = await frontend.start(config.host, config.http_port)
-    except OSError as error:
-        if error.filename is not None:
-            raise click.ClickException(
-                f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
-                "--access-log, or '-' for standard output."
-            ) from error
-        raise click.ClickException(
-            f"Cannot listen on {config.host} port {config.http_port}: {error.strerror or error}. Choose another "
-            "with --http-port (0 takes a free one), or stop what listens there."
-        ) from error
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    return f"http://{host}:{port}"
+        return await _go_down(server, listeners, console, config.drain_timeout)
 
 
 async def _load(server: Server, console: Console) -> Listing:
@@ -100,7 +82,7 @@ async def _load(server: Server, console: Console) -> Listing:
         return await server.start(progress)
 
 
-def _tell(console: Console, server: Server, listing: Listing, place: str) -> bool:
+def _tell(console: Console, server: Server, listing: Listing, places: Sequence[str]) -> bool:
     """Print what is up; False if nothing is."""
     specs = server.specs()
     print_models(console, listing, specs)
@@ -108,7 +90,8 @@ def _tell(console: Console, server: Server, listing: Listing, place: str) -> boo
         console.print("Nothing can be served; see the reasons above.", style="red")
         return False
     failed = sum(row.state is VersionState.FAILED for row in listing.versions)
-    console.print(f"HTTP on {place}")
+    for place in places:
+        console.print(place, soft_wrap=True, markup=False)
     if failed:
         console.print(
             f"{failed} of {len(listing.versions)} did not load; /v2/health/ready says so.", style="red"
@@ -123,20 +106,13 @@ def print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> No
         console.print(request, soft_wrap=True, markup=False)
 
 
-async def _go_down(server: Server, frontend: HttpFrontend, console: Console, grace: float) -> int:
+async def _go_down(server: Server, listeners: Listeners, console: Console, grace: float) -> int:
     server.begin_drain()
     console.print(f"Stopping: no new connections; requests in work have {grace:g} s to finish.")
-    report = await frontend.drain(grace)
-    await frontend.close()
+    report = await listeners.drain(grace)
+    await listeners.close()
     await server.close(grace=1.0 if report.unfinished else grace)
     for line in report.unfinished:
         console.print(f"cut off: {line}", style="red", markup=False, soft_wrap=True)
     console.print(f"Stopped. {report.finished} requests finished, {len(report.unfinished)} cut off.")
     return 1 if report.unfinished else 0
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -46,7 +46,11 @@ class Answers:
         if item.timer is not None:
             item.timer.cancel()
         if item.operation.outputs:
-            payload = self._door.chosen(item, payload)
+            try:
+                payload = self._door.written(item, payload)
+            except ServeError as error:
+                self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
+                return
         try:
             item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
         except Exception:
@@ -80,10 +84,17 @@ class Answers:
             self.end(item, outcome)
             return part.final
         if part.final:
+            if type(outcome) is Raw and outcome.status >= 400:
+                self._counters.failed(item, Code.MODEL_FAILED, self._now())
+            else:
+                self._counters.streamed(item, self._now())
             self.answer(item, outcome, parameters)
-            self._counters.streamed(item, self._now())
         else:
-            outcome = self._door.chosen(item, outcome)
+            try:
+                outcome = self._door.written(item, outcome)
+            except ServeError as error:
+                self.end(item, error)
+                return False
             self._give(item, ResponsePart(outcome, None, None, False, parameters, self._name, self._version))
         return True
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trivium.codecs.conversion import to_outputs, to_tensors
+from trivium.codecs.classification import UNRANKED, classify
+from trivium.codecs.conversion import plain, to_outputs, to_tensors
 from trivium.core.admission import InputRules, LevelRules, refuse_kind
 from trivium.core.calls import Calls
 from trivium.core.item import Item
 from trivium.core.workers.arena import Arena
-from trivium.types.errors import ServeError
-from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensors
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import WantedOutput
+from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
 
@@ -40,21 +42,30 @@ class Door:
         self._spec = spec
         self._takes_raw = RAW in takes
         self._takes_tensors = TENSORS in takes
+        self._names = frozenset(tensor.name for tensor in spec.inputs)
+        self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
         self._is_free = self._takes_raw and not spec.inputs
-        self.levels = LevelRules(spec.scheduling)
+        self.levels = LevelRules(spec.dynamic)
 
     def admit(self, item: Item) -> None:
         """Set the item's rows and shape key; convert its payload, if it must be. Raises ServeError."""
         infer = item.operation
         payload = infer.payload
+        if infer.outputs:
+            self._check_ranked(infer.outputs)
         if type(payload) is Raw and not self._takes_raw:
             spec = self._spec
             payload = to_tensors(payload, spec.inputs, spec.batching.batch_axis, spec.name)
-            infer = item.operation = msgspec.structs.replace(infer, payload=payload)
+            # A generate request has inputs and parameters side by side, and only here it is known which are which.
+            parameters = {key: value for key, value in infer.parameters.items() if key not in self._names}
+            infer = item.operation = msgspec.structs.replace(infer, payload=payload, parameters=parameters)
         if type(payload) is not Tensors:
             if type(payload) is not Raw:
                 refuse_kind(self._spec.name, payload)
+            as_it_is = plain(payload)
+            if as_it_is is not payload:
+                item.operation = msgspec.structs.replace(infer, payload=as_it_is)
             item.rows = 1
             return
         if self._is_free:
@@ -71,6 +82,36 @@ class Door:
             except ServeError as error:
                 return error, {}
         return outcome, {}
+
+    def written(self, item: Item, payload: Payload | None) -> Payload | None:
+        """What was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be ranked."""
+        payload = self.chosen(item, payload)
+        most: dict[str, int] = {}
+        for output in item.operation.outputs:
+            if output.classification:
+                most[output.name] = output.classification
+        if not most or not isinstance(payload, Tensors):
+            return payload
+        return Tensors(tuple(self._ranked(tensor, most.get(tensor.name, 0)) for tensor in payload.items))
+
+    def _ranked(self, tensor: Tensor, most: int) -> Tensor:
+        if not most:
+            return tensor
+        rule = self._outputs.get(tensor.name)
+        labels = rule.labels if rule is not None else ()
+        return classify(tensor, most, labels, self._spec.batching.batch_axis)
+
+    def _check_ranked(self, outputs: tuple[WantedOutput, ...]) -> None:
+        for output in outputs:
+            if not output.classification:
+                continue
+            rule = self._outputs.get(output.name)
+            if rule is not None and rule.datatype in UNRANKED:
+                raise ServeError(
+                    Code.INVALID,
+                    f"Output '{output.name}' of model '{self._spec.name}' is {rule.datatype.wire}, which has no order: "
+                    "it cannot be asked for with classification. Ask for it plainly.",
+                )
 
     @staticmethod
     def chosen(item: Item, payload: Payload | None) -> Payload | None:

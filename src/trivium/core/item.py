@@ -11,7 +11,7 @@ import msgspec
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink, Timer
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, SequenceRef
 from trivium.types.running import InstanceId, ItemId
 from trivium.types.state import ItemState
 
@@ -43,6 +43,11 @@ class Item(msgspec.Struct, eq=False):
     instance: InstanceId = 0
     deadline: float | None = None
     timer: Timer | None = None
+
+    @property
+    def sequence(self) -> SequenceRef | None:
+        """Where it belongs to a sequence."""
+        return self.operation.sequence
 
     def cancel(self, why: ServeError) -> None:
         """End it with `why`, wherever it is; nothing happens if it has ended."""

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
 
-from trivium.core import version_policy
+from trivium.core import graph, graph_policy, version_policy
 from trivium.core.calls import Calls
 from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
@@ -25,7 +25,8 @@ from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, Format
 from trivium.types.operations import VersionStatus
-from trivium.types.spec import ModelFacts, ModelSpec, Unreadable
+from trivium.types.schedules import Graph
+from trivium.types.spec import Isolation, ModelFacts, ModelSpec, Unreadable
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,7 @@ class Lifecycle:
 
     async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
         """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
-        engine = self._engine(spec)
-        if not engine.has_facts:
+        if isinstance(spec.scheduling, Graph) or not self._engine(spec).has_facts:
             return spec
         async with self._turn:
             facts = await self._facts(spec)
@@ -82,7 +82,8 @@ class Lifecycle:
                     specs.append(await self.complete(available[version], model.form))
                 except ServeError as error:
                     broken.append(_unreadable(available[version], error))
-        return specs, broken
+        good, unfit = graph_policy.examined(specs)
+        return good, broken + unfit
 
     async def load(self, found: Found, executor: Executor) -> None:
         """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
@@ -110,6 +111,12 @@ class Lifecycle:
             for record in self._registry.records(name):
                 self._drop(record, forget=False)
 
+    async def drained(self, name: str) -> None:
+        """Wait until what was in flight of a model that was unloaded has ended."""
+        drains = [drain for drain in self._drains if drain.get_name() == name]
+        if drains:
+            await asyncio.wait(drains)
+
     def note(self, broken: Unreadable) -> ServeError:
         """Register a model that cannot be read as failed, beside what may serve under its name."""
         error = ConfigError(broken.findings)
@@ -127,13 +134,25 @@ class Lifecycle:
 
     async def close(self, grace: float) -> None:
         """Unload everything; what is still in flight after `grace` seconds is given up."""
+        until = self._clock.now() + grace
+        for names in reversed(self._waves()):  # a graph needs its members to the end
+            for record in (record for name in names for record in self._registry.records(name)):
+                self._drop(record, forget=False)
+            if self._drains:
+                left = max(until - self._clock.now(), 0.0)
+                _, late = await asyncio.wait(self._drains, timeout=left)
+                for drain in late:
+                    drain.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
+
+    def _waves(self) -> list[list[str]]:
+        """All models that are known, each after those that it needs."""
+        needs: dict[str, set[str]] = {}
         for record in self._registry.records():
-            self._drop(record, forget=False)
-        if self._drains:
-            _, late = await asyncio.wait(self._drains, timeout=grace)
-            for drain in late:
-                drain.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            wanted = () if record.spec is None else graph_policy.members(record.spec)
+            needs.setdefault(record.name, set()).update(wanted)
+        order, stuck = graph_policy.waves(needs)
+        return [*order, stuck] if stuck else order
 
     async def _load(
         self, record: Record, spec: ModelSpec, form: Format, executor: Executor
@@ -163,16 +182,37 @@ class Lifecycle:
         spec = await self.complete(spec, form)
         for finding in spec.reports:
             log.warning("%s", finding)
-        engine = self._engine(spec)
-        launcher = Launcher(engine, spec, executor, self._around)
-        means = Means(engine.takes, launcher.arena, self._calls)
-        loaded = LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+        loaded = self._built(spec, executor)
         try:
             await loaded.open()
         except BaseException:
             await loaded.close()
             raise
         return spec, loaded
+
+    def _built(self, spec: ModelSpec, executor: Executor) -> LoadedModel:
+        if isinstance(spec.scheduling, Graph):
+            self._check_graph(spec, spec.scheduling)
+            launch = graph.launcher(spec, self._around.submits, self._clock.now)
+            means = Means(calls=self._calls)
+            return LoadedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
+        engine = self._engine(spec)
+        launcher = Launcher(engine, spec, executor, self._around)
+        means = Means(engine.takes, launcher.arena, self._calls)
+        return LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+
+    def _check_graph(self, spec: ModelSpec, steps: Graph) -> None:
+        """Raises LOAD_FAILED where a member does not serve, ConfigError where they do not fit together."""
+        there: dict[int, ModelSpec] = {}
+        for i, step in enumerate(steps.steps):
+            try:
+                there[i] = self._registry.serving(step.model, step.version).spec
+            except ServeError as error:
+                text = f"Ensemble '{spec.name}' depends on model '{step.model}'. {error.message}"
+                raise ServeError(Code.LOAD_FAILED, text) from error
+        faults = graph_policy.faults(spec, there)
+        if faults:
+            raise ConfigError(faults)
 
     def _engine(self, spec: ModelSpec) -> Engine:
         engine = self._engines.get(spec.engine)
@@ -194,6 +234,7 @@ class Lifecycle:
 
     def _drain(self, loaded: LoadedModel, record: Record | None) -> None:
         task = asyncio.ensure_future(self._drained(loaded, record))
+        task.set_name(loaded.spec.name)
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
 

@@ -15,8 +15,8 @@ from trivium.core.deadlines import Deadlines
 from trivium.core.door import Door, Means
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
-from trivium.core.schedulers.dynamic import DynamicScheduler
-from trivium.core.schedulers.policy import Settings
+from trivium.core.schedulers.choice import scheduler_for
+from trivium.core.schedulers.sequence import SequenceScheduler
 from trivium.core.statistics import VersionCounters
 from trivium.core.workers.mailbox import Mailbox
 from trivium.core.workers.pool import Pool, Slot
@@ -59,14 +59,17 @@ class LoadedModel:
         self._counters = VersionCounters()
         self._answers = Answers(spec, self._door, self._counters, clock.now)
         self._pool = Pool(self, mailbox, spec.batching.merge, clock.now)
-        self._queue = RequestQueue(spec.scheduling.levels, self._pool.free)
-        settings = Settings.of(spec.batching, spec.scheduling)
+        self._queue = RequestQueue(spec.dynamic.levels, self._pool.free)
         groups = [Group(group, isolation) for group in spec.groups]
         is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
         run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
         self._deadlines = Deadlines(spec.name, run_limit, clock)
         start = self._pool.start if run_limit is None else self._start_with_deadline
-        self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+        self._scheduler = scheduler = scheduler_for(spec, self._queue, self._pool, clock, start, self._expire)
+        self._sequences = scheduler if isinstance(scheduler, SequenceScheduler) else None
+        self._is_plain = self._levels.are_plain and self._sequences is None
+        if self._sequences is not None:
+            launch = self._sequences.around(launch)
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
         self._scaler.stranded = self._strand
         self._scaler.failed = self._calls.review
@@ -113,7 +116,7 @@ class LoadedModel:
             if self._scaler.is_given_up:
                 raise self.why_not()
             self._door.admit(item)
-            if not self._levels.are_plain:
+            if not self._is_plain:
                 self._rank(item, infer)
             if self._active > self._queue_limit:
                 self._check_room(item.level, None)
@@ -131,6 +134,13 @@ class LoadedModel:
         return item
 
     def _rank(self, item: Item, infer: Infer) -> None:
+        if self._sequences is not None:
+            if self._active > self._queue_limit:
+                self._check_room(item.level, None)
+            if infer.parent is not None:
+                self._calls.check(self._name, self._scaler, infer.parent)
+            self._sequences.admit(item)
+            return
         item.level = level = self._levels.level(infer.priority)
         policy = self._levels.policies[level - 1]
         if policy.max_items is not None:
@@ -236,7 +246,7 @@ class LoadedModel:
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
         self._pool.observe(self._counters.mean_run)
-        if self._queue.count:
+        if self._queue.count or self._sequences is not None:
             self._scheduler.changed()
         elif self._scaler.is_elastic:
             self._scaler.review()

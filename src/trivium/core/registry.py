@@ -10,6 +10,7 @@ from trivium.core.loaded_model import LoadedModel
 from trivium.core.version_policy import by_number
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, VersionStatus
+from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
 from trivium.types.state import VERSION_MOVES, VersionState, move
 
@@ -102,8 +103,30 @@ class Registry:
         return tuple(record.version for record in self.records(name) if record.loaded is not None)
 
     def listing(self, name: str = "") -> Listing:
-        """Every version's state; of one whose instances were given up: failed, and how."""
-        return Listing(tuple(map(_status, self.records(name))))
+        """Every version's state; of one that is loaded and cannot serve: failed, and why."""
+        return Listing(tuple(map(self._status, self.records(name))))
+
+    def lacking(self, loaded: LoadedModel) -> str:
+        """Why a loaded model cannot serve all the same: it was given up, or it is a graph whose members do not serve.
+        Empty if it can.
+        """
+        if loaded.is_given_up:
+            return loaded.why_not().message
+        graph = loaded.spec.scheduling
+        for step in graph.steps if isinstance(graph, Graph) else ():
+            try:
+                reason = self.lacking(self.serving(step.model, step.version))
+            except ServeError as error:
+                reason = error.message
+            if reason:
+                return f"It depends on model '{step.model}'. {reason}"
+        return ""
+
+    def _status(self, record: Record) -> VersionStatus:
+        why = "" if record.loaded is None else self.lacking(record.loaded)
+        if why:
+            return VersionStatus(record.name, record.version, VersionState.FAILED, why)
+        return VersionStatus(record.name, record.version, record.state, record.reason)
 
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]
@@ -119,10 +142,3 @@ class Registry:
         if near:
             return f"Did you mean '{near[0]}'?"
         return f"There are: {', '.join(sorted(self._models)[:20])}."
-
-
-def _status(record: Record) -> VersionStatus:
-    if record.loaded is not None and record.loaded.is_given_up:
-        why = record.loaded.why_not().message
-        return VersionStatus(record.name, record.version, VersionState.FAILED, why)
-    return VersionStatus(record.name, record.version, record.state, record.reason)

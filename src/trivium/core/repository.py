@@ -7,9 +7,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.types.errors import Code, ServeError
+from trivium.core.graph_policy import circle, circular, members, waves
+from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format
+from trivium.types.interfaces import Format, Overrides
+from trivium.types.operations import Load
 from trivium.types.spec import Defaults, ModelSpec, Reading, Unreadable
 
 
@@ -28,6 +30,11 @@ class Found:
     name: str
     specs: tuple[ModelSpec, ...]
     form: Format
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The models that a graph runs; none for a model of its own."""
+        return frozenset(name for spec in self.specs for name in members(spec))
 
 
 class Repository:
@@ -59,7 +66,32 @@ class Repository:
                     broken.append(_twice(specs[0], found[name].specs[0]))
                 else:
                     found[name] = Found(name, specs, source.form)
-        return list(found.values()), broken
+        return _without_circles(found, broken), broken
+
+    async def read_overridden(self, load: Load, into: Path) -> Found:
+        """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
+        format can do this, the one counts that has the model, or the first.
+        """
+        sources = [source for source in self._sources if isinstance(source.form, Overrides)]
+        holders = [source for source in sources if (source.path / load.model).exists()]
+        source = next(iter((*holders, *sources)), None)
+        if source is None or not isinstance(source.form, Overrides):
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{load.model}' can be loaded as it is only: a configuration or files to take the place of its "
+                "own are for Triton repositories. Change its folder and load it without.",
+            )
+        form, loop = source.form, asyncio.get_running_loop()
+
+        def lay_out() -> Path:
+            into.mkdir(parents=True)
+            return form.override(load, source.path, into)
+
+        path = await loop.run_in_executor(self._executor, lay_out)
+        reading = await self._read(Source(path, source.form))
+        for unreadable in reading.unreadable:
+            raise ConfigError(unreadable.findings)
+        return Found(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> Reading:
         loop = asyncio.get_running_loop()
@@ -75,6 +107,41 @@ class Repository:
         except OSError as error:
             return f"{error.strerror}: {path}."
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def loading_order(found: Sequence[Found]) -> list[list[Found]]:
+    """Models that can be loaded at the same time, wave after wave: a graph after all its members."""
+    by_name = {model.name: model for model in found}
+    order, _ = waves({name: model.needs for name, model in by_name.items()})
+    return [[by_name[name] for name in wave] for wave in order]
+
+
+def with_members(model: Found, found: Sequence[Found]) -> list[Found]:
+    """The model and, in front of it, those of `found` that it needs, directly or through others, in loading order."""
+    by_name = {one.name: one for one in found}
+    wanted: set[str] = set()
+    fresh = {model.name}
+    while fresh:
+        wanted |= fresh
+        fresh = {need for name in fresh for need in by_name[name].needs if need in by_name} - wanted
+    return [one for wave in loading_order(found) for one in wave if one.name in wanted]
+
+
+def _without_circles(found: dict[str, Found], broken: list[Unreadable]) -> list[Found]:
+    """Those found; graphs that need one another in a circle, or each other's members so, go to the broken ones."""
+    needs = {name: model.needs for name, model in found.items()}
+    _, stuck = waves(needs)
+    for name in stuck:
+        way = circle(name, needs)
+        if way:
+            broken.append(_circular(found.pop(name).specs[0], way))
+    _, stuck = waves({name: model.needs for name, model in found.items()})
+    assert not stuck, "taking out every member of a circle left one"
+    return list(found.values())
+
+
+def _circular(spec: ModelSpec, way: Sequence[str]) -> Unreadable:
+    return Unreadable(spec.name, spec.root, (circular(spec, way),))
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Unreadable:

@@ -10,15 +10,17 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
+from trivium.core import verbosity
+from trivium.core.changes import Changes
 from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
 from trivium.core.metrics import CustomMetrics
 from trivium.core.payload import BufferPool
+from trivium.core.regions import Regions
 from trivium.core.registry import Registry
-from trivium.core.repository import Repository
+from trivium.core.repository import Repository, loading_order
 from trivium.core.workers.launch_process import MakeProgram, Surroundings
 from trivium.core.workers.mailbox import Mailbox
 from trivium.core.workers.process import END_SECONDS, TERM_SECONDS
@@ -34,15 +36,18 @@ from trivium.types.operations import (
     Listing,
     Live,
     Load,
+    LogLevel,
     ModelDescription,
     Operation,
     Readiness,
     Ready,
+    RegionOperation,
     ResponsePart,
     ServerDescription,
     Statistics,
     StatisticsReport,
     Unload,
+    Verbosity,
     VersionStatistics,
 )
 from trivium.types.payload import Tensors
@@ -50,7 +55,7 @@ from trivium.types.running import Placement, Program
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 
-log = logging.getLogger(__name__)
+_PACKAGE_LOG = logging.getLogger("trivium")
 
 
 class Settled:
@@ -65,7 +70,6 @@ def _no_host(spec: ModelSpec, placement: Placement) -> Program:
 
 
 SETTLED = Settled()
-GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
 class Server:
@@ -89,12 +93,20 @@ class Server:
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
-        self._around = Surroundings(self, self.metrics.take, host or _no_host)
+        self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
-        self._tasks: set[asyncio.Task[Listing]] = set()
+        self._changes = Changes(
+            self._registry,
+            self._lifecycle,
+            self._repository,
+            self._opening,
+            defaults.scratch,
+            lambda: self._state in (ServerState.STARTING, ServerState.SERVING),
+        )
         self.buffers = BufferPool()
+        self.regions = Regions()
 
     async def __aenter__(self) -> "Server":
         return self
@@ -116,10 +128,11 @@ class Server:
         if progress is not None:
             self._lifecycle.progress = progress
         found, broken = await self._repository.read()
-        loads = (self._lifecycle.load(model, self._opening) for model in found)
-        for result in await asyncio.gather(*loads, return_exceptions=True):
-            if isinstance(result, BaseException) and not isinstance(result, ServeError):
-                raise result
+        for wave in loading_order(found):
+            loads = (self._lifecycle.load(model, self._opening) for model in wave)
+            for result in await asyncio.gather(*loads, return_exceptions=True):
+                if isinstance(result, BaseException) and not isinstance(result, ServeError):
+                    raise result
         for unreadable in broken:
             self._lifecycle.note(unreadable)
         if self._state is ServerState.STARTING:
@@ -154,9 +167,7 @@ class Server:
                 return SETTLED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
-            task = self._loop.create_task(self._change(operation))
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._changed, operation.model, sink))
+            self._changes.begin(operation, sink)
             return SETTLED
         try:
             part = ResponsePart(answer=self._answer(operation))
@@ -180,7 +191,7 @@ class Server:
             ticket.cancel(ServeError(Code.CANCELLED, "The caller was cancelled."))
             raise
         if part.error is not None:
-            raise part.error
+            raise part.error.with_traceback(None)  # it may be raised again and again
         return part
 
     def execute_sync(self, operation: Operation) -> ResponsePart:
@@ -207,9 +218,7 @@ class Server:
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._changes.close()
         await self._lifecycle.close(grace)
         await self._around.close(END_SECONDS + TERM_SECONDS)
         if self._scratch is not None:
@@ -218,7 +227,9 @@ class Server:
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
 
-    def _answer(self, operation: Live | Ready | Describe | List | Statistics) -> Answer:
+    def _answer(
+        self, operation: Live | Ready | Describe | List | Statistics | RegionOperation | Verbosity
+    ) -> Answer:
         match operation:
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
@@ -231,10 +242,15 @@ class Server:
                 return ModelDescription(
                     loaded.spec, self._registry.ready_versions(model), tuple(loaded.deaths)
                 )
-            case List():
-                return self._registry.listing()
+            case List(ready):
+                listing = self._registry.listing()
+                return _ready_alone(listing) if ready else listing
             case Statistics(model, version):
                 return self._statistics(model, version)
+            case Verbosity(switches):
+                return LogLevel(verbosity.switch(_PACKAGE_LOG, switches))
+            case _:
+                return self.regions.answer(operation)
 
     def _ready(self) -> Readiness:
         if self._state is not ServerState.SERVING:
@@ -249,7 +265,8 @@ class Server:
             loaded = self._registry.serving(model, version)
         except ServeError as error:
             return Readiness(False, error.message)
-        return Readiness(False, loaded.why_not().message) if loaded.is_given_up else Readiness(True)
+        why = self._registry.lacking(loaded)
+        return Readiness(not why, why)
 
     def _statistics(self, model: str, version: str) -> StatisticsReport:
         if version:
@@ -259,40 +276,9 @@ class Server:
         rows = [r.loaded.report() for r in self._registry.records(model) if r.loaded is not None]
         return StatisticsReport(tuple(rows))
 
-    async def _change(self, operation: Load | Unload) -> Listing:
-        if self._state in (ServerState.DRAINING, ServerState.STOPPED):
-            raise GOING_DOWN
-        if isinstance(operation, Load):
-            await self._load(operation.model)
-        else:
-            self._registry.serving(operation.model)
-            await self._lifecycle.unload(operation.model)
-        return self._registry.listing(operation.model)
-
-    def _changed(self, model: str, sink: Sink, task: asyncio.Task[Listing]) -> None:
-        self._tasks.discard(task)
-        error = GOING_DOWN if task.cancelled() else task.exception()
-        if error is None:
-            sink(ResponsePart(answer=task.result()))
-            return
-        if not isinstance(error, ServeError):
-            log.error("changing model '%s' failed", model, exc_info=error)
-            error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
-        sink(ResponsePart(error=error, model=model))
-
-    async def _load(self, model: str) -> None:
-        found, broken = await self._repository.read()
-        for unreadable in broken:
-            if unreadable.name == model:
-                raise self._lifecycle.refusal(unreadable)
-        for one in found:
-            if one.name == model:
-                await self._lifecycle.load(one, self._opening)
-                return
-        names = ", ".join(sorted(one.name for one in found)) or "nothing"
-        raise ServeError(
-            Code.NOT_FOUND, f"No folder or file of model '{model}' was found; the paths served hold {names}."
-        )
-
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)
+
+
+def _ready_alone(listing: Listing) -> Listing:
+    return Listing(tuple(row for row in listing.versions if row.state is VersionState.READY))

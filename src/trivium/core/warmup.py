@@ -3,11 +3,13 @@
 import numpy as np
 
 from trivium.codecs import binary
+from trivium.core.schedulers.controls import Controls
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch
+from trivium.types.schedules import Sequence
 from trivium.types.spec import Fill, ModelSpec, Warmup, WarmupInput
 
 RANDOM_SEED = 0
@@ -20,8 +22,20 @@ def batches(spec: ModelSpec) -> list[Batch]:
 
 def _batch(spec: ModelSpec, warmup: Warmup) -> Batch:
     tensors = tuple(_tensor(item, warmup.rows, warmup.name) for item in warmup.inputs)
-    infer = Infer(model=spec.name, version=spec.version, payload=Tensors(tensors), id=warmup.name)
+    sequence = None
+    if isinstance(spec.scheduling, Sequence):
+        sequence = SequenceRef(1, starts=True, ends=True)
+        told = Controls(spec.name, spec.scheduling.controls, warmup.rows > 0).of(sequence)
+        tensors += tuple(_repeated(tensor, warmup.rows) for tensor in told)
+    payload = Tensors(tensors)
+    infer = Infer(model=spec.name, version=spec.version, payload=payload, id=warmup.name, sequence=sequence)
     return Batch([0], [infer], [max(warmup.rows, 1)])
+
+
+def _repeated(tensor: Tensor, rows: int) -> Tensor:
+    if rows <= 1:
+        return tensor
+    return Tensor(tensor.name, tensor.datatype, (rows, 1), np.repeat(tensor.array, rows, axis=0))
 
 
 def _tensor(item: WarmupInput, rows: int, name: str) -> Tensor:

@@ -16,6 +16,13 @@ from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, Program
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
+KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
+    "MALLOC_ARENA_MAX": "2",
+}
+"""For glibc, as the server has it for itself: fresh pages for every large array cost more than the array's copy."""
+
 CHILD = Path(trivium_child.__file__).parent
 
 
@@ -49,7 +56,7 @@ class PythonEngine:
     def program(self, spec: ModelSpec, placement: Placement) -> Program:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
-        environment = {**self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
+        environment = {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
         return Program(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),

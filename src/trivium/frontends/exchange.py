@@ -153,8 +153,7 @@ class Exchange:
         other = Exchange(self._site, self._outlet, self.head)
         other.protocol = self.protocol
         other.target = self.target
-        if self.is_head:
-            other.is_head = True
+        other.is_head = self.is_head
         return other
 
     def repeated(self, body: bytes) -> "Exchange":
@@ -172,7 +171,7 @@ class Exchange:
                 other.body = body
         return other
 
-    # -- the answer ------------------------------------------------------------------------------------
+    # -- the answer, and the end ---------------------------------------------------------------------------
 
     def start(self) -> None:
         """The request is complete and it is its turn: decode and submit it, or answer the refusal."""
@@ -222,14 +221,17 @@ class Exchange:
         """The sink. Parts that come after the client has left are counted by the core, not here."""
         if self.is_over or self._encoder is None:
             return
+        ticket = self._ticket
         try:
             answer = self._encoder.encode(part)
         except Exception:
-            ticket = self._ticket
             self.refuse(self._own_fault("encode"))
             self._cut(ticket, _CUT)
             return
-        self._send(answer)
+        if answer.status:  # else the encoder keeps the part, to write it with a later one
+            self._send(answer)
+        if answer.final and not part.final:  # what follows is for nobody
+            self._cut(ticket, _CUT)
 
     def refuse(self, error: ServeError) -> None:
         """Answer with the error in the protocol's form; in the middle of an answer, cut that short."""
@@ -275,8 +277,6 @@ class Exchange:
         return ServeError(
             Code.INTERNAL, "the server failed at this request by a fault of its own; see its log."
         )
-
-    # -- the end ---------------------------------------------------------------------------------------
 
     def abandon(self, why: ServeError) -> None:
         """Nobody waits for the answer: cancel what runs."""

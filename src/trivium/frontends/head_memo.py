@@ -77,4 +77,5 @@ def _is_repeatable(exchange: Exchange) -> bool:
         and exchange.is_http11
         and not exchange.expects_continue
         and b"upgrade" not in exchange.head.headers
+        and b"content-encoding" not in exchange.head.headers  # how long decoding takes is asked each time
     )

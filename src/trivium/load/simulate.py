@@ -9,15 +9,17 @@ import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Port
-from trivium.types.operations import Infer, VersionStatistics
+from trivium.types.operations import Infer, SequenceRef, VersionStatistics
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch, Credit, Executed, ItemId, Outcome, Placement
+from trivium.types.schedules import Sequence as SequenceSpec
 from trivium.types.spec import Isolation, ModelSpec
 
 
@@ -110,12 +112,15 @@ def simulate(
     spec: ModelSpec, arrivals: Sequence[float], service: Callable[[int], float]
 ) -> VersionStatistics:
     """Statistics of `spec` after requests of one row at `arrivals` (seconds), each batch of n rows taking
-    `service(n)` seconds. The spec's only input must be FP32.
+    `service(n)` seconds. The spec's only input must be FP32; for a model with sequences each request is one.
     """
     clock = VirtualClock()
     model = load_virtually(spec, clock, service)
     infer = _one_row(spec)
+    is_sequence = isinstance(spec.scheduling, SequenceSpec)
     for number, when in enumerate(arrivals, 1):
+        if is_sequence:
+            infer = msgspec.structs.replace(infer, sequence=SequenceRef(number, starts=True, ends=True))
         clock.call_at(when, partial(_submit, model, number, infer))
     clock.run()
     return model.report()

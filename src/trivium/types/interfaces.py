@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from trivium.types.errors import ServeError
-from trivium.types.operations import Operation, ResponsePart
+from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Batch, Event, ItemId, Placement, Program, Ran
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, Reading
-from trivium.types.wire import Body, Head, HttpAnswer, Target
+from trivium.types.wire import Body, Call, Head, HttpAnswer, RpcAnswer, RpcKind, Target
 
 
 class Timer(Protocol):
@@ -56,6 +56,17 @@ class Format(Protocol):
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec from what the model file says, by the format's own rules; ConfigError where the
         two contradict each other.
+        """
+        ...
+
+
+@runtime_checkable
+class Overrides(Protocol):
+    """What a format has, too, whose models can be loaded with another configuration, or from sent files."""
+
+    def override(self, load: Load, source: Path, into: Path) -> Path:
+        """Lay out the model that `load` describes in the empty folder `into`, with what it does not replace from
+        `source`, and return the path that `read` takes. Raises INVALID for a configuration that cannot be read.
         """
         ...
 
@@ -134,6 +145,40 @@ class Encoder(Protocol):
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """Never raises: what cannot be written becomes the protocol's error."""
+        ...
+
+
+class RegionViews(Protocol):
+    """The shared memory that clients have registered, as a wire uses it."""
+
+    def view(self, name: str, offset: int, size: int) -> memoryview:
+        """That part of a region, writable. NOT_FOUND, or INVALID for a part that is not in it; UNSUPPORTED where
+        clients may not do this at all. Called from any thread.
+        """
+        ...
+
+
+class RpcProtocol(Protocol):
+    """A wire format over gRPC, sans-IO and pure: whole messages in and out, as bytes."""
+
+    def kind(self, method: str) -> RpcKind:
+        """How the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
+        ...
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, "RpcEncoder"]:
+        """The operation of one request message, and the encoder for its answer. Raises ServeError."""
+        ...
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        """The protocol's own form of an error that precedes or replaces an operation; always final."""
+        ...
+
+
+class RpcEncoder(Protocol):
+    """Turns the parts of one operation's answer into messages."""
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """Never raises. Final for a final part, and where an error ends the answer before it."""
         ...
 
 

@@ -15,9 +15,12 @@ from trivium.types.state import ServerState, VersionState
 
 
 class WantedOutput(msgspec.Struct, frozen=True, gc=False):
-    """An output that the client asked for by name. How it wants it written is the encoder's business."""
+    """An output that the client asked for by name; with `classification`, so many of its highest elements, each
+    with index and label. How it wants it written is the encoder's business.
+    """
 
     name: str
+    classification: int = 0
 
 
 class SequenceRef(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +79,9 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
 
 
 class List(msgspec.Struct, frozen=True, gc=False):
-    """Every known version with its state. Answered with `Listing`."""
+    """Every known version with its state, or those alone that are `ready`. Answered with `Listing`."""
+
+    ready: bool = False
 
 
 class Statistics(msgspec.Struct, frozen=True, gc=False):
@@ -87,18 +92,63 @@ class Statistics(msgspec.Struct, frozen=True, gc=False):
 
 
 class Load(msgspec.Struct, frozen=True, gc=False):
-    """Read the model's folder again and serve what its version policy wants. Answered with `Listing`."""
+    """Read the model's folder again and serve what its version policy wants. Answered with `Listing`.
+
+    For this load alone, `config` is a text in the format's own words that takes the place of the configuration, and
+    `files`, by paths within the model's folder, take the place of all else in it.
+    """
 
     model: str
+    config: str | None = None
+    files: Mapping[str, bytes] = {}
 
 
 class Unload(msgspec.Struct, frozen=True, gc=False):
-    """Stop serving a model; items in flight finish. Answered with `Listing`."""
+    """Stop serving a model, and of a graph with `with_dependents` the models of its steps; items in flight finish.
+    Answered with `Listing`.
+    """
 
     model: str
+    with_dependents: bool = False
 
 
-Operation = Infer | Live | Ready | Describe | List | Statistics | Load | Unload
+class SharedRegion(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a client's shared memory: `size` bytes from `offset` of what the system knows as `key`."""
+
+    name: str
+    key: str
+    offset: int
+    size: int
+
+
+class RegisterRegion(msgspec.Struct, frozen=True, gc=False):
+    """Open a client's shared memory under a name. Answered with `RegionListing`."""
+
+    region: SharedRegion
+
+
+class UnregisterRegion(msgspec.Struct, frozen=True, gc=False):
+    """Forget a region, or all of them (no name); whoever still views it goes on. Answered with `RegionListing`."""
+
+    name: str = ""
+
+
+class ListRegions(msgspec.Struct, frozen=True, gc=False):
+    """One region, or all of them. Answered with `RegionListing`."""
+
+    name: str = ""
+
+
+class Verbosity(msgspec.Struct, frozen=True, gc=False):
+    """How much the server logs. `switches` turn debug, info, warning and error on or off; each level that is on has
+    those above it on, too. Answered with `LogLevel`.
+    """
+
+    switches: Mapping[str, bool] = {}
+
+
+RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
+Operation = Infer | Live | Ready | Describe | List | Statistics | Load | Unload | RegionOperation | Verbosity
 
 
 class Readiness(msgspec.Struct, frozen=True, gc=False):
@@ -188,7 +238,21 @@ class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
     versions: tuple[VersionStatistics, ...]
 
 
-Answer = Readiness | ServerDescription | ModelDescription | Listing | StatisticsReport
+class RegionListing(msgspec.Struct, frozen=True, gc=False):
+    """Sorted by name."""
+
+    regions: tuple[SharedRegion, ...]
+
+
+class LogLevel(msgspec.Struct, frozen=True, gc=False):
+    """Of debug, info, warning, error and none: what is logged at the least."""
+
+    level: str
+
+
+Answer = (
+    Readiness | ServerDescription | ModelDescription | Listing | StatisticsReport | RegionListing | LogLevel
+)
 
 
 class ResponsePart(msgspec.Struct, frozen=True, gc=False):

@@ -4,12 +4,13 @@
 same function runs in the server, in the tests and on a virtual clock.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from trivium.types.errors import Code
+from trivium.types.operations import SequenceRef
 from trivium.types.running import InstanceId, ItemId
 
 
@@ -30,6 +31,8 @@ class Entry(Protocol):
     def queue_deadline(self) -> float | None: ...
     @property
     def is_demotable(self) -> bool: ...
+    @property
+    def sequence(self) -> SequenceRef | None: ...
 
 
 class QueueView(Protocol):
@@ -57,6 +60,62 @@ class QueueView(Protocol):
         ...
 
 
+SequenceId = int | str
+
+
+class Tenure(msgspec.Struct, eq=False):
+    """A sequence that has begun to arrive and is not over; the scheduler's own, a policy only reads it.
+
+    It has `slot` of `instance` (0: none yet), which has its item `running` (0: none). `is_closed`: its last request
+    has arrived; `is_ending`: that was handed to the instance, as the first one was if it `has_begun`. Nothing
+    happened to it since `quiet_since`.
+    """
+
+    id: SequenceId
+    quiet_since: float
+    instance: InstanceId = 0
+    slot: int = 0
+    running: ItemId = 0
+    is_closed: bool = False
+    is_ending: bool = False
+    has_begun: bool = False
+
+
+class SequenceView(Protocol):
+    """What a policy for sequences sees, live and read-only. Every entry belongs to one of the tenures."""
+
+    def entries(self) -> Iterator[Entry]:
+        """As in `QueueView`."""
+        ...
+
+    def free(self) -> Sequence[InstanceId]:
+        """As in `QueueView`."""
+        ...
+
+    def instances(self) -> Collection[InstanceId]:
+        """Those that are open. A tenure on any other has lost its state."""
+        ...
+
+    def tenures(self) -> Iterable[Tenure]:
+        """In any order."""
+        ...
+
+
+class Bind(msgspec.Struct, frozen=True, gc=False):
+    """The sequence has this slot from now on."""
+
+    sequence: SequenceId
+    instance: InstanceId
+    slot: int
+
+
+class Release(msgspec.Struct, frozen=True, gc=False):
+    """The sequence is over and has no slot any more; `why` unless it ended as it should."""
+
+    sequence: SequenceId
+    why: Code | None
+
+
 class Cut(msgspec.Struct, frozen=True, gc=False):
     """Run these together, on that instance."""
 
@@ -72,4 +131,17 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     cuts: list[Cut] = []
     reject: list[tuple[Entry, Code]] = []
     demote: list[Entry] = []
+    wake_at: float | None = None
+
+
+class SequenceDecision(msgspec.Struct, frozen=True, gc=False):
+    """As `Decision`, for sequences. `unbind` (it begins anew) and `release` come before `bind`, and that before the
+    cuts.
+    """
+
+    cuts: list[Cut]
+    reject: list[tuple[Entry, Code]]
+    unbind: list[SequenceId]
+    release: list[Release]
+    bind: list[Bind]
     wake_at: float | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
+from trivium.types.schedules import Graph, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ class ModelSpec:
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[TensorSpec, ...] = ()
     batching: Batching = Batching()
-    scheduling: Dynamic = Dynamic()
+    scheduling: Dynamic | Sequence | Graph = Dynamic()
     groups: tuple[InstanceGroup, ...] = ()
     limits: Limits = Limits()
     warmups: tuple[Warmup, ...] = ()
@@ -234,6 +235,11 @@ class ModelSpec:
     foreign: Foreign | None = None
     origin: Mapping[str, Origin] = field(default_factory=dict)
     reports: tuple[Finding, ...] = ()
+
+    @property
+    def dynamic(self) -> Dynamic:
+        """The rules for levels and delay: as written for the dynamic scheduler, the defaults for any other."""
+        return self.scheduling if isinstance(self.scheduling, Dynamic) else Dynamic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +259,8 @@ class ModelFacts:
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What the server was told and a format may fall back on. `scratch` is a private folder, removed when the
-    server ends, in which archives are unpacked; None where none may be.
+    server ends, in which archives are unpacked; None where none may be. The two `recycle_` bounds hold for worker
+    processes of models that set none themselves.
     """
 
     queue_items: int = 1000
@@ -261,6 +268,8 @@ class Defaults:
     gpus: int = 0
     cpus: int = 1
     scratch: Path | None = None
+    recycle_items: int | None = None
+    recycle_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """How an operation looks on a wire, without the wire: values between a front end and a sans-IO protocol."""
 
+from collections.abc import Mapping
+from enum import Enum
+
 import msgspec
 
 from trivium.types.buffers import Lease
@@ -50,3 +53,36 @@ class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
     final: bool = True
     reason: bytes | None = None
     closes: bool = False
+
+
+class RpcKind(Enum):
+    """How a method of a gRPC service is called."""
+
+    UNARY = "unary"  # one request message, one response message
+    STREAM = "stream"  # messages both ways, several requests in work at once
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A gRPC call without its messages. `method` is the whole path, "/package.Service/Method"; names in
+    `metadata` are lower-case, values that are not text are left out. `timeout`: seconds that the client still
+    waits, None for ever.
+    """
+
+    method: str
+    metadata: Mapping[str, str] = {}
+    timeout: float | None = None
+
+
+class RpcAnswer(msgspec.Struct, frozen=True, gc=False):
+    """One step of the answer to one request message. `code` is a gRPC status; other than 0 it ends the call, a
+    stream too, with `details`. Without a `message` nothing is written.
+    """
+
+    message: bytes | None = None
+    final: bool = True
+    code: int = 0
+    details: str = ""
+
+
+NOTHING_YET = HttpAnswer(0, b"", (), 0, final=False)
+"""What an encoder returns for a part that it keeps, to write it with a later one."""

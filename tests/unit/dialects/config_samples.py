@@ -27,6 +27,7 @@ output {
   name: "scores"
   data_type: TYPE_FP16
   dims: 10
+  label_filename: "labels.txt"
 }
 optimization {
   graph {
@@ -113,7 +114,95 @@ model_warmup {
 """
 GPUS = 2
 
+ENSEMBLE = """\
+platform: "ensemble"
+max_batch_size: 8
+input { name: "words" data_type: TYPE_STRING dims: [ 1 ] }
+output { name: "scores" data_type: TYPE_FP32 dims: [ 3 ] }
+ensemble_scheduling {
+  step {
+    model_name: "tokens"
+    model_version: -1
+    input_map {
+      key: "text"
+      value: "words"
+    }
+    output_map {
+      key: "ids"
+      value: "numbers"
+    }
+  }
+  step [
+    {
+      model_name: "classes"
+      model_version: 3
+      input_map {
+        key: "x"
+        value: "numbers"
+      }
+      output_map {
+        key: "y"
+        value: "scores"
+      }
+    }
+  ]
+}
+"""
+
+DIRECT = """\
+max_batch_size: 8
+sequence_batching {
+  max_sequence_idle_microseconds: 5000000
+  control_input {
+    name: "START"
+    control {
+      kind: CONTROL_SEQUENCE_START
+      int32_false_true: [ 0, 1 ]
+    }
+  }
+  control_input {
+    name: "READY"
+    control {
+      kind: CONTROL_SEQUENCE_READY
+      fp32_false_true: [ 0, 1 ]
+    }
+  }
+  control_input {
+    name: "END"
+    control {
+      kind: CONTROL_SEQUENCE_END
+      bool_false_true: [ false, true ]
+    }
+  }
+  control_input {
+    name: "CORRID"
+    control {
+      kind: CONTROL_SEQUENCE_CORRID
+      data_type: TYPE_UINT64
+    }
+  }
+  direct {
+    max_queue_delay_microseconds: 100
+    minimum_slot_utilization: 0.5
+  }
+}
+"""
+
+OLDEST = """\
+max_batch_size: 8
+sequence_batching {
+  oldest {
+    max_candidate_sequences: 4
+    preferred_batch_size: [ 2, 4 ]
+    max_queue_delay_microseconds: 100
+  }
+}
+"""
+
 OTHER_POLICIES = (
+    ENSEMBLE,
+    DIRECT,
+    OLDEST,
     "version_policy {\n  latest {\n    num_versions: 2\n  }\n}\n",
     "version_policy {\n  all {\n  }\n}\n",
 )

@@ -33,6 +33,15 @@ REQUIRED = {
     "model_warmup.inputs.value.data_type", "model_warmup.inputs.value.dims",
     "model_warmup.inputs.value.zero_data", "model_warmup.inputs.value.random_data",
     "model_warmup.inputs.value.input_data_file",
+    "sequence_batching.control_input.name", "sequence_batching.control_input.control",
+    "sequence_batching.control_input.control.int32_false_true",
+    "sequence_batching.control_input.control.fp32_false_true",
+    "sequence_batching.control_input.control.bool_false_true",
+    "sequence_batching.control_input.control.data_type",
+    "ensemble_scheduling.step.model_name", "ensemble_scheduling.step.input_map",
+    "ensemble_scheduling.step.input_map.key", "ensemble_scheduling.step.input_map.value",
+    "ensemble_scheduling.step.output_map", "ensemble_scheduling.step.output_map.key",
+    "ensemble_scheduling.step.output_map.value",
 }  # fmt: skip
 """What the sheet requires, written down here apart from the code under test. In files that hold it, a chosen
 member of a required choice counts as required.
@@ -42,6 +51,7 @@ _INTS = {FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64}
 _UINTS = {FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64}
 _WRONG = {
     FieldDescriptor.CPPTYPE_STRING: ("5", "bare_word", "true", "{ }", "-1.5"),
+    FieldDescriptor.CPPTYPE_FLOAT: ('"0.5"', "half", "true", "{ }"),
     FieldDescriptor.CPPTYPE_BOOL: ('"true"', "yes", "7", "{ }", "1.0"),
     FieldDescriptor.CPPTYPE_ENUM: ('"TYPE_FP32"', "TYPE_FP33", "4711", "1.5", "{ }"),
     FieldDescriptor.CPPTYPE_MESSAGE: ('"text"', "5", "true"),

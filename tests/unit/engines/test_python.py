@@ -9,7 +9,7 @@ import pytest
 from tests.unit.core.virtual import make_spec
 
 import trivium_child
-from trivium.engines.python import PythonEngine
+from trivium.engines.python import KEEP_MEMORY, PythonEngine
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Launches
 from trivium.types.payload import PayloadKind
@@ -43,7 +43,7 @@ def test_without_a_word_it_is_the_servers_own_interpreter():
     made = program()
     assert made.command == (sys.executable, str(Path(trivium_child.__file__).parent))
     assert made.directory == Path.cwd()
-    assert made.environment == {**ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
+    assert made.environment == {**KEEP_MEMORY, **ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
 
 
 def test_the_setup_says_all_that_a_worker_is_told(tmp_path):

@@ -126,14 +126,14 @@ def test_faults_of_a_folder(
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
-    folder = make(tmp_path, "m", 'name: "n"\nmax_batch: 4\ninput { }\nsequence_batching { }')
+    folder = make(tmp_path, "m", 'name: "n"\nmax_batch: 4\ninput { }\nbatch_input { }')
     keys = [fault.key for fault in faults(folder)]
     assert keys == [
         "max_batch",
         "input[0].name",
         "input[0].data_type",
         "input[0].dims",
-        "sequence_batching",
+        "batch_input",
         "name",
         "",
     ]

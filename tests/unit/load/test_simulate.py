@@ -9,6 +9,7 @@ from tests.unit.core.virtual import make_spec
 from trivium.load.simulate import VirtualClock, simulate
 from trivium.types.datatype import DataType
 from trivium.types.operations import Duration
+from trivium.types.schedules import Sequence, Strategy
 from trivium.types.spec import Batching, Dynamic, InstanceGroup, Limits, TensorSpec
 
 ENDLESS = Limits(queue_items=10**6)
@@ -65,6 +66,15 @@ def test_a_full_queue_refuses_here_as_well():
 def test_dims_of_any_size_are_one():
     spec = make_spec(Batching(True, 2), inputs=(TensorSpec("x", DataType.FP32, (-1, 3)),))
     assert simulate(spec, [0.0], lambda rows: 1.0).success.count == 1
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_sequences_share_executions_by_their_slots(strategy):
+    rules = Sequence(strategy, candidates=4)
+    spec = make_spec(Batching(True, 4, merge=True), rules, limits=ENDLESS)
+    report = simulate(spec, [0.0] * 4 + [0.5] * 6, lambda rows: 1.0)
+    assert [(row.rows, row.compute_infer.count) for row in report.batches] == [(2, 1), (4, 2)]
+    assert (report.success.count, report.fail.count) == (10, 0)
 
 
 def test_the_clock_calls_in_order_of_time_then_of_asking():

@@ -68,6 +68,7 @@ def test_a_call_passes_everything_on(stage: Stage) -> None:
         "parameters": {"k": True},
         "request_id": "q",
         "timeout": 0.0025,
+        "sequence": None,
     }
     assert stage.host.closed == 1
 
@@ -196,6 +197,10 @@ def test_no_calls_while_loading_or_unloading(stage: Stage, method: str) -> None:
             "model_name='x', requested_output_names=[], inputs=[], correlation_id=1.5",
             "Correlation ID must be",
         ),
+        (
+            "model_name='x', requested_output_names=[], inputs=[], correlation_id=-1",
+            "no unsigned integer of 64 bits",
+        ),
         ("model_name='x', requested_output_names=[], inputs=[], parameters={1: 2}", "to have type str"),
         ("model_name='x', requested_output_names=[], inputs=[], parameters={'a': []}", "bool/int/float/str"),
         ("model_name='x', requested_output_names=[], inputs=[], parameters=[1]", "expected a dict"),
@@ -213,17 +218,21 @@ def test_a_client_s_request_is_not_executed_again(stage: Stage) -> None:
     assert "make an InferenceRequest" in outcome.message
 
 
-def test_sequences_are_told_of_once(stage: Stage) -> None:
-    body = (
-        MAKE.replace("model_name", "correlation_id=5, flags=1, model_name")
-        + "request.exec()\nrequest.exec()\n"
-        + DONE
-    )
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ("correlation_id=5, flags=1", (5, True, False)),
+        ("correlation_id='five', flags=3", ("five", True, True)),
+        ("correlation_id=5", (5, False, False)),
+        ("flags=1", None),
+    ],
+)
+def test_a_call_has_its_place_in_a_sequence(stage: Stage, told: str, place: object) -> None:
+    body = MAKE.replace("model_name", f"{told}, model_name") + "request.exec()\n" + DONE
     stage.host.answers["other"] = [answer(1, 1)]
     stage.load(model(body)).run([stage.item()])
-    ((level, line),) = stage.host.lines
-    assert level == "warning"
-    assert "sequences are not served yet" in line
+    ((call),) = stage.host.calls
+    assert call["sequence"] == place
 
 
 @pytest.mark.parametrize(

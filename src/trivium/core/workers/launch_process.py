@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from trivium.core.warmup import batches
 from trivium.core.workers.arena import Arena
@@ -14,20 +15,31 @@ from trivium.core.workers.watch import Watch
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Port, Submits
 from trivium.types.running import Dead, Event, Executed, Placement, Program
-from trivium.types.spec import ModelSpec
+from trivium.types.spec import Defaults, Limits, ModelSpec
 from trivium_child import frames
 
+NONE = Defaults()
 MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 
 class Surroundings:
     """What all worker processes of a server share: whom they call, who counts, who waits for their end."""
 
-    def __init__(self, submits: Submits, measure: Measure, host: MakeProgram) -> None:
+    def __init__(
+        self, submits: Submits, measure: Measure, host: MakeProgram, defaults: Defaults = NONE
+    ) -> None:
         self.submits = submits
         self.measure = measure
         self.host = host
+        self._defaults = defaults
         self._living: set[ProcessInstance] = set()
+
+    def limits(self, spec: ModelSpec) -> Limits:
+        """The model's, with the server's own bounds where it sets none."""
+        own, ours = spec.limits, self._defaults
+        items = ours.recycle_items if own.recycle_items is None else own.recycle_items
+        grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
+        return replace(own, recycle_items=items, recycle_bytes=grown)
 
     def keep(self, worker: ProcessInstance) -> None:
         """Until it is gone."""
@@ -98,7 +110,7 @@ class ProcessLauncher:
                 worker.ready.cancel()
             raise
         worker.attach(port)
-        Watch(worker, self._spec.limits, port, self._log)
+        Watch(worker, self._around.limits(self._spec), port, self._log)
         return worker
 
     async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:

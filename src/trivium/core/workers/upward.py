@@ -23,6 +23,7 @@ from trivium.types.operations import (
     Readiness,
     Ready,
     ResponsePart,
+    SequenceRef,
     Unload,
     WantedOutput,
 )
@@ -112,6 +113,7 @@ class Upward:
             outputs=tuple(map(WantedOutput, told.outputs)),
             parameters=told.parameters,
             deadline=told.timeout,
+            sequence=SequenceRef(*told.sequence) if told.sequence and told.sequence[0] else None,
             wants=TENSORS,
             parent=ref,
         )
@@ -183,6 +185,7 @@ class Told(msgspec.Struct, frozen=True):
     outputs: tuple[str, ...] = ()
     parameters: dict[str, Scalar] = {}
     timeout: float | None = None
+    sequence: tuple[Annotated[int, msgspec.Meta(ge=0)] | str, bool, bool] | None = None
 
 
 class Called(msgspec.Struct, frozen=True):

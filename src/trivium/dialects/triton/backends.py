@@ -31,6 +31,9 @@ class Backend:
         return self.engine or self.name
 
 
+ENSEMBLE = Backend("", "ensemble", engine="ensemble")
+"""No backend: a graph of other models."""
+
 BACKENDS = (
     Backend("tensorrt", "tensorrt_plan", "model.plan"),
     Backend("onnxruntime", "onnxruntime_onnx", "model.onnx", engine="onnx", cpu_instances=2, completes=True),
@@ -50,6 +53,8 @@ MODEL_FILES = frozenset(backend.filename for backend in BACKENDS)
 def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Backend | Finding:
     """The backend of a model folder named `model`, whose first version folder holds `files`; or why not."""
     config = text.config
+    if config.HasField("ensemble_scheduling") or config.platform == ENSEMBLE.platform:
+        return _ensemble(text)
     if config.platform:
         return _by_platform(text)
     if config.backend:
@@ -69,6 +74,18 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         f"backend: one of {', '.join(_NAMES)}, or another's name",
         'Add backend: "onnxruntime" or whichever serves the file.',
     )
+
+
+def _ensemble(text: ConfigText) -> Backend | Finding:
+    config = text.config
+    if not config.HasField("ensemble_scheduling"):
+        mend = "Add ensemble_scheduling { step [ ... ] }, or correct the platform."
+        return text.fault("platform", "the platform ensemble without ensemble_scheduling", "its steps", mend)
+    if config.backend or config.platform not in ("", ENSEMBLE.platform):
+        found = f"an ensemble with the backend {config.backend or config.platform}"
+        key = "backend" if config.backend else "platform"
+        return text.fault(key, found, 'platform: "ensemble" alone', "Remove it: the steps have their own.")
+    return ENSEMBLE
 
 
 def _by_platform(text: ConfigText) -> Backend | Finding:

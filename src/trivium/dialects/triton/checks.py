@@ -7,9 +7,11 @@ whole, and yields findings at the keys concerned (sheet "triton", sections 2.5 a
 from collections.abc import Iterator, Sequence
 
 from trivium.dialects.triton.config_text import ConfigText
+from trivium.dialects.triton.ensembles import check_ensemble
 from trivium.dialects.triton.keys import findings_by_role
 from trivium.dialects.triton.requirements import missing
 from trivium.dialects.triton.schema import ENUMS
+from trivium.dialects.triton.sequences import check_sequences
 from trivium.types.findings import Finding
 
 KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL = ENUMS["ModelInstanceGroup.Kind"].values()
@@ -32,6 +34,8 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
         findings += _groups(text, gpus)
         findings += _parameters(text)
         findings += check_warmups(text)
+        findings += check_ensemble(text)
+        findings += check_sequences(text)
     return findings
 
 

@@ -46,6 +46,11 @@ def config_json(spec: ModelSpec) -> bytes:
     return msgspec.json.encode(_block("ModelConfig", _config(spec)))
 
 
+def config_bytes(spec: ModelSpec) -> bytes:
+    """The configuration as a serialised `inference.ModelConfig`."""
+    return _config(spec).SerializeToString()
+
+
 def platform_of(spec: ModelSpec) -> str:
     """The `platform` of a model's metadata: the configuration's, or its backend where that is empty."""
     config = _config(spec)
@@ -68,8 +73,8 @@ def _config_of(spec: ModelSpec) -> ModelConfig:
     fill_tensors(config.input, spec.inputs)
     fill_tensors(config.output, spec.outputs)
     if spec.batching.merge:
-        config.dynamic_batching.preferred_batch_size.extend(spec.scheduling.preferred_rows)
-        config.dynamic_batching.max_queue_delay_microseconds = round(spec.scheduling.max_delay * 1e6)
+        config.dynamic_batching.preferred_batch_size.extend(spec.dynamic.preferred_rows)
+        config.dynamic_batching.max_queue_delay_microseconds = round(spec.dynamic.max_delay * 1e6)
     for group in spec.groups:
         block = config.instance_group.add()
         kind = "KIND_GPU" if group.device is Device.GPU else "KIND_CPU"

@@ -37,16 +37,24 @@ _USED = """
 ModelConfig: name platform backend version_policy max_batch_size input output instance_group
 ModelConfig: default_model_filename dynamic_batching optimization model_warmup model_operations
 ModelConfig: model_transaction_policy model_repository_agents response_cache
+ModelConfig: sequence_batching ensemble_scheduling
 ModelVersionPolicy: latest all specific
 ModelVersionPolicy.Latest: num_versions
 ModelVersionPolicy.Specific: versions
 ModelInput: name data_type dims optional
-ModelOutput: name data_type dims
+ModelOutput: name data_type dims label_filename
 ModelOptimizationPolicy: graph input_pinned_memory output_pinned_memory
 ModelDynamicBatching: preferred_batch_size max_queue_delay_microseconds priority_levels
 ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy
 ModelQueuePolicy: timeout_action default_timeout_microseconds allow_timeout_override max_queue_size
 ModelInstanceGroup: name count kind gpus
+ModelSequenceBatching: max_sequence_idle_microseconds control_input direct oldest
+ModelSequenceBatching.StrategyDirect: max_queue_delay_microseconds minimum_slot_utilization
+ModelSequenceBatching.StrategyOldest: max_candidate_sequences preferred_batch_size max_queue_delay_microseconds
+ModelSequenceBatching.ControlInput: name control
+ModelSequenceBatching.Control: kind int32_false_true fp32_false_true bool_false_true data_type
+ModelEnsembling: step
+ModelEnsembling.Step: model_name model_version input_map output_map
 ModelWarmup: name batch_size inputs count
 ModelWarmup.Input: data_type dims zero_data random_data input_data_file
 """
@@ -68,7 +76,6 @@ _REPORTED: Mapping[str, str | Row] = {
     "ModelConfig.model_metrics": "histograms have the server's own buckets",
     "ModelInput.format": "the layout of a picture is not checked",
     "ModelInput.allow_ragged_batch": "requests of different shapes run in different batches",
-    "ModelOutput.label_filename": "the labels are read, but there is no classification by them yet",
     "ModelOptimizationPolicy.priority": "all models have the same priority",
     "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
     "ModelOptimizationPolicy.execution_accelerators": "the engine chooses its own execution providers",
@@ -78,18 +85,21 @@ _REPORTED: Mapping[str, str | Row] = {
         Role.REPORTED, "the engine decides about pinned memory", harmless=True
     ),
     "ModelDynamicBatching.preserve_ordering": "an answer leaves as soon as it is ready",
+    "ModelSequenceBatching.StrategyOldest.preserve_ordering": "an answer leaves as soon as it is ready",
     "ModelInstanceGroup.rate_limiter": "an instance runs whenever it is free",
     "ModelInstanceGroup.secondary_devices": "the engine places the model",
     "ModelInstanceGroup.profile": "the engine chooses for itself",
     "ModelInstanceGroup.passive": "the group runs like any other",
     "ModelInstanceGroup.host_policy": "the operating system places the instance's threads",
+    "ModelEnsembling.max_inflight_requests": "the queue of each step's model bounds what waits for it",
+    "ModelEnsembling.Step.model_namespace": "there is one namespace for all repositories",
     "ModelResponseCache.enable": "every request is computed",
 }
 
 _REFUSED: Mapping[str, str] = {
     "ModelConfig.runtime": "Remove it: engines bring their own runtime.",
-    "ModelConfig.sequence_batching": "Sequences would lose their state: serve the model where they are known.",
-    "ModelConfig.ensemble_scheduling": "Serve the steps as models of their own and chain them in the client.",
+    "ModelSequenceBatching.state": "Keep the state in the model, by the id of the sequence (CONTROL_SEQUENCE_CORRID).",
+    "ModelSequenceBatching.iterative_sequence": "Let the model answer in several parts instead (decoupled).",
     "ModelConfig.batch_input": "The model would miss these inputs: remove them, or compute them in the model.",
     "ModelConfig.batch_output": "Answers would be split wrongly: let each output have the batch's rows.",
     "ModelInput.reshape": "Write in dims the shape that the model file has, and remove it.",

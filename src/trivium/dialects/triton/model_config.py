@@ -102,6 +102,62 @@ class ModelDynamicBatching(Message):
     priority_queue_policy: MutableMapping[int, ModelQueuePolicy]
 
 
+class EnsembleStep(Message):
+    """One model of an ensemble; version -1 is the latest."""
+
+    model_name: str
+    model_version: int
+    input_map: Mapping[str, str]
+    output_map: Mapping[str, str]
+
+
+class ModelEnsembling(Message):
+    """A graph of models."""
+
+    step: Blocks[EnsembleStep]
+
+
+class Control(Message):
+    """What a control input tells; `kind` is one of the CONTROL numbers. One of the three pairs, or a data type."""
+
+    kind: int
+    int32_false_true: MutableSequence[int]
+    fp32_false_true: MutableSequence[float]
+    bool_false_true: MutableSequence[bool]
+    data_type: int
+
+
+class ControlInput(Message):
+    """An input that the server adds."""
+
+    name: str
+    control: Blocks[Control]
+
+
+class StrategyDirect(Message):
+    """A slot per sequence."""
+
+    max_queue_delay_microseconds: int
+    minimum_slot_utilization: float
+
+
+class StrategyOldest(Message):
+    """Whoever waits longest."""
+
+    max_candidate_sequences: int
+    preferred_batch_size: MutableSequence[int]
+    max_queue_delay_microseconds: int
+
+
+class ModelSequenceBatching(Message):
+    """The sequence scheduler; one of `direct` (the default) and `oldest`."""
+
+    max_sequence_idle_microseconds: int
+    control_input: Blocks[ControlInput]
+    direct: StrategyDirect
+    oldest: StrategyOldest
+
+
 class ModelInstanceGroup(Message):
     """Alike instances; `kind` is one of the KIND numbers."""
 
@@ -155,6 +211,8 @@ class ModelConfig(Message):
     batch_input: Blocks[Message]
     optimization: ModelOptimizationPolicy
     dynamic_batching: ModelDynamicBatching
+    sequence_batching: ModelSequenceBatching
+    ensemble_scheduling: ModelEnsembling
     instance_group: Blocks[ModelInstanceGroup]
     default_model_filename: str
     parameters: MutableMapping[str, ModelParameter]

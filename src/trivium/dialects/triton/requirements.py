@@ -16,6 +16,11 @@ _TENSOR = {
     "dims": "Add dims: [ ... ], with -1 for any size and without the batch dimension.",
 }
 _KEY = 'Add key: "...".'
+_STEP = 'Add step [ { model_name: "..." model_version: -1 input_map { ... } output_map { ... } } ].'
+_MAPPED = {
+    "key": 'Add key: "..." with the name that the model has for the tensor.',
+    "value": 'Add value: "..." with the name of the tensor in the ensemble.',
+}
 
 REQUIRED: Mapping[str, Mapping[str, str]] = {
     "ModelInput": _TENSOR,
@@ -23,6 +28,18 @@ REQUIRED: Mapping[str, Mapping[str, str]] = {
     "ModelVersionPolicy.Latest": {"num_versions": "Add num_versions: 1, or how many versions shall serve."},
     "ModelVersionPolicy.Specific": {"versions": "Add versions: [ ... ] with the numbers of the folders."},
     "ModelConfig.parameters": {"key": _KEY, "value": 'Add value: { string_value: "..." }.'},
+    "ModelSequenceBatching.ControlInput": {
+        "name": 'Add name: "..." as the model calls the input.',
+        "control": "Add control [ { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } ].",
+    },
+    "ModelEnsembling": {"step": _STEP},
+    "ModelEnsembling.Step": {
+        "model_name": 'Add model_name: "..." with the folder of the model.',
+        "input_map": 'Add input_map { key: "the model\'s name" value: "the ensemble\'s name" }.',
+        "output_map": 'Add output_map { key: "the model\'s name" value: "the ensemble\'s name" }.',
+    },
+    "ModelEnsembling.Step.input_map": _MAPPED,
+    "ModelEnsembling.Step.output_map": _MAPPED,
     "ModelDynamicBatching.priority_queue_policy": {
         "key": "Add key: 1, or the level that is meant.",
         "value": "Add value: { ... } with the rules of the level.",

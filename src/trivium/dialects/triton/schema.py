@@ -8,7 +8,7 @@ order in which a configuration is printed. Knows nothing of protobuf's library, 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-SCALARS = frozenset({"string", "bool", "int32", "int64", "uint32", "uint64", "float", "double"})
+SCALARS = frozenset({"string", "bytes", "bool", "int32", "int64", "uint32", "uint64", "float", "double"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,8 @@ _TABLES = {
 }
 
 
-def _fields(table: str) -> Iterator[Field]:
+def fields_in(table: str) -> Iterator[Field]:
+    """The fields of one message's table."""
     for number, *marks, type_, name in (line.split() for line in table.splitlines() if line.strip()):
         map_key, _, value = type_.removeprefix("map<").removesuffix(">").rpartition(",")
         oneof = next((mark.removeprefix("oneof=") for mark in marks if mark.startswith("oneof=")), "")
@@ -273,7 +274,7 @@ def _fields(table: str) -> Iterator[Field]:
 
 
 MESSAGES: Mapping[str, Fields] = {
-    message: {field.name: field for field in _fields(table)} for message, table in _TABLES.items()
+    message: {field.name: field for field in fields_in(table)} for message, table in _TABLES.items()
 }
 
 

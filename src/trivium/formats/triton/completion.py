@@ -56,14 +56,21 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
             rules["dynamic_batching"] = f"{_FROM_FILE}: it can batch"
         fill_preferred(config, rules)
     first = 1 if config.max_batch_size else 0
+    controls = _control_names(text)
+    inputs = tuple(tensor for tensor in facts.inputs if tensor.name not in controls)
     for section, blocks, tensors in (
-        ("input", config.input, facts.inputs),
+        ("input", config.input, inputs),
         ("output", config.output, facts.outputs),
     ):
         if not len(blocks):
             fill_tensors(blocks, tuple(replace(tensor, dims=tensor.dims[first:]) for tensor in tensors))
             for i in range(len(tensors)):
                 rules |= {f"{section}[{i}].{part}": _FROM_FILE for part in ("name", "data_type", "dims")}
+
+
+def _control_names(text: ConfigText) -> set[str]:
+    """Inputs of the model file that the server makes itself."""
+    return {control.name for control in text.config.sequence_batching.control_input}
 
 
 def _respecify(spec: ModelSpec, document: Document, rules: dict[str, str]) -> ModelSpec:
@@ -104,7 +111,7 @@ def _contradictions(text: ConfigText, facts: ModelFacts) -> Iterator[Finding]:
     inputs = translation.tensors(iter(text.config.input))
     yield from _compare(text, "input", inputs, facts.inputs)
     yield from _compare(text, "output", translation.tensors(iter(text.config.output)), facts.outputs)
-    named = {tensor.name for tensor in inputs}
+    named = {tensor.name for tensor in inputs} | _control_names(text)
     for tensor in facts.inputs:
         if tensor.name not in named and not tensor.optional:
             found = f"no input {tensor.name}: {len(inputs)} are configured, the model file has {len(facts.inputs)}"

@@ -113,7 +113,7 @@ def check_completeness(text: ConfigText, backend: Backend) -> Iterator[Finding]:
         return
     for section, count in (("input", len(text.config.input)), ("output", len(text.config.output))):
         if not count:
-            found = f"no {section}, and the backend {backend.name} cannot find it out"
+            found = f"no {section}, and the backend {backend.name or backend.platform} cannot find it out"
             mend = f'Add {section} {{ name: "..." data_type: TYPE_FP32 dims: [ ... ] }}.'
             yield text.fault(section, found, f"a block for every {section}", mend)
 

@@ -6,12 +6,13 @@ rule that did, for people. Must not judge: the configuration was checked before.
 
 from collections.abc import Mapping
 
-from trivium.dialects.triton.backends import Backend
+from trivium.dialects.triton.backends import ENSEMBLE, Backend
 from trivium.dialects.triton.checks import KIND_AUTO, KIND_CPU, KIND_GPU
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.model_config import ModelConfig, ModelInstanceGroup
 
 Rules = Mapping[str, str]
+IDLE_MICROSECONDS = 1_000_000
 
 
 def normalise(config: ModelConfig, model: str, backend: Backend, gpus: int) -> tuple[ModelConfig, Rules]:
@@ -23,6 +24,9 @@ def normalise(config: ModelConfig, model: str, backend: Backend, gpus: int) -> t
     if whole.version_policy.WhichOneof("policy_choice") is None:
         whole.version_policy.latest.num_versions = 1
         rules["version_policy"] = "default: the latest version"
+    if backend is ENSEMBLE:
+        whole.model_transaction_policy.decoupled = False
+        return whole, rules
     optimization = whole.optimization
     for name, pinned in (
         ("input_pinned_memory", optimization.input_pinned_memory),
@@ -31,6 +35,7 @@ def normalise(config: ModelConfig, model: str, backend: Backend, gpus: int) -> t
         if not optimization.HasField(name):
             pinned.enable = True
     fill_preferred(whole, rules)
+    _fill_sequences(whole, rules)
     if not len(whole.instance_group):
         whole.instance_group.add().name = model
         rules["instance_group[0].name"] = "the model's name: there is no instance_group"
@@ -52,6 +57,18 @@ def fill_preferred(config: ModelConfig, rules: dict[str, str]) -> None:
         rules["dynamic_batching.preferred_batch_size"] = "default: max_batch_size"
 
 
+def _fill_sequences(config: ModelConfig, rules: dict[str, str]) -> None:
+    batching = config.sequence_batching
+    if not config.HasField("sequence_batching"):
+        return
+    if not batching.max_sequence_idle_microseconds:
+        batching.max_sequence_idle_microseconds = IDLE_MICROSECONDS
+        rules["sequence_batching.max_sequence_idle_microseconds"] = "default: one second"
+    if batching.HasField("oldest") and not batching.oldest.preferred_batch_size and config.max_batch_size:
+        batching.oldest.preferred_batch_size.append(config.max_batch_size)
+        rules["sequence_batching.oldest.preferred_batch_size"] = "default: max_batch_size"
+
+
 def _fill_names(config: ModelConfig, model: str, backend: Backend, rules: dict[str, str]) -> None:
     if not config.name:
         config.name = model
@@ -59,7 +76,7 @@ def _fill_names(config: ModelConfig, model: str, backend: Backend, rules: dict[s
     if not config.platform and backend.platform:
         config.platform = backend.platform
         rules["platform"] = f"platform of the backend {backend.name}"
-    if not config.backend:
+    if not config.backend and backend is not ENSEMBLE:
         config.backend = backend.name
         rules["backend"] = (
             "recognised by the platform" if "platform" not in rules else "recognised by the file"

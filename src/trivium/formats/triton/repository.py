@@ -13,13 +13,15 @@ from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
-from trivium.formats.triton import contents, python_backend, translation
+from trivium.formats.triton import contents, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
 from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import Rules, normalise
+from trivium.formats.triton.override import lay_out
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
+from trivium.types.operations import Load
 from trivium.types.spec import Defaults, Foreign, Limits, ModelFacts, ModelSpec, Reading, Unreadable
 
 _QUEUE_RULE = "the server's default bound (Triton itself sets none)"
@@ -61,6 +63,10 @@ class TritonFormat:
         """By the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
         return complete(spec, facts)
 
+    def override(self, load: Load, source: Path, into: Path) -> Path:
+        """See `types.interfaces.Overrides`."""
+        return lay_out(load, source, into)
+
 
 def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
     if not folder.looks_like_model:
@@ -81,6 +87,7 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend)
             findings += python_backend.check(text, folder, backend)
+            findings += sequences.check(text, backend)
         else:
             findings.append(backend)
     if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):

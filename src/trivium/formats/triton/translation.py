@@ -10,18 +10,22 @@ from trivium.dialects.triton.checks import KIND_GPU
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import datatype_of
 from trivium.dialects.triton.model_config import (
+    EnsembleStep,
     ModelInstanceGroup,
     ModelQueuePolicy,
     ModelTensor,
     ModelWarmup,
     WarmupInput,
 )
+from trivium.formats.triton import sequences
+from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (
     Batching,
     Device,
     Dynamic,
     Fill,
     InstanceGroup,
+    Isolation,
     OnExpiry,
     Origin,
     QueuePolicy,
@@ -51,10 +55,26 @@ def batching(text: ConfigText) -> Batching:
     config = text.config
     if config.max_batch_size == 0:
         return Batching()
-    return Batching(True, config.max_batch_size, config.HasField("dynamic_batching"))
+    merges = config.HasField("dynamic_batching") or config.HasField("sequence_batching")
+    return Batching(True, config.max_batch_size, merges)
 
 
-def scheduling(text: ConfigText) -> Dynamic:
+def scheduling(text: ConfigText) -> Dynamic | Sequence | Graph:
+    """As the one scheduler that a configuration may name says; without one the dynamic one's defaults."""
+    if text.config.HasField("ensemble_scheduling"):
+        return Graph(tuple(map(_step, text.config.ensemble_scheduling.step)))
+    if text.config.HasField("sequence_batching"):
+        return sequences.sequence(text.config)
+    return _dynamic(text)
+
+
+def _step(step: EnsembleStep) -> Step:
+    """-1 is the latest version; what is not said is version 0, as in the original."""
+    version = "" if step.model_version == -1 else str(step.model_version)
+    return Step(step.model_name, version, dict(step.input_map), dict(step.output_map))
+
+
+def _dynamic(text: ConfigText) -> Dynamic:
     """Without priority_levels there is one level, whatever else is said about levels."""
     block = text.config.dynamic_batching
     levels = block.priority_levels
@@ -80,7 +100,9 @@ def _queue_policy(policy: ModelQueuePolicy) -> QueuePolicy:
 
 
 def groups(text: ConfigText) -> tuple[InstanceGroup, ...]:
-    """`count` is per GPU."""
+    """`count` is per GPU. An ensemble has one, of no weight: what it does is done by its members."""
+    if text.config.HasField("ensemble_scheduling"):
+        return (InstanceGroup(text.config.name, isolation=Isolation.INLINE),)
     return tuple(_group(group) for group in text.config.instance_group)
 
 
@@ -138,7 +160,15 @@ def _origin(text: ConfigText, rules: Mapping[str, str], key: str) -> Origin:
 
 def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
     config = text.config
-    yield from _PLAIN.items()
+    choice = config.WhichOneof("scheduling_choice")
+    plain = choice in (None, "dynamic_batching")
+    yield from (
+        (ours, key) for ours, key in _PLAIN.items() if plain or not key.startswith("dynamic_batching.")
+    )
+    if choice == "ensemble_scheduling":
+        yield from (("scheduling", choice), ("groups", choice))
+    elif choice == "sequence_batching":
+        yield from sequences.fields(config)
     for section, count in (("input", len(config.input)), ("output", len(config.output))):
         parts = {"name": "name", "datatype": "data_type", "dims": "dims"}
         parts |= {"optional": "optional"} if section == "input" else {"labels": "label_filename"}

@@ -4,44 +4,40 @@ Source: spec sheet `triton`, sections 4.2, 4.9 and 6.1. What only the dialect of
 platform, its configuration in that form) is asked of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import msgspec
 
 from trivium.dialects.triton.description import config_json, platform_of
-from trivium.protocols.kserve.errors import json_answer, refuse
+from trivium.dialects.triton.index_states import INDEX_STATES
+from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.routes import Verb
+from trivium.protocols.kserve.settings import TRACE, log_document
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     Answer,
     BatchStatistics,
     Duration,
     Listing,
+    LogLevel,
     ModelDescription,
     Readiness,
+    RegionListing,
     ResponsePart,
     ServerDescription,
+    SharedRegion,
     StatisticsReport,
     VersionStatistics,
     VersionStatus,
 )
 from trivium.types.spec import ModelSpec, TensorSpec
-from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
 
 _NOTHING = HttpAnswer(200, b"Content-Type: text/plain\r\n", (), 0)
 _NOT_READY = HttpAnswer(400, b"Content-Type: text/plain\r\n", (), 0)
+_DONE = json_answer(200, b"")
 _NEVER = Duration()
-
-_INDEX_STATES = {
-    VersionState.REGISTERED: "UNAVAILABLE",
-    VersionState.LOADING: "LOADING",
-    VersionState.READY: "READY",
-    VersionState.UNLOADING: "UNLOADING",
-    VersionState.UNLOADED: "UNAVAILABLE",
-    VersionState.FAILED: "UNAVAILABLE",
-}
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -67,13 +63,10 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 raise ServeError(
                     Code.INTERNAL, f"The server had no answer to {self.target.verb!r}. Report it."
                 )
-            return self._document(part.answer)
-        except ServeError as error:
-            return refuse(error)
-        except Exception as error:  # an encoder never raises; the text says whose fault this is
-            return refuse(
-                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
-            )
+            fixed = _FIXED_ANSWERS.get(self.target.verb)
+            return self._document(part.answer) if fixed is None else fixed
+        except Exception as error:
+            return refuse(unwritable(error))
 
     def _document(self, answer: Answer) -> HttpAnswer:
         match answer:
@@ -87,10 +80,26 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(_metadata(answer))
             case StatisticsReport():
                 return _json({"model_stats": [_statistics(version) for version in answer.versions]})
+            case RegionListing():
+                return _json([_region(region) for region in answer.regions])
+            case LogLevel():
+                return _json(log_document(answer.level))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
             case _:
                 assert_never(answer)
+
+
+_FIXED_ANSWERS: Mapping[str, HttpAnswer] = {
+    Verb.LOAD: _DONE,
+    Verb.UNLOAD: _DONE,
+    Verb.REGISTER: _DONE,
+    Verb.UNREGISTER: _DONE,
+    Verb.DEVICE_REGIONS: json_answer(200, b"[]"),
+    Verb.DEVICE_UNREGISTER: _DONE,
+    Verb.TRACE_SETTINGS: json_answer(200, msgspec.json.encode(TRACE)),
+}
+"""By verb, where all that an answer says is that it was done, or what never changes."""
 
 
 def _json(document: object) -> HttpAnswer:
@@ -123,6 +132,10 @@ def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, o
     return [
         {"name": tensor.name, "datatype": tensor.datatype, "shape": rows + tensor.dims} for tensor in tensors
     ]
+
+
+def _region(region: SharedRegion) -> dict[str, object]:
+    return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size}
 
 
 def _statistics(version: VersionStatistics) -> dict[str, object]:
@@ -159,5 +172,5 @@ def _batch(batch: BatchStatistics) -> dict[str, object]:
 
 
 def _index_entry(status: VersionStatus) -> dict[str, str]:
-    entry = {"name": status.model, "version": status.version, "state": _INDEX_STATES[status.state]}
+    entry = {"name": status.model, "version": status.version, "state": INDEX_STATES[status.state]}
     return entry | {"reason": status.reason} if status.reason else entry

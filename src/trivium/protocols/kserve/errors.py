@@ -58,7 +58,19 @@ def refuse(error: ServeError) -> HttpAnswer:
     if isinstance(error, WireRefusal):
         fields += error.fields
     status = error.status or STATUS[error.code]
-    return json_answer(status, msgspec.json.encode({"error": _writable(error.message)}), fields)
+    return json_answer(status, error_text(error), fields)
+
+
+def error_text(error: ServeError) -> bytes:
+    """The JSON object that says what is wrong."""
+    return msgspec.json.encode({"error": _writable(error.message)})
+
+
+def unwritable(error: Exception) -> ServeError:
+    """Of an answer that fails while it is written: an encoder never raises, and the text says whose fault it is."""
+    if isinstance(error, ServeError):
+        return error
+    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
 
 
 def _writable(message: str) -> str:

@@ -4,37 +4,60 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 operation's own meaning is the core's.
 """
 
+import msgspec
+
+from trivium.codecs.compression import Inflater, accepted
 from trivium.protocols.kserve import errors
+from trivium.protocols.kserve.abilities import EXTENSIONS as EXTENSIONS
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.compression import CompressedEncoder, coding_of
+from trivium.protocols.kserve.control import decode_control
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
+from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.protocols.kserve.infer_answer import InferEncoder, KnownAnswers
 from trivium.protocols.kserve.infer_request import decode_infer, header_length
 from trivium.protocols.kserve.known_headers import KnownHeaders
+from trivium.protocols.kserve.parameters import RESERVED
+from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import Verb, find_target
-from trivium.types.errors import ServeError
+from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder
-from trivium.types.operations import Describe, Live, Operation, Ready, Statistics
+from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
-EXTENSIONS = ("binary_tensor_data", "parameters", "statistics", "model_configuration")
 COSTLY_JSON_BYTES = 128 * 2**10
+COSTLY_PACKED_BYTES = 2**10
+"""A compressed body may unpack to a thousand times its size."""
+
+_INFER = Verb.INFER
+_NO_ABILITIES = Abilities()
 
 
 class KServeHttp:
-    """Implements `types.interfaces.WireProtocol`. Name, version and extensions are those of `GET /v2`."""
+    """Implements `types.interfaces.WireProtocol`. Name and version are those of `GET /v2`."""
 
-    def __init__(
-        self, server_name: str, server_version: str, extensions: tuple[str, ...] = EXTENSIONS
-    ) -> None:
-        self._identity = Identity(server_name, server_version, extensions)
+    def __init__(self, server_name: str, server_version: str, abilities: Abilities = _NO_ABILITIES) -> None:
+        self._identity = Identity(server_name, server_version, abilities.extensions)
+        self._abilities = abilities
+        self._regions = abilities.regions
+        self._forwards = abilities.forwards
+        self._inflater = Inflater(abilities.most_unpacked, abilities.most_unpacked_together)
         self._known = KnownHeaders()
         self._answers = KnownAnswers()
 
     def head(self, head: Head) -> Target:
-        """The route, by `routes.find_target`. NOT_FOUND, METHOD, or INVALID for a name that is no UTF-8."""
-        return find_target(head)
+        """The route, by `routes.find_target`. NOT_FOUND, METHOD, INVALID for a name that is no UTF-8, or a status of
+        403 for who lacks the key to a restricted one.
+        """
+        target = find_target(head)
+        if self._abilities.restricted:
+            check_key(head, target.verb, self._abilities.restricted)
+        return target
 
     def is_costly(self, head: Head, size: int) -> bool:
-        """JSON above 128 KiB takes a millisecond; binary tensors are only viewed."""
+        """JSON above 128 KiB takes a millisecond, as may a compressed KiB; binary tensors are only viewed."""
+        if b"content-encoding" in head.headers:
+            return size > COSTLY_PACKED_BYTES
         if size <= COSTLY_JSON_BYTES:
             return False
         try:
@@ -45,16 +68,61 @@ class KServeHttp:
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
-        if target.takes_body:  # no other route does
-            request = decode_infer(head, target, body, self._known)
-            return request.operation, InferEncoder(
-                request.operation.id, request.forms, request.binary_output, self._answers
+        headers = head.headers
+        if b"content-encoding" in headers:
+            body = self._unpacked(head, body)
+        verb = target.verb
+        if verb is _INFER:
+            request = decode_infer(head, target, body, self._known, self._regions)
+            infer = request.operation
+            if self._forwards is not None:
+                infer = self._forwarded(head, infer)
+            encoder = InferEncoder(
+                infer.id, request.forms, request.binary_output, self._answers, self._regions
             )
-        return _read(target), DocumentEncoder(target, self._identity)
+            return infer, encoder if b"accept-encoding" not in headers else _negotiated(head, encoder)
+        if verb == Verb.GENERATE:
+            operation = self._forwarded(head, decode_generate(target, body))
+            return operation, _negotiated(head, GenerateEncoder(operation.id))
+        if verb == Verb.GENERATE_STREAM:
+            operation = self._forwarded(head, decode_generate(target, body))
+            return operation, GenerateStreamEncoder(operation.id)
+        document = DocumentEncoder(target, self._identity)
+        if verb in _READS:
+            return _read(target), document
+        return decode_control(head, target, body, self._abilities), document
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`."""
         return errors.refuse(error)
+
+    def _unpacked(self, head: Head, body: Body) -> Body:
+        """The body as it was before it was compressed. Its lease stays with the front end: nothing views it."""
+        coding = coding_of(head.headers[b"content-encoding"])
+        return Body(self._inflater.inflate(body.data, coding)) if coding else body
+
+    def _forwarded(self, head: Head, operation: Infer) -> Infer:
+        """With the header fields that become parameters, under their names in lower case."""
+        pattern = self._forwards
+        if pattern is None:
+            return operation
+        found: dict[str, str] = {}
+        for field, value in head.headers.items():
+            name = field.decode("latin-1")
+            if pattern.fullmatch(name):
+                if name.startswith(RESERVED):
+                    raise ServeError(
+                        Code.INVALID,
+                        f"The header {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
+                        "reserved. Call it otherwise.",
+                    )
+                found[name] = value.decode("latin-1")
+        if not found:
+            return operation
+        return msgspec.structs.replace(operation, parameters={**operation.parameters, **found})
+
+
+_READS = frozenset({Verb.LIVE, Verb.READY, Verb.STATISTICS, Verb.METADATA, Verb.CONFIG})
 
 
 def _read(target: Target) -> Operation:
@@ -66,5 +134,11 @@ def _read(target: Target) -> Operation:
         case Verb.STATISTICS:
             return Statistics(target.model, target.version)
         case _:
-            assert target.verb in (Verb.METADATA, Verb.CONFIG), "a target of another protocol"
             return Describe(target.model, target.version)
+
+
+def _negotiated(head: Head, encoder: Encoder) -> Encoder:
+    """In the content coding that the client likes best, if it names any."""
+    field = head.headers.get(b"accept-encoding")
+    coding = accepted(field) if field is not None else ""
+    return CompressedEncoder(encoder, coding) if coding else encoder

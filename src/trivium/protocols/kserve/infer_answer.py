@@ -11,9 +11,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
-from trivium.protocols.kserve.errors import json_answer, refuse
+from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
+from trivium.protocols.kserve.placement import Form, Place, write
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Scalar, Tensor, Tensors
 from trivium.types.wire import HttpAnswer
@@ -23,11 +25,17 @@ class _BinarySize(msgspec.Struct, frozen=True, gc=False):
     binary_data_size: int
 
 
+class _Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    shared_memory_region: str
+    shared_memory_byte_size: int
+    shared_memory_offset: int = 0
+
+
 class _Output(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     name: str
     datatype: DataType
     shape: tuple[int, ...]
-    parameters: _BinarySize | UnsetType = UNSET
+    parameters: _BinarySize | _Placed | UnsetType = UNSET
     data: Raw | UnsetType = UNSET
 
 
@@ -66,9 +74,10 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     """Writes the answer to one infer request: the outputs it asked for, each in the form it asked for."""
 
     id: str
-    forms: Mapping[str, bool]
+    forms: Mapping[str, Form]
     binary_output: bool
     known: KnownAnswers
+    regions: RegionViews | None = None
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""
@@ -76,12 +85,8 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             return refuse(part.error)
         try:
             return self._answer(part)
-        except ServeError as error:
-            return refuse(error)
-        except Exception as error:  # an encoder never raises; the text says whose fault this is
-            return refuse(
-                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
-            )
+        except Exception as error:
+            return refuse(unwritable(error))
 
     def _answer(self, part: ResponsePart) -> HttpAnswer:
         payload = part.payload
@@ -108,10 +113,12 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         blobs: list[Buffer] = []
         size = 0
         for tensor in payload.items:
-            is_binary = self._form(tensor.name)
-            if is_binary is None:
+            form = self._form(tensor.name)
+            if form is None:
                 continue
-            if is_binary:
+            if isinstance(form, Place):
+                outputs.append(_described(tensor, self._place(tensor, form), UNSET))
+            elif form:
                 blob = binary.encode(tensor)
                 blobs.append(blob)
                 size += len(blob)
@@ -134,12 +141,17 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             )
         )
 
-    def _form(self, name: str) -> bool | None:
-        """Binary or not; None for an output that was not asked for."""
+    def _place(self, tensor: Tensor, place: Place) -> _Placed:
+        return _Placed(place.region, write(tensor, place, self.regions), place.offset)
+
+    def _form(self, name: str) -> Form | None:
+        """Binary or not, or where; None for an output that was not asked for."""
         return self.forms.get(name) if self.forms else self.binary_output
 
 
-def _described(tensor: Tensor, parameters: _BinarySize | UnsetType, data: Raw | UnsetType) -> _Output:
+def _described(
+    tensor: Tensor, parameters: _BinarySize | _Placed | UnsetType, data: Raw | UnsetType
+) -> _Output:
     return _Output(tensor.name, tensor.datatype, tensor.shape, parameters, data)
 
 

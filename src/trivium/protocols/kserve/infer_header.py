@@ -18,12 +18,12 @@ _Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class InputParameters(msgspec.Struct, frozen=True, gc=False):
-    """Those of an input: `binary_data_size` in bytes. The others are read only to be refused."""
+    """Those of an input, sizes in bytes."""
 
     binary_data_size: _Size | UnsetType = UNSET
-    shared_memory_region: object = UNSET
-    shared_memory_byte_size: object = UNSET
-    shared_memory_offset: object = UNSET
+    shared_memory_region: str | UnsetType = UNSET
+    shared_memory_byte_size: _Size | UnsetType = UNSET
+    shared_memory_offset: _Size = 0
 
 
 class InputHeader(msgspec.Struct, frozen=True, gc=False):
@@ -37,13 +37,13 @@ class InputHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutputParameters(msgspec.Struct, frozen=True, gc=False):
-    """Those of an output asked for. All but `binary_data` are read only to be refused."""
+    """Those of an output asked for; `classification` 0 is off."""
 
     binary_data: bool | UnsetType = UNSET
     classification: _Size = 0
-    shared_memory_region: object = UNSET
-    shared_memory_byte_size: object = UNSET
-    shared_memory_offset: object = UNSET
+    shared_memory_region: str | UnsetType = UNSET
+    shared_memory_byte_size: _Size | UnsetType = UNSET
+    shared_memory_offset: _Size = 0
 
 
 class OutputHeader(msgspec.Struct, frozen=True, gc=False):

@@ -11,21 +11,22 @@ from functools import lru_cache
 from msgspec import UNSET, Struct
 
 from trivium.codecs import binary, jsontensors
+from trivium.codecs.binary import Buffer
 from trivium.codecs.shapes import element_count
-from trivium.protocols.kserve.errors import WireRefusal
+from trivium.codecs.v2_bodies import BARE_TENSOR
 from trivium.protocols.kserve.infer_header import (
     InferHeader,
     InputHeader,
-    InputParameters,
     OutputHeader,
-    OutputParameters,
     decode_header,
 )
 from trivium.protocols.kserve.known_headers import KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import read_parameters
+from trivium.protocols.kserve.placement import Form, check_output, place_of, read
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
 from trivium.types.wire import Body, Head, Target
 
 HEADER_LENGTH = b"inference-header-content-length"
@@ -35,28 +36,31 @@ _LONGEST_LENGTH = 18  # digits: no body is longer, and int() takes no time over 
 
 class InferRequest(Struct, frozen=True, gc=False):
     """An operation, and how its answer is to be written: `forms` says of each output asked for whether in
-    binary; where none is named, `binary_output` says so of all.
+    binary, or where; where none is named, `binary_output` says so of all.
     """
 
     operation: Infer
-    forms: dict[str, bool]
+    forms: dict[str, Form]
     binary_output: bool
 
 
-def decode_infer(head: Head, target: Target, body: Body, known: KnownHeaders) -> InferRequest:
-    """The request in this body, whose tensors view it. INVALID, UNSUPPORTED or UNSUPPORTED_MEDIA."""
-    coding = head.headers.get(b"content-encoding")
-    if coding is not None:
-        _refuse_coding(coding)
+def decode_infer(
+    head: Head, target: Target, body: Body, known: KnownHeaders, regions: RegionViews | None = None
+) -> InferRequest:
+    """The request in this body, which has been unpacked, and whose tensors view it. Raises INVALID, and what
+    `regions` raises for what is in there.
+    """
     data = body.data
     length = header_length(head)
-    if length is None:
-        return _decode_anew(data, data, target, body, None)
+    if length is None and data:
+        return _decode_anew((data, data), target, body, None, regions)
+    if not length:
+        return _bare(target, body)
     _judge_length(length, len(data))
     text = bytes(data[:length])
     header = known.get(text)
     if header is None or length + header.blob_bytes != len(data):
-        return _decode_anew(text, data, target, body, known)
+        return _decode_anew((text, data), target, body, known, regions)
     items: list[Tensor] = []
     for entry in header.inputs:  # no comprehension: until Python 3.12 it costs a call
         items.append(binary.view(entry.name, entry.datatype, entry.shape, data, length + entry.offset))
@@ -64,17 +68,31 @@ def decode_infer(head: Head, target: Target, body: Body, known: KnownHeaders) ->
 
 
 def _decode_anew(
-    text: bytes | memoryview, data: bytes | memoryview, target: Target, body: Body, known: KnownHeaders | None
+    parts: tuple[Buffer, Buffer],
+    target: Target,
+    body: Body,
+    known: KnownHeaders | None,
+    regions: RegionViews | None,
 ) -> InferRequest:
+    """`parts` are the JSON, and the whole body that begins with it."""
+    text, data = parts
     header = decode_header(text)
-    items = _tensors(header, data, len(text))
+    items = _tensors(header, data, len(text), regions)
     parameters = read_parameters(header.parameters)
-    outputs = tuple([WantedOutput(output.name) for output in header.outputs])
+    outputs = tuple(
+        [WantedOutput(output.name, output.parameters.classification) for output in header.outputs]
+    )
     forms = _forms(header.outputs, parameters.binary_output) if header.outputs else {}
     meaning = Meaning(header.id, outputs, forms, parameters)
     if known is not None:
         known.keep(bytes(text), header, meaning)
     return _request(items, target, body, meaning)
+
+
+def _bare(target: Target, body: Body) -> InferRequest:
+    """A body without a header: the data of the model's only input, which the core's door knows."""
+    payload = Raw((RawPart(body.data, BARE_TENSOR),), lease=body.lease)
+    return InferRequest(Infer(target.model, payload, target.version, wants=_TENSORS), {}, True)
 
 
 def _request(items: tuple[Tensor, ...], target: Target, body: Body, meaning: Meaning) -> InferRequest:
@@ -113,12 +131,6 @@ def _parsed_length(value: bytes) -> int:
 
 
 def _judge_length(length: int, size: int) -> None:
-    if length == 0:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "A body of raw data alone (Inference-Header-Content-Length: 0) is not served yet. Send the "
-            "JSON header with name, shape, datatype and binary_data_size of the input in front of the data.",
-        )
     if length > size:
         raise ServeError(
             Code.INVALID,
@@ -127,13 +139,18 @@ def _judge_length(length: int, size: int) -> None:
         )
 
 
-def _tensors(header: InferHeader, data: bytes | memoryview, offset: int) -> tuple[Tensor, ...]:
+def _tensors(
+    header: InferHeader, data: Buffer, offset: int, regions: RegionViews | None
+) -> tuple[Tensor, ...]:
     """Every input in order; the blobs, from `offset` on, are used up exactly."""
     items: list[Tensor] = []
     size = len(data)
     for entry in header.inputs:
         blob = entry.parameters.binary_data_size
-        _refuse_shared_memory(entry.name, entry.parameters)
+        place = place_of(entry.name, entry.parameters)
+        if place is not None:
+            items.append(read(entry, place, regions))
+            continue
         if blob is UNSET:
             items.append(_from_json(entry))
             continue
@@ -166,44 +183,18 @@ def _from_json(entry: InputHeader) -> Tensor:
     return binary.decode(entry.name, entry.datatype, entry.shape, b"")
 
 
-def _forms(outputs: Sequence[OutputHeader], in_binary: bool) -> dict[str, bool]:
-    for output in outputs:
-        _refuse_shared_memory(output.name, output.parameters)
-        if output.parameters.classification:
-            raise ServeError(
-                Code.UNSUPPORTED,
-                f"Output {output.name!r} is asked for with classification, which is not served yet. "
-                "Ask for the plain output and sort its scores.",
-            )
+def _forms(outputs: Sequence[OutputHeader], in_binary: bool) -> dict[str, Form]:
     _refuse_twins("output", [output.name for output in outputs])
-    return {
-        output.name: in_binary if output.parameters.binary_data is UNSET else output.parameters.binary_data
-        for output in outputs
-    }
+    return {output.name: _form(output, in_binary) for output in outputs}
 
 
-def _refuse_coding(coding: bytes) -> None:
-    if coding.strip().lower() == b"identity":
-        return
-    raise WireRefusal(
-        Code.UNSUPPORTED_MEDIA,
-        f"The body has Content-Encoding {coding[:40].decode('latin-1')!r}, which is not served yet. "
-        "Send it without compression.",
-        b"Accept-Encoding: identity\r\n",
-    )
-
-
-def _refuse_shared_memory(name: str, parameters: InputParameters | OutputParameters) -> None:
-    if (
-        parameters.shared_memory_region is UNSET
-        and parameters.shared_memory_offset is UNSET
-        and parameters.shared_memory_byte_size is UNSET
-    ):
-        return
-    raise ServeError(
-        Code.UNSUPPORTED,
-        f"{name!r} is to be in shared memory, which is not served yet. Send it, or ask for it, in the body.",
-    )
+def _form(output: OutputHeader, in_binary: bool) -> Form:
+    place = place_of(output.name, output.parameters)
+    if place is not None:
+        check_output(output)
+        return place
+    wish = output.parameters.binary_data
+    return in_binary if wish is UNSET else wish
 
 
 def _refuse_twins(kind: str, names: list[str]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from trivium.protocols.kserve.infer_header import InferHeader
 from trivium.protocols.kserve.parameters import RequestParameters
+from trivium.protocols.kserve.placement import Form
 from trivium.types.datatype import DataType
 from trivium.types.operations import WantedOutput
 
@@ -31,7 +32,7 @@ class Meaning(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     outputs: tuple[WantedOutput, ...]
-    forms: dict[str, bool]
+    forms: dict[str, Form]
     parameters: RequestParameters
 
 

@@ -13,7 +13,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Scalar
 
-_RESERVED = "triton_"
+RESERVED = "triton_"
 _MAX_UINT64 = 2**64 - 1
 _MIN_INT64 = -(2**63)
 
@@ -71,23 +71,16 @@ def _sequence(rest: dict[str, Any]) -> SequenceRef | None:
     ends = _flag(rest, "sequence_end")
     is_text = isinstance(rest.get("sequence_id"), str)
     identity: int | str = rest.pop("sequence_id") if is_text else _unsigned(rest, "sequence_id")
-    if identity:
-        return SequenceRef(identity, starts, ends)
-    if starts or ends:
-        raise ServeError(
-            Code.INVALID,
-            "The parameters sequence_start and sequence_end say nothing without a sequence. Set sequence_id "
-            "to a number from 1 or a text that is not empty.",
-        )
-    return None
+    # Without an id its marks say nothing: a model that keeps sequences refuses the request itself.
+    return SequenceRef(identity, starts, ends) if identity else None
 
 
 def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
     for key, value in rest.items():
-        if key.startswith(_RESERVED):
+        if key.startswith(RESERVED):
             raise ServeError(
                 Code.INVALID,
-                f"The parameter {key!r} is not served: names that begin with {_RESERVED!r} are reserved. "
+                f"The parameter {key!r} is not served: names that begin with {RESERVED!r} are reserved. "
                 "Choose another name.",
             )
         if not isinstance(value, (bool, int, float, str)):

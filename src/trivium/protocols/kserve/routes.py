@@ -23,12 +23,41 @@ class Verb(StrEnum):
     METADATA = "metadata"
     CONFIG = "config"
     STATISTICS = "stats"
+    GENERATE = "generate"
+    GENERATE_STREAM = "generate_stream"
+    INDEX = "index"
+    LOAD = "load"
+    UNLOAD = "unload"
+    REGIONS = "regions"
+    REGISTER = "register"
+    UNREGISTER = "unregister"
+    DEVICE_REGIONS = "device regions"
+    DEVICE_REGISTER = "device register"
+    DEVICE_UNREGISTER = "device unregister"
+    LOG_SETTINGS = "logging"
+    TRACE_SETTINGS = "trace"
 
 
+_MODEL_POSTS = {"infer": Verb.INFER, "generate": Verb.GENERATE, "generate_stream": Verb.GENERATE_STREAM}
+_REGIONS = {
+    "systemsharedmemory": (Verb.REGIONS, Verb.REGISTER, Verb.UNREGISTER),
+    "cudasharedmemory": (Verb.DEVICE_REGIONS, Verb.DEVICE_REGISTER, Verb.DEVICE_UNREGISTER),
+}
+_CHANGES = {"load": Verb.LOAD, "unload": Verb.UNLOAD}
 _HEALTH = {"live": Verb.LIVE, "ready": Verb.READY}
 _MODEL_READS = {"ready": Verb.READY, "config": Verb.CONFIG, "stats": Verb.STATISTICS}
-_SERVER_PATHS = ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/stats")
-_MODEL_PATHS = ("", "/infer", "/ready", "/config", "/stats", "/versions/1", "/versions/1/infer")
+_SERVER_PATHS = (
+    "/v2",
+    "/v2/health/live",
+    "/v2/health/ready",
+    "/v2/models/stats",
+    "/v2/repository/index",
+    "/v2/repository/models/MODEL/load",
+    "/v2/systemsharedmemory/status",
+    "/v2/logging",
+    "/v2/trace/setting",
+)
+_MODEL_PATHS = ("", "/infer", "/generate", "/ready", "/config", "/stats", "/versions/1", "/versions/1/infer")
 _LONGEST_SHOWN = 200
 
 
@@ -52,18 +81,65 @@ def find_target(head: Head) -> Target:
             return _read(head, Verb.METADATA)
         case ["", "v2", "health", kind] if kind in _HEALTH:
             return _read(head, _HEALTH[kind])
+        case ["", "v2", *rest]:
+            return _of_server(head, rest)
+    raise _unknown(head)
+
+
+def _of_server(head: Head, rest: list[str]) -> Target:
+    match rest:
+        case ["repository", "index"] | ["repository", _, "index"]:
+            return _post(head, Verb.INDEX)
+        case ["repository", "models", model, verb] if model and verb in _CHANGES:
+            return _post(head, _CHANGES[verb], model)
+        case ["repository", name, "models", model, verb] if name and model and verb in _CHANGES:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"The repository {_shown(name)} cannot be chosen: a model's name is unique over all paths served. "
+                f"Use /v2/repository/models/{_shown(model)[1:-1]}/{verb}.",
+            )
+        case [memory, verb] if memory in _REGIONS and verb != "register":
+            return _of_regions(head, memory, "", verb)
+        case [memory, "region", region, verb] if memory in _REGIONS and region:
+            return _of_regions(head, memory, region, verb)
+        case ["logging"]:
+            return _setting(head, Verb.LOG_SETTINGS)
+        case ["trace", "setting"]:
+            return _setting(head, Verb.TRACE_SETTINGS)
+        case ["models", model, "trace", "setting"] if model:
+            return _setting(head, Verb.TRACE_SETTINGS, model)
+    raise _unknown(head)
+
+
+def _of_regions(head: Head, memory: str, region: str, action: str) -> Target:
+    status, register, unregister = _REGIONS[memory]
+    if action == "status":
+        return _read(head, status, region)
+    if action in ("register", "unregister"):
+        return _post(head, register if action == "register" else unregister, region)
     raise _unknown(head)
 
 
 def _of_model(head: Head, model: str, version: str, action: str) -> Target:
-    if action == "infer":
-        if head.method != "POST":
-            raise _wrong_method(head, "POST")
-        return Target(Verb.INFER, _name(model), _name(version), True)
+    posted = _MODEL_POSTS.get(action)
+    if posted is not None:
+        return _post(head, posted, model, version)
     verb = _MODEL_READS.get(action)
     if verb is None:
         raise _unknown(head)
     return _read(head, verb, model, version)
+
+
+def _post(head: Head, verb: Verb, name: str = "", version: str = "") -> Target:
+    if head.method != "POST":
+        raise _wrong_method(head, "POST")
+    return Target(verb, _name(name), _name(version), True)
+
+
+def _setting(head: Head, verb: Verb, model: str = "") -> Target:
+    if head.method not in ("GET", "POST"):
+        raise _wrong_method(head, "GET, HEAD, POST")
+    return Target(verb, _name(model), "", head.method == "POST")
 
 
 def _read(head: Head, verb: Verb, model: str = "", version: str = "") -> Target:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from trivium.protocols.kserve import documents
+from trivium.protocols.kserve.abilities import EXTENSIONS
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -104,7 +105,8 @@ def test_server_metadata():
         [
             ok(
                 b'{"name":"trivium","version":"1.2","extensions":'
-                b'["binary_tensor_data","parameters","statistics","model_configuration"]}'
+                + json.dumps(EXTENSIONS, separators=(",", ":")).encode()
+                + b"}"
             )
         ],
     )
@@ -183,7 +185,7 @@ def test_a_listing_is_the_index():
     entries = json.loads(answers[0].partition(b"\r\n\r\n")[2])
     assert entries[0] == {"name": "m", "version": "0", "state": "UNAVAILABLE", "reason": "why"}
     assert [entry["state"] for entry in entries if "reason" not in entry] == [
-        documents._INDEX_STATES[state] for state in list(VersionState)[1:]
+        documents.INDEX_STATES[state] for state in list(VersionState)[1:]
     ]
 
 
@@ -220,7 +222,7 @@ def test_infer():
 @pytest.mark.parametrize(
     ("method", "path", "status", "words"),
     [
-        ("POST", "/v2/models/m/infer", b"400", b"no valid JSON"),
+        ("POST", "/v2/models/m/load", b"404", b"Routes near it"),
         (
             "GET",
             "/v2/models/m/infer",

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trivium.protocols.kserve.errors import WireRefusal
+from trivium.codecs.v2_bodies import BARE_TENSOR
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
 from trivium.protocols.kserve.known_headers import KnownHeaders
+from trivium.protocols.kserve.placement import Place
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef, WantedOutput
-from trivium.types.payload import PayloadKind
+from trivium.types.payload import PayloadKind, Raw, RawPart
 from trivium.types.wire import Body, Head, Target
 
 TARGET = Target("infer", "m", "2", True)
@@ -180,8 +181,6 @@ def test_blobs_that_do_not_add_up(document, blob, words):
 @pytest.mark.parametrize(
     ("length", "code", "words"),
     [
-        (b"0", Code.UNSUPPORTED, "raw data alone"),
-        (b"000", Code.UNSUPPORTED, "raw data alone"),
         (b"-1", Code.INVALID, "'-1'; expected is the length"),
         (b"+5", Code.INVALID, "'\\+5'"),
         (b"", Code.INVALID, "''"),
@@ -213,14 +212,9 @@ def test_a_length_into_the_blob_is_refused():
         ({"inputs": [], "parameters": {"foo": {"a": 1}}}, Code.INVALID, "'foo'"),
         ({"inputs": [], "outputs": [{"name": "x"}] * 2}, Code.INVALID, "output 'x' is given more than once"),
         (
-            {"inputs": [], "outputs": [{"name": "x", "parameters": {"classification": 3}}]},
-            Code.UNSUPPORTED,
-            "classification.*sort",
-        ),
-        (
             {"inputs": [], "outputs": [{"name": "x", "parameters": {"shared_memory_region": "r"}}]},
-            Code.UNSUPPORTED,
-            "'x' is to be in shared memory",
+            Code.INVALID,
+            "'x' is to be in shared memory.*Give both",
         ),
         (
             {"inputs": [an_input(parameters={"shared_memory_region": "r", "shared_memory_byte_size": 8})]},
@@ -229,8 +223,8 @@ def test_a_length_into_the_blob_is_refused():
         ),
         (
             {"inputs": [an_input(parameters={"shared_memory_offset": 8}, data=[1, 2])]},
-            Code.UNSUPPORTED,
-            "shared memory",
+            Code.INVALID,
+            "shared memory.*Give both",
         ),
         (
             {"inputs": [], "outputs": [{"name": "x", "parameters": {"classification": -1}}]},
@@ -250,12 +244,77 @@ def test_wishes_that_are_refused(document, code, words):
     assert refused.value.code is code
 
 
-def test_a_compressed_body_is_refused_and_told_the_coding():
-    error = refusal(b"", {b"content-encoding": b"gzip"})
-    assert isinstance(error, WireRefusal)
-    assert error.code is Code.UNSUPPORTED_MEDIA
-    assert error.fields == b"Accept-Encoding: identity\r\n"
-    assert decode(b'{"inputs": []}', {b"content-encoding": b"Identity"}).operation.payload.items == ()
+@pytest.mark.parametrize("headers", [{LENGTH: b"0"}, {LENGTH: b"000"}])
+def test_a_body_without_a_header_is_left_to_the_door(headers):
+    lease = Lease(memoryview(bytearray(4)), lambda view: None)
+    head = Head("POST", "", "", headers)
+    request = decode_infer(head, TARGET, Body(b"abcd", lease), KnownHeaders())
+    payload = request.operation.payload
+    assert payload == Raw((RawPart(b"abcd", BARE_TENSOR),), lease=lease)
+    assert (request.operation.model, request.operation.version) == ("m", "2")
+    assert (request.forms, request.binary_output) == ({}, True)
+    assert isinstance(decode(b"").operation.payload, Raw), "so does nothing at all"
+
+
+class Memory:
+    """A region `r` of 16 bytes."""
+
+    def __init__(self):
+        self.data = bytearray(range(16))
+
+    def view(self, name, offset, size):
+        if name != "r" or offset + size > len(self.data):
+            raise ServeError(Code.NOT_FOUND, "no such region")
+        return memoryview(self.data)[offset : offset + size]
+
+
+def placed(region="r", size=8, offset=0):
+    return {"shared_memory_region": region, "shared_memory_byte_size": size, "shared_memory_offset": offset}
+
+
+def decode_shared(document):
+    head = Head("POST", "", "", {})
+    return decode_infer(head, TARGET, Body(json.dumps(document).encode()), KnownHeaders(), Memory())
+
+
+def test_inputs_in_shared_memory_are_copied_out_of_it():
+    document = {
+        "inputs": [an_input(datatype="INT32", parameters=placed(offset=4)), an_input("b", data=[1, 2])]
+    }
+    request = decode_shared(document)
+    first, second = request.operation.payload.items
+    assert first.array.tobytes() == bytes(range(4, 12))
+    assert second.array.tolist() == [1, 2]
+    assert not first.array.flags.writeable
+
+
+def test_outputs_in_shared_memory():
+    outputs = [{"name": "x", "parameters": placed(size=3)}, {"name": "y"}]
+    assert decode_shared({"inputs": [], "outputs": outputs}).forms == {"x": Place("r", 0, 3), "y": False}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"inputs": [an_input(parameters=placed("s"))]}, "no such region"),
+        ({"inputs": [an_input(parameters=placed(size=4))]}, "takes 8 bytes, but 4"),
+        ({"inputs": [an_input(parameters=placed(), data=[1, 2])]}, "data of its own"),
+        ({"inputs": [an_input(parameters=placed() | {"binary_data_size": 8})]}, "data of its own"),
+        ({"inputs": [], "outputs": [{"name": "x", "parameters": placed() | {"classification": 1}}]}, "both"),
+        ({"inputs": [], "outputs": [{"name": "x", "parameters": placed() | {"binary_data": True}}]}, "both"),
+        ({"inputs": [an_input(parameters={"shared_memory_region": "r"})]}, "Give both"),
+        ({"inputs": [an_input(parameters=placed(offset=-1))]}, ">= 0"),
+    ],
+)
+def test_shared_memory_that_does_not_add_up(document, words):
+    with pytest.raises(ServeError, match=words):
+        decode_shared(document)
+
+
+def test_classification_is_the_cores():
+    outputs = [{"name": "x", "parameters": {"classification": 3}}, {"name": "y"}]
+    request = decode(json.dumps({"inputs": [], "outputs": outputs}).encode())
+    assert request.operation.outputs == (WantedOutput("x", 3), WantedOutput("y"))
 
 
 NUMERIC = [kind for kind in DataType if kind not in (DataType.BYTES, DataType.BOOL)]

@@ -45,8 +45,6 @@ def test_reads(given, expected):
         ({"sequence_end": "yes", "sequence_id": 1}, "'sequence_end'"),
         ({"sequence_id": -1}, "'sequence_id'"),
         ({"sequence_id": 1.5}, "'sequence_id'"),
-        ({"sequence_start": True}, "Set sequence_id"),
-        ({"sequence_end": True, "sequence_id": 0}, "Set sequence_id"),
         ({"triton_x": 1}, "'triton_x'.* reserved"),
         ({"foo": [1]}, r"'foo' is \[1\]"),
         ({"foo": {"a": "b" * 99}}, r"'foo' is \{\"a\":\"b+\.\.\."),
@@ -58,3 +56,10 @@ def test_refuses_naming_the_key(given, words):
     with pytest.raises(ServeError, match=words) as refused:
         read_parameters(given)
     assert refused.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    "given", [{"sequence_start": True}, {"sequence_end": True, "sequence_id": 0}, {"sequence_id": ""}]
+)
+def test_marks_without_a_sequence_say_nothing(given):
+    assert read_parameters(given).sequence is None

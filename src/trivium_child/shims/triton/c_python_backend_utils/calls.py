@@ -11,10 +11,8 @@ from c_python_backend_utils.errors import ErrorCode, TritonError
 from c_python_backend_utils.response import InferenceResponse
 from c_python_backend_utils.tensor import ReceivedTensor
 from trivium_child.adapter import Answer
-from trivium_child.values import Failure, Item, Raw, Scalar
+from trivium_child.values import Failure, Item, Raw, Scalar, SequencePlace
 from trivium_child.values import Tensor as WireTensor
-
-_TOLD_OF_SEQUENCES: List[bool] = []
 
 
 class Call(NamedTuple):
@@ -27,6 +25,7 @@ class Call(NamedTuple):
     parameters: Optional[Dict[str, Scalar]]
     request_id: str
     timeout: Optional[float]
+    sequence: Optional[SequencePlace]
 
     def begin(self, parent: Optional[Item]) -> "Iterator[Answer]":
         """Send it off."""
@@ -94,17 +93,6 @@ def run(call: Call, parents: List[Item], decoupled: bool) -> Any:
             if parent is None or not BACKEND.has_left(parent):
                 break
     return ResponseIterator(_raising(failure)) if decoupled else _failed(failure)
-
-
-def tell_of_sequences() -> None:
-    """Once: the number of a sequence has no effect yet."""
-    if not _TOLD_OF_SEQUENCES:
-        _TOLD_OF_SEQUENCES.append(True)
-        BACKEND.host.log(
-            "warning",
-            "InferenceRequest: correlation_id and flags are not passed on to the other model, since sequences are "
-            "not served yet (left to Triton's own issue).",
-        )
 
 
 def _single(call: Call, answers: "Iterator[Answer]") -> InferenceResponse:

@@ -15,7 +15,7 @@ from c_python_backend_utils.memory import InferenceTrace, PreferredMemory
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
-from trivium_child.values import Failure, Item, Scalar
+from trivium_child.values import Failure, Item, Scalar, SequencePlace
 
 RELEASE_ALL, RELEASE_RESCHEDULE = 1, 2
 SEQUENCE_START, SEQUENCE_END = 1, 2
@@ -69,6 +69,8 @@ class InferenceRequest:
             raise TritonModelException("A requested output name %s is empty." % about)
         if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
             raise TritonModelException("Correlation ID must be integer or string")
+        if isinstance(correlation_id, int) and not 0 <= correlation_id < 2**64:
+            raise TritonModelException("A correlation ID %s is no unsigned integer of 64 bits." % about)
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._model_name = model_name
@@ -146,8 +148,6 @@ class InferenceRequest:
             raise TritonModelException("Release flags %r are unknown; expected 1 (ALL)." % (flags,))
 
     def _call(self) -> calls.Call:
-        if self._correlation_id or self._flags:
-            calls.tell_of_sequences()
         version = "" if self._model_version == -1 else str(self._model_version)
         return calls.Call(
             model=self._model_name,
@@ -157,6 +157,17 @@ class InferenceRequest:
             parameters=self._parameters or None,
             request_id=self._request_id,
             timeout=self._timeout / 1e6 if self._timeout else None,
+            sequence=self._sequence(),
+        )
+
+    def _sequence(self) -> Optional[SequencePlace]:
+        """Without an id the flags say nothing."""
+        if not self._correlation_id:
+            return None
+        return (
+            self._correlation_id,
+            bool(self._flags & SEQUENCE_START),
+            bool(self._flags & SEQUENCE_END),
         )
 
 

@@ -1,0 +1,118 @@
+"""Two bodies of the v2 protocol whose meaning depends on the model: one input's bare data, and a generate request.
+
+Source: spec sheet `triton`, sections 4.6 (raw binary request) and 4.13 (generate). They come as raw payloads of a
+content type of our own; the core's door has them converted, since it knows the inputs.
+"""
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import msgspec
+
+from trivium.codecs import binary, jsontensors
+from trivium.codecs.binary import Buffer
+from trivium.codecs.binding import Wanted, one_element
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Tensor
+from trivium.types.spec import TensorSpec
+
+BARE_TENSOR = "application/octet-stream; v2=tensor"
+GENERATE = "application/json; v2=generate"
+
+Read = Callable[[Buffer, Wanted], tuple[Tensor, ...]]
+
+
+def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
+    """The only input from its bare bytes: little-endian and row-major, or the one element of a BYTES input without
+    its length. One dim that the model leaves open follows from the size; the batch dimension is 1. INVALID else.
+    """
+    if len(wanted.specs) != 1:
+        raise ServeError(
+            Code.INVALID,
+            f"A body of raw data alone can only be the input of a model that has one; '{wanted.model}' takes "
+            f"{str(wanted) or 'none'}. Send the JSON header with name, shape, datatype and binary_data_size of each "
+            "input.",
+        )
+    spec = wanted.specs[0]
+    if spec.datatype is DataType.BYTES:
+        if any(dim not in (1, -1) for dim in spec.dims):
+            raise _unclear(spec, wanted, "raw data are one element of a BYTES input")
+        return (one_element(spec, data, wanted.batch_axis),)
+    count, rest = divmod(len(data), spec.datatype.itemsize)
+    shape = None if rest else _shape(spec.dims, count)
+    if shape is None:
+        raise _unclear(spec, wanted, f"{len(data)} bytes were sent, from which no shape follows")
+    return (binary.decode(spec.name, spec.datatype, _in_rows(shape, wanted), data),)
+
+
+def read_generate(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
+    """The inputs that the keys of a generate request name: a value, or a flat list of values. INVALID for a list
+    within a list, values that do not fit the input, and a value that is neither an input nor a parameter.
+    """
+    fields = decode_object(data, "generate request")
+    named = [spec for spec in wanted.specs if spec.name in fields]
+    names = {spec.name for spec in named}
+    for key, value in fields.items():
+        if key not in names and key != "parameters" and not isinstance(value, bool | int | float | str):
+            raise ServeError(
+                Code.INVALID,
+                f"The key {key!r} of the generate request is no input of model '{wanted.model}', which takes "
+                f"{str(wanted) or 'none'}, and no parameter: those are true or false, numbers and strings.",
+            )
+    return tuple(_field(spec, fields[spec.name], wanted) for spec in named)
+
+
+def decode_object(data: Buffer, what: str) -> dict[str, Any]:
+    """A body that must be a JSON object; an empty one is an empty object. INVALID, naming `what`."""
+    if not data:
+        return {}
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ServeError(Code.INVALID, f"The {what} is no valid JSON: {error}. Send an object.") from error
+    if not isinstance(found, dict):
+        raise ServeError(Code.INVALID, f"The {what} is JSON, but no object. Send one, in braces.")
+    return found
+
+
+READERS: Mapping[str, Read] = {BARE_TENSOR: read_bare, GENERATE: read_generate}
+
+
+def _field(spec: TensorSpec, value: Any, wanted: Wanted) -> Tensor:
+    values = value if isinstance(value, list) else [value]
+    if any(isinstance(each, list | dict) or each is None for each in values):
+        raise _unclear(spec, wanted, "generate takes a value, or one flat list of values")
+    shape = _shape(spec.dims, len(values))
+    if shape is None:
+        raise _unclear(spec, wanted, f"{len(values)} values were sent, from which no shape follows")
+    text = msgspec.Raw(msgspec.json.encode(values))
+    return jsontensors.decode(spec.name, spec.datatype, _in_rows(shape, wanted), text)
+
+
+def _shape(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """The dims with the open one filled in so that they make `count`; None where they cannot, or where several are
+    open and there is not just one element.
+    """
+    if count == 1 and all(dim in (1, -1) for dim in dims):
+        return (1,) * len(dims)
+    if dims.count(-1) > 1:
+        return None
+    fixed = prod(dim for dim in dims if dim != -1)
+    if -1 not in dims:
+        return dims if fixed == count else None
+    return (
+        tuple(count // fixed if dim == -1 else dim for dim in dims) if fixed and count % fixed == 0 else None
+    )
+
+
+def _in_rows(shape: tuple[int, ...], wanted: Wanted) -> tuple[int, ...]:
+    return (1, *shape) if wanted.batch_axis else shape
+
+
+def _unclear(spec: TensorSpec, wanted: Wanted, found: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Input '{spec.name}' of model '{wanted.model}' is {wanted}, and {found}. Send it with its shape to /infer.",
+    )

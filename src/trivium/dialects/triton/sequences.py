@@ -1,0 +1,86 @@
+"""What the sequence batcher of a config.pbtxt must not say (sheet "triton", sections 3.1 and 7.7). Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from trivium.dialects.triton.config_text import ConfigText
+from trivium.dialects.triton.datatypes import datatype_of
+from trivium.dialects.triton.model_config import Control
+from trivium.dialects.triton.schema import ENUMS
+from trivium.types.datatype import DataType
+from trivium.types.findings import Finding
+from trivium.types.schedules import Signal
+
+_KINDS = ENUMS["ModelSequenceBatching.Control.Kind"]
+_WORDS = {
+    "CONTROL_SEQUENCE_START": Signal.START,
+    "CONTROL_SEQUENCE_READY": Signal.READY,
+    "CONTROL_SEQUENCE_END": Signal.END,
+    "CONTROL_SEQUENCE_CORRID": Signal.ID,
+}
+SIGNALS: Mapping[int, Signal] = {_KINDS[word]: signal for word, signal in _WORDS.items()}
+"""What each kind of control tells."""
+
+ID_TYPES = (DataType.UINT64, DataType.INT64, DataType.UINT32, DataType.INT32, DataType.BYTES)
+MOST_CANDIDATES = 100_000
+_PAIRS = ("int32_false_true", "fp32_false_true", "bool_false_true")
+
+
+def check_sequences(text: ConfigText) -> Iterator[Finding]:
+    """Control inputs that mean something, and sizes that can be."""
+    if not text.config.HasField("sequence_batching"):
+        return
+    batching = text.config.sequence_batching
+    seen: set[Signal] = set()
+    names = {tensor.name for tensor in text.config.input}
+    for i, block in enumerate(batching.control_input):
+        key = f"sequence_batching.control_input[{i}]"
+        if block.name in names:
+            mend = "Rename one: clients send inputs, the server adds control inputs."
+            yield text.fault(f"{key}.name", f"a second input named {block.name}", "names that differ", mend)
+        names.add(block.name)
+        if len(block.control) > 1:
+            mend = "Give each control an input of its own."
+            yield text.fault(f"{key}.control", f"{len(block.control)} controls in one input", "one", mend)
+        for j, control in enumerate(block.control):
+            signal = SIGNALS[control.kind]
+            where = f"{key}.control[{j}]"
+            if signal in seen:
+                kind = list(_KINDS)[control.kind]
+                yield text.fault(f"{where}.kind", f"{kind} a second time", "each kind once", "Remove one.")
+            seen.add(signal)
+            yield from _values(text, where, control, signal)
+    yield from _sizes(text)
+
+
+def _values(text: ConfigText, where: str, control: Control, signal: Signal) -> Iterator[Finding]:
+    pairs = {name: len(getattr(control, name)) for name in _PAIRS if len(getattr(control, name))}
+    if signal is Signal.ID:
+        types = ", ".join("TYPE_STRING" if t is DataType.BYTES else f"TYPE_{t.wire}" for t in ID_TYPES)
+        if not control.data_type or datatype_of(control.data_type) not in ID_TYPES:
+            mend = "Write data_type: TYPE_UINT64."
+            yield text.fault(f"{where}.data_type", "no type for an id", f"one of {types}", mend)
+        if pairs:
+            mend = "Remove it: the value is the sequence's id."
+            yield text.fault(f"{where}.{next(iter(pairs))}", "values for an id", "data_type alone", mend)
+        return
+    if list(pairs.values()) != [2]:
+        mend = "Write int32_false_true: [ 0, 1 ]."
+        found = f"{sum(pairs.values())} values in {', '.join(pairs or _PAIRS)}"
+        yield text.fault(where, found, "one pair: what stands for false, what for true", mend)
+
+
+def _sizes(text: ConfigText) -> Iterator[Finding]:
+    batching, rows = text.config.sequence_batching, text.config.max_batch_size
+    if not 0 <= batching.direct.minimum_slot_utilization <= 1:
+        found = f"{batching.direct.minimum_slot_utilization:g}"
+        key = "sequence_batching.direct.minimum_slot_utilization"
+        yield text.fault(key, found, "a part of the slots, from 0 to 1", "Write 0.5 for half of them.")
+    for i, preferred in enumerate(batching.oldest.preferred_batch_size):
+        if not 1 <= preferred <= max(rows, 1):
+            found = f"the preferred size {preferred}, with max_batch_size {rows}"
+            key = f"sequence_batching.oldest.preferred_batch_size[{i}]"
+            yield text.fault(key, found, "1 up to max_batch_size", "Lower it, or raise max_batch_size.")
+    if not 0 <= batching.oldest.max_candidate_sequences <= MOST_CANDIDATES:
+        found = f"{batching.oldest.max_candidate_sequences} sequences at a time"
+        key = "sequence_batching.oldest.max_candidate_sequences"
+        yield text.fault(key, found, f"0 (as many as rows) to {MOST_CANDIDATES}", "Correct the number.")

@@ -1,0 +1,49 @@
+"""What a server of the v2 protocol lets its clients do: set once, when the protocol is put together.
+
+Values only. What is switched off here is refused with a sentence where it is asked for.
+"""
+
+import re
+
+import msgspec
+
+from trivium.protocols.kserve.restricted import Restrictions
+from trivium.types.interfaces import RegionViews
+
+EXTENSIONS = (
+    "binary_tensor_data",
+    "classification",
+    "generate",
+    "logging",
+    "model_configuration",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "parameters",
+    "schedule_policy",
+    "sequence",
+    "statistics",
+    "trace",
+)
+"""By their names in the protocol, as `GET /v2` lists them; shared memory comes on top where it is on."""
+
+
+class Abilities(msgspec.Struct, frozen=True):
+    """`may_change`: models may be loaded and unloaded, and the log set. `regions`: clients' shared memory, which
+    refuses by itself where it is switched off; `shares_memory`: it is on, and told of. `forwards`: header fields
+    whose whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all
+    that are held at a time `most_unpacked_together`. What `restricted` names is served to who has the key alone: to
+    them also what `may_change` would keep from them.
+    """
+
+    may_change: bool = False
+    regions: RegionViews | None = None
+    shares_memory: bool = False
+    forwards: re.Pattern[str] | None = None
+    most_unpacked: int = 64 * 2**20
+    most_unpacked_together: int = 2**30
+    restricted: Restrictions = {}
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Those that are served."""
+        return (*EXTENSIONS, "system_shared_memory") if self.shares_memory else EXTENSIONS

@@ -1,0 +1,159 @@
+"""The routes that ask for or change the state of the server: models, shared memory, settings; bodies -> operations.
+
+Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `Abilities`; a web
+page may not, whoever's browser it is in.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+from trivium.codecs.v2_bodies import decode_object
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.routes import Verb
+from trivium.protocols.kserve.settings import check_trace, read_switches
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import (
+    Describe,
+    List,
+    ListRegions,
+    Live,
+    Load,
+    Operation,
+    RegisterRegion,
+    SharedRegion,
+    Unload,
+    UnregisterRegion,
+    Verbosity,
+)
+from trivium.types.wire import Body, Head, Target
+
+_FORBIDDEN = 403
+_FILE = "file:"
+
+
+def decode_control(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
+    """The operation of a target with one of these verbs. INVALID, UNSUPPORTED, or a status of 403."""
+    match target.verb:
+        case Verb.INDEX:
+            return List(_taken(decode_object(body.data, "index request"), "ready", bool, False))
+        case Verb.LOAD | Verb.UNLOAD:
+            _check_may_change(head, target, abilities)
+            parameters = _taken(decode_object(body.data, f"{target.verb} request"), "parameters", dict, {})
+            return (_load if target.verb == Verb.LOAD else _unload)(target.model, parameters)
+        case Verb.REGIONS:
+            return ListRegions(target.model)
+        case Verb.REGISTER | Verb.UNREGISTER:
+            _check_no_page(head)
+            is_new = target.verb == Verb.REGISTER
+            return _register(target.model, body) if is_new else UnregisterRegion(target.model)
+        case Verb.DEVICE_REGISTER:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"The CUDA shared memory {target.model!r} cannot be registered: tensors are taken from the CPU's "
+                "memory alone. Send them in the body, or in system shared memory.",
+            )
+        case Verb.DEVICE_REGIONS | Verb.DEVICE_UNREGISTER:
+            return Live()  # there is none, whatever it is called
+        case _:
+            return _setting(head, target, body, abilities)
+
+
+def _setting(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
+    fields = decode_object(body.data, "settings request") if target.takes_body else {}
+    if target.verb == Verb.LOG_SETTINGS:
+        if target.takes_body:
+            _check_may_change(head, target, abilities)
+        return Verbosity(read_switches(fields))
+    check_trace(fields)
+    return Describe(target.model) if target.model else Live()
+
+
+def _check_may_change(head: Head, target: Target, abilities: Abilities) -> None:
+    """Who got this far with a restricted route has shown its key."""
+    if not abilities.may_change and target.verb not in abilities.restricted:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
+            "anything. Have it listen on loopback alone, or start it with --restricted-apis and send the key.",
+            status=_FORBIDDEN,
+        )
+    _check_no_page(head)
+
+
+def _check_no_page(head: Head) -> None:
+    """Browsers say with every POST which page it comes from; other clients have no page to name."""
+    page = head.headers.get(b"origin")
+    if page is not None:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Web pages may not change this server; this request comes from {page[:80].decode('latin-1')!r} (its "
+            "header Origin). Send it from a program.",
+            status=_FORBIDDEN,
+        )
+
+
+def _load(model: str, parameters: dict[str, Any]) -> Load:
+    config: str | None = None
+    files: dict[str, bytes] = {}
+    for name, value in parameters.items():
+        if name != "config" and not name.startswith(_FILE):
+            raise ServeError(
+                Code.INVALID,
+                f"There is no load parameter {name[:80]!r}; there are 'config' and 'file:VERSION/NAME'. Correct it.",
+            )
+        if not isinstance(value, str):
+            raise ServeError(Code.INVALID, f"The load parameter {name[:80]!r} is no string. Send it as one.")
+        if name == "config":
+            config = value
+        else:
+            files[name.removeprefix(_FILE)] = _file(name, value)
+    if files and config is None:
+        raise ServeError(
+            Code.INVALID,
+            "Files were sent without the parameter 'config': they take the place of the whole folder, its "
+            "configuration too. Send both.",
+        )
+    return Load(model, config, files)
+
+
+def _file(name: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ServeError(
+            Code.INVALID, f"The load parameter {name[:80]!r} is no base64: {error}. Encode the file so."
+        ) from error
+
+
+def _unload(model: str, parameters: dict[str, Any]) -> Unload:
+    unknown = [name for name in parameters if name != "unload_dependents"]
+    if unknown:
+        raise ServeError(
+            Code.INVALID,
+            f"There is no unload parameter {unknown[0][:80]!r}; there is 'unload_dependents'. Correct it.",
+        )
+    return Unload(model, _taken(parameters, "unload_dependents", bool, False))
+
+
+def _register(name: str, body: Body) -> RegisterRegion:
+    fields = decode_object(body.data, "register request")
+    for key in ("key", "byte_size"):
+        if key not in fields:
+            raise ServeError(
+                Code.INVALID,
+                f"The register request has no {key!r}; it takes key, byte_size and offset. Give it.",
+            )
+    key = _taken(fields, "key", str, "")
+    return RegisterRegion(
+        SharedRegion(name, key, _taken(fields, "offset", int, 0), _taken(fields, "byte_size", int, 0))
+    )
+
+
+def _taken(fields: dict[str, Any], key: str, kind: type, default: Any) -> Any:
+    """The value of a key, of just that type; whole numbers are not negative."""
+    value: Any = fields.get(key, default)
+    if type(value) is not kind or (isinstance(value, int) and not 0 <= value < 2**63):
+        expected = {bool: "true or false", dict: "an object", str: "a string", int: "an integer from 0"}[kind]
+        raise ServeError(Code.INVALID, f"{key!r} must be {expected}. Correct it.")
+    return value

@@ -1,0 +1,86 @@
+"""Restricted APIs: groups of routes that are served only to who sends a header with the right value.
+
+Source: spec sheet `triton`, sections 1.1 and 4.14. Which group a route belongs to is said here and nowhere else.
+"""
+
+import hmac
+from collections.abc import Mapping
+
+import msgspec
+
+from trivium.protocols.kserve.routes import Verb
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head
+
+_FORBIDDEN = 403
+
+_GROUPS: Mapping[str, tuple[Verb, ...]] = {
+    "health": (Verb.LIVE, Verb.READY),
+    "metadata": (Verb.METADATA,),
+    "inference": (Verb.INFER, Verb.GENERATE, Verb.GENERATE_STREAM),
+    "shared-memory": (
+        Verb.REGIONS,
+        Verb.REGISTER,
+        Verb.UNREGISTER,
+        Verb.DEVICE_REGIONS,
+        Verb.DEVICE_REGISTER,
+        Verb.DEVICE_UNREGISTER,
+    ),
+    "model-config": (Verb.CONFIG,),
+    "model-repository": (Verb.INDEX, Verb.LOAD, Verb.UNLOAD),
+    "statistics": (Verb.STATISTICS,),
+    "trace": (Verb.TRACE_SETTINGS,),
+    "logging": (Verb.LOG_SETTINGS,),
+}
+
+
+class Key(msgspec.Struct, frozen=True):
+    """The header that opens a group, its name in lower case, and the value that it must have."""
+
+    header: str
+    value: str
+
+
+Restrictions = Mapping[str, Key]
+"""By verb."""
+
+
+def parse_restrictions(text: str) -> dict[str, Key]:
+    """From `GROUP,GROUP:HEADER=VALUE`, several of them with a `;` between. INVALID for what is not of that form, and
+    for a group that is named twice.
+    """
+    keys: dict[str, Key] = {}
+    for rule in filter(None, (part.strip() for part in text.split(";"))):
+        groups, colon, secret = rule.partition(":")
+        header, equals, value = secret.partition("=")
+        if not (colon and equals and header.strip() and value):
+            raise _unfit(f"{groups[:80]!r} has no header and value")
+        for group in (word.strip() for word in groups.split(",")):
+            if group not in _GROUPS:
+                raise _unfit(f"there is no group {group[:80]!r}")
+            if _GROUPS[group][0] in keys:
+                raise _unfit(f"{group!r} is restricted twice")
+            keys |= dict.fromkeys(_GROUPS[group], Key(header.strip().lower(), value))
+    return keys
+
+
+def check_key(head: Head, verb: str, restrictions: Restrictions) -> None:
+    """Nothing for a route that is open, or opened by this head; else a refusal of status 403."""
+    key = restrictions.get(verb)
+    if key is None:
+        return
+    found = head.headers.get(key.header.encode(), b"")
+    if not hmac.compare_digest(found, key.value.encode()):
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"This API is restricted: send the header {key.header!r} with the value that its server was started with.",
+            status=_FORBIDDEN,
+        )
+
+
+def _unfit(found: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"--restricted-apis cannot be read: {found}. Write it like 'model-repository,logging:admin-key=SECRET', "
+        f"several with a ';' between; the groups are: {', '.join(_GROUPS)}.",
+    )

@@ -1,0 +1,116 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trivium.codecs.conversion import to_tensors
+from trivium.codecs.v2_bodies import BARE_TENSOR, GENERATE
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Raw, RawPart
+from trivium.types.spec import TensorSpec
+
+X = TensorSpec("x", DataType.FP32, (2,))
+OPEN = TensorSpec("x", DataType.INT16, (-1, 3))
+TEXT = TensorSpec("t", DataType.BYTES, (1,))
+
+
+def read(data, *inputs, kind=BARE_TENSOR, batch_axis=False):
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return to_tensors(Raw((RawPart(body, kind),)), inputs, batch_axis, "m").items
+
+
+def refusal(*words, **more):
+    with pytest.raises(ServeError) as caught:
+        read(*words, **more)
+    assert caught.value.code is Code.INVALID
+    return caught.value.message
+
+
+def test_bare_numbers():
+    (tensor,) = read(np.array([1, 2], "<f4").tobytes(), X)
+    assert (tensor.name, tensor.shape, tensor.array.tolist()) == ("x", (2,), [1, 2])
+    (tensor,) = read(np.array([1, 2], "<f4").tobytes(), X, batch_axis=True)
+    assert tensor.shape == (1, 2)
+    (tensor,) = read(bytes(12), OPEN, batch_axis=True)
+    assert tensor.shape == (1, 2, 3)
+
+
+def test_a_bare_text():
+    for dims in ((1,), (), (-1,), (1, 1)):
+        (tensor,) = read(b"\0hello", TensorSpec("t", DataType.BYTES, dims), batch_axis=True)
+        assert tensor.shape == (1,) * (len(dims) + 1)
+        assert tensor.array.ravel()[0] == b"\0hello"
+
+
+@pytest.mark.parametrize(
+    ("data", "inputs", "words"),
+    [
+        (bytes(8), (), "takes none"),
+        (bytes(8), (X, TEXT), "that has one"),
+        (bytes(7), (X,), "7 bytes were sent"),
+        (bytes(12), (X,), "12 bytes were sent"),
+        (b"", (X,), "0 bytes were sent"),
+        (bytes(4), (OPEN,), "4 bytes were sent"),
+        (bytes(8), (TensorSpec("x", DataType.INT16, (-1, -1)),), "8 bytes were sent"),
+        (bytes(8), (TensorSpec("x", DataType.INT16, (-1, 0)),), "8 bytes were sent"),
+        (b"a", (TensorSpec("x", DataType.BYTES, (2,)),), "one element"),
+        (b"\2", (TensorSpec("x", DataType.BOOL, (1,)),), "neither 0 nor 1"),
+    ],
+)
+def test_bare_data_that_do_not_fit(data, inputs, words):
+    assert words in refusal(data, *inputs)
+
+
+def test_generate_takes_values_and_lists_by_name():
+    fields = {"t": "hello", "x": [1, 2.5], "other": True, "id": "7", "parameters": {"a": [1]}}
+    text, x = read(fields, TEXT, X, kind=GENERATE, batch_axis=True)
+    assert (text.shape, text.array.ravel().tolist()) == ((1, 1), [b"hello"])
+    assert (x.shape, x.array.tolist()) == ((1, 2), [[1, 2.5]])
+
+
+def test_generate_derives_one_dimension():
+    (tensor,) = read({"x": [1, 2, 3, 4, 5, 6]}, OPEN, kind=GENERATE)
+    assert tensor.array.tolist() == [[1, 2, 3], [4, 5, 6]]
+    (tensor,) = read({"x": 1}, TensorSpec("x", DataType.INT8, (-1, -1)), kind=GENERATE)
+    assert tensor.shape == (1, 1)
+    (tensor,) = read({"x": []}, TensorSpec("x", DataType.INT8, (-1,)), kind=GENERATE)
+    assert tensor.shape == (0,)
+    assert read({}, X, kind=GENERATE) == (), "what lacks, admission says"
+
+
+@pytest.mark.parametrize(
+    ("fields", "inputs", "words"),
+    [
+        (b"", (X,), ""),
+        (b"[]", (X,), "no object"),
+        (b"\xff", (X,), "no valid JSON"),
+        (b"[" * 9999, (X,), "no valid JSON"),
+        ({"x": [[1, 2]]}, (X,), "one flat list"),
+        ({"x": None}, (X,), "one flat list"),
+        ({"x": {}}, (X,), "one flat list"),
+        ({"x": [1, 2, 3]}, (X,), "3 values were sent"),
+        ({"x": ["1", "2"]}, (X,), "a number"),
+        ({"x": 1.5}, (TensorSpec("x", DataType.INT8, (1,)),), "an integer"),
+        ({"x": 1}, (TensorSpec("x", DataType.FP16, (1,)),), "JSON"),
+        ({"y": [1]}, (X,), "'y' of the generate request is no input"),
+        ({"y": None}, (), "takes none"),
+    ],
+)
+def test_generate_requests_that_do_not_fit(fields, inputs, words):
+    if words:
+        assert words in refusal(fields, *inputs, kind=GENERATE)
+    else:
+        assert read(fields, *inputs, kind=GENERATE) == ()
+
+
+@given(st.binary(max_size=60), st.sampled_from([BARE_TENSOR, GENERATE]), st.sampled_from([X, OPEN, TEXT]))
+def test_any_bytes_are_read_or_refused(data, kind, spec):
+    code = Code.INVALID
+    try:
+        read(data, spec, kind=kind)
+    except ServeError as error:
+        code = error.code
+    assert code is Code.INVALID

@@ -1,0 +1,263 @@
+"""The routes that ask for or change the server's state, without a server: operations in, documents out."""
+
+import base64
+import json
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.http import KServeHttp
+from trivium.protocols.kserve.settings import TRACE, log_document, read_switches
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import (
+    Describe,
+    List,
+    Listing,
+    ListRegions,
+    Live,
+    Load,
+    LogLevel,
+    Readiness,
+    RegionListing,
+    RegisterRegion,
+    ResponsePart,
+    SharedRegion,
+    Unload,
+    UnregisterRegion,
+    Verbosity,
+)
+from trivium.types.wire import Body, Head
+
+POSTS = (
+    "repository/index",
+    "repository/models/m/load",
+    "repository/models/m/unload",
+    "systemsharedmemory/region/r/register",
+    "systemsharedmemory/region/r/unregister",
+    "cudasharedmemory/region/r/register",
+    "logging",
+    "trace/setting",
+    "models/m/generate",
+    "models/m/generate_stream",
+    "models/m/infer",
+)
+WORDS = (
+    "parameters",
+    "config",
+    "file:1/x",
+    "ready",
+    "unload_dependents",
+    "key",
+    "byte_size",
+    "offset",
+    "id",
+    *TRACE,
+)
+OPEN = KServeHttp("trivium", "1", Abilities(may_change=True))
+SHUT = KServeHttp("trivium", "1")
+REGION = SharedRegion("r", "/k", 0, 8)
+
+
+def ask(path, document=b"", method="POST", protocol=OPEN, **headers):
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    fields = {name.encode(): value for name, value in headers.items()}
+    head = Head(method, f"/v2/{path}", "", fields, len(body))
+    return protocol.decode(head, protocol.head(head), Body(body))
+
+
+def refusal(*words, **more):
+    with pytest.raises(ServeError) as caught:
+        ask(*words, **more)
+    return caught.value
+
+
+def answered(encoder, value):
+    answer = encoder.encode(ResponsePart(answer=value))
+    assert (answer.status, answer.fields) == (200, b"Content-Type: application/json\r\n")
+    content = b"".join(answer.buffers)
+    assert len(content) == answer.size
+    return json.loads(content) if content else None
+
+
+@pytest.mark.parametrize("path", ["repository/index", "repository/some/index"])
+@pytest.mark.parametrize(
+    ("document", "ready"), [(b"", False), ({}, False), ({"ready": True}, True), ({"ready": False}, False)]
+)
+def test_the_index(path, document, ready):
+    operation, encoder = ask(path, document, protocol=SHUT)
+    assert operation == List(ready)
+    assert answered(encoder, Listing(())) == []
+
+
+def test_load_and_unload():
+    operation, encoder = ask("repository/models/m%20n/load")
+    assert operation == Load("m n")
+    assert answered(encoder, Listing(())) is None
+    data = base64.b64encode(b"\0\1").decode()
+    operation, _ = ask("repository/models/m/load", {"parameters": {"config": "{}", "file:1/a": data}})
+    assert operation == Load("m", "{}", {"1/a": b"\0\1"})
+    assert ask("repository/models/m/unload", {})[0] == Unload("m")
+    wish = {"parameters": {"unload_dependents": True}}
+    assert ask("repository/models/m/unload", wish)[0] == Unload("m", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "words"),
+    [
+        ("repository/index", {"ready": 1}, "'ready' must be true or false"),
+        ("repository/index", [], "no object"),
+        ("repository/models/m/load", b"{", "no valid JSON"),
+        ("repository/models/m/load", {"parameters": 1}, "'parameters' must be an object"),
+        ("repository/models/m/load", {"parameters": {"config": None}}, "no string"),
+        ("repository/models/m/load", {"parameters": {"file": ""}}, "no load parameter 'file'"),
+        ("repository/models/m/load", {"parameters": {"file:a": "äö"}}, "no base64"),
+        ("repository/models/m/load", {"parameters": {"file:a": ""}}, "without the parameter 'config'"),
+        ("repository/models/m/unload", {"parameters": {"x": 1}}, "no unload parameter 'x'"),
+        ("repository/models/m/unload", {"parameters": {"unload_dependents": 0}}, "true or false"),
+        ("systemsharedmemory/region/r/register", {"byte_size": 1}, "no 'key'"),
+        ("systemsharedmemory/region/r/register", {"key": "/k"}, "no 'byte_size'"),
+        ("systemsharedmemory/region/r/register", {"key": 1, "byte_size": 1}, "'key' must be a string"),
+        ("systemsharedmemory/region/r/register", {"key": "k", "byte_size": -1}, "an integer from 0"),
+        ("systemsharedmemory/region/r/register", {"key": "k", "byte_size": True}, "an integer from 0"),
+        ("systemsharedmemory/region/r/register", {"key": "k", "byte_size": 2**63}, "an integer from 0"),
+        ("logging", {"log_info": 1}, "'log_info' must be true or false"),
+        ("logging", {"log_verbose_level": True}, "an integer from 0"),
+        ("logging", {"log_file": 1}, "a string"),
+        ("logging", {"log_loud": True}, "no setting 'log_loud'"),
+        ("trace/setting", {"trace_loud": "1"}, "no setting 'trace_loud'"),
+    ],
+)
+def test_wrong_requests(path, document, words):
+    error = refusal(path, document)
+    assert (error.code, words in error.message) == (Code.INVALID, True), error.message
+
+
+@pytest.mark.parametrize("path", ["repository/models/m/load", "repository/models/m/unload", "logging"])
+def test_who_may_not_change_anything(path):
+    error = refusal(path, {}, protocol=SHUT)
+    assert (error.status, "loopback" in error.message) == (403, True)
+    error = refusal(path, {}, origin=b"https://example.org")
+    assert (error.status, "'https://example.org'" in error.message) == (403, True)
+
+
+def test_shared_memory():
+    path = "systemsharedmemory/region/r"
+    document = {"key": "/k", "byte_size": 8}
+    operation, encoder = ask(f"{path}/register", document)
+    assert operation == RegisterRegion(REGION)
+    assert answered(encoder, RegionListing((REGION,))) is None
+    assert ask(f"{path}/register", document | {"offset": 4})[0].region.offset == 4
+    assert ask(f"{path}/unregister")[0] == UnregisterRegion("r")
+    assert ask("systemsharedmemory/unregister")[0] == UnregisterRegion()
+    assert refusal(f"{path}/register", document, origin=b"x").status == 403
+    for where, name in ((f"{path}/status", "r"), ("systemsharedmemory/status", "")):
+        operation, encoder = ask(where, method="GET")
+        assert operation == ListRegions(name)
+        assert answered(encoder, RegionListing((REGION,))) == [
+            {"name": "r", "key": "/k", "offset": 0, "byte_size": 8}
+        ]
+
+
+def test_there_is_none_on_a_device():
+    operation, encoder = ask("cudasharedmemory/status", method="GET")
+    assert operation == Live()
+    assert answered(encoder, Readiness(True)) == []
+    assert answered(ask("cudasharedmemory/unregister")[1], Readiness(True)) is None
+    error = refusal("cudasharedmemory/region/c/register", {})
+    assert (error.code, "'c'" in error.message) == (Code.UNSUPPORTED, True)
+
+
+def test_log_settings():
+    operation, encoder = ask("logging", method="GET", protocol=SHUT)
+    assert operation == Verbosity()
+    assert answered(encoder, LogLevel("info")) == {
+        "log_file": "",
+        "log_info": True,
+        "log_warning": True,
+        "log_error": True,
+        "log_verbose_level": 0,
+        "log_format": "default",
+    }
+    assert ask("logging", {"log_verbose_level": 2, "log_error": True})[0] == Verbosity(
+        {"debug": True, "error": True}
+    )
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error", "none"])
+def test_what_the_log_document_says_can_be_set(level):
+    switches = read_switches(log_document(level))
+    words = ("debug", "info", "warning", "error", "none")
+    assert switches == {word: index >= words.index(level) for index, word in enumerate(words[:-1])}
+
+
+@pytest.mark.parametrize(
+    ("path", "document"),
+    [
+        ("logging", {"log_file": "/x"}),
+        ("logging", {"log_format": "ISO8601"}),
+        ("trace/setting", {"trace_level": ["TIMESTAMPS"]}),
+        ("trace/setting", {"trace_rate": "1"}),
+        ("trace/setting", {"trace_file": "/x"}),
+    ],
+)
+def test_settings_that_cannot_be_had(path, document):
+    assert refusal(path, document).code is Code.UNSUPPORTED
+
+
+def test_trace_settings():
+    for method, document in (
+        ("GET", b""),
+        ("POST", {}),
+        ("POST", {"trace_level": "OFF", "trace_rate": None}),
+    ):
+        operation, encoder = ask("trace/setting", document, method, SHUT)
+        assert operation == Live()
+        assert answered(encoder, Readiness(True)) == TRACE
+        assert ask("models/m/trace/setting", document, method, SHUT)[0] == Describe("m")
+    encoder = ask("models/m/trace/setting", method="GET")[1]
+    assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no"))).status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "words"),
+    [
+        ("GET", "repository/index", Code.METHOD, "use POST"),
+        ("GET", "repository/models/m/load", Code.METHOD, "use POST"),
+        ("POST", "systemsharedmemory/status", Code.METHOD, "use GET, HEAD"),
+        ("PUT", "logging", Code.METHOD, "use GET, HEAD, POST"),
+        ("POST", "repository/some/models/m/load", Code.UNSUPPORTED, "/v2/repository/models/m/load"),
+        ("POST", "repository/models/m/reload", Code.NOT_FOUND, "no route"),
+        ("POST", "repository/models//load", Code.NOT_FOUND, "no route"),
+        ("POST", "systemsharedmemory/register", Code.NOT_FOUND, "no route"),
+        ("POST", "systemsharedmemory/region//register", Code.NOT_FOUND, "no route"),
+        ("POST", "systemsharedmemory/region/r/other", Code.NOT_FOUND, "no route"),
+        ("POST", "othersharedmemory/unregister", Code.NOT_FOUND, "no route"),
+        ("GET", "models/m/versions/1/trace/setting", Code.NOT_FOUND, "no route"),
+        ("GET", "models/m/generate", Code.METHOD, "use POST"),
+    ],
+)
+def test_routes_that_there_are_not(method, path, code, words):
+    error = refusal(path, method=method)
+    assert error.code is code
+    assert re.search(words, error.message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=8), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(POSTS), JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30))
+def test_any_body_is_an_operation_or_a_refusal(path, body):
+    with suppress(ServeError):
+        _, encoder = ask(path, body)
+        assert encoder.encode(ResponsePart()).status in (200, 500)
