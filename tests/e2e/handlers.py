@@ -199,7 +199,7 @@ def djl(root: Path, name: str, text: str, properties: str = "") -> Path:
 @contextlib.contextmanager
 def serve_handlers(log: Path, *words: str | Path) -> Iterator[Serving]:
     """`trivium serve WORDS`; it must leave well, with no worker left."""
-    command = [*COMMAND, "serve", "--http-port", "0", *map(str, words)]
+    command = [*COMMAND, "serve", "--http-port", "0", "--grpc-port", "0", *map(str, words)]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment())
     try:

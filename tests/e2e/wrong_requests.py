@@ -61,13 +61,13 @@ HTTP: Cases = {
     "unknown route": (get("/v2/model/echo"), 404, "/v2/models/"),
     "unknown protocol": (get("/v3"), 404, "/v2"),
     "wrong method": (get(ECHO), 405, "POST"),
-    "compressed": (post(ECHO, GOOD, b"Content-Encoding: gzip\r\n"), 415, "without compression"),
+    "compressed": (post(ECHO, GOOD, b"Content-Encoding: gzip\r\n"), 400, "decompressing"),
     "unknown model": (infer_request("ecko", ROW), 404, "echo"),
     "no name in UTF-8": (get("/v2/models/%ff%fe"), 400, "UTF-8"),
 }
 
 FORM: Cases = {
-    "nothing": (raw_json(""), 400, "JSON"),
+    "nothing": (raw_json(""), 400, "with its shape"),
     "no JSON": (raw_json("hello"), 400, "JSON"),
     "half a JSON": (raw_json('{"inputs": [{"name": "x",'), 400, "JSON"),
     "an array": (raw_json("[]"), 400, "object"),
