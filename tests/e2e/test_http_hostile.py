@@ -149,7 +149,7 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
         await until(lambda: len(stub.frontend._site.guests) == 2000)
         used = time.process_time()
         await asyncio.sleep(3)
-        assert time.process_time() - used < 0.5
+        assert time.process_time() - used < 0.15
         await loop.sock_sendall(plugs[777], get("echo"))
         answer = await loop.sock_recv(plugs[777], 1000)
         assert answer.endswith(b"\r\n\r\necho")
