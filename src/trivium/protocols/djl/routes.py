@@ -4,10 +4,10 @@ Source: spec sheet `djl`, sections 4.1 and 4.2. Whether there is such a model th
 """
 
 from enum import StrEnum
-from urllib.parse import unquote
 
+from trivium.codecs.path_segments import decoded, shown
 from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code
 from trivium.types.wire import Head, Target
 
 
@@ -20,7 +20,6 @@ class Verb(StrEnum):
 
 
 _ROUTES = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke, /ping"
-_LONGEST_SHOWN = 200
 
 
 def find_target(head: Head) -> Target:
@@ -33,18 +32,18 @@ def find_target(head: Head) -> Target:
         case ["", "predictions", model, *rest] if model and len(rest) < 2:
             version = rest[0] if rest else ""
             if head.method == "OPTIONS":
-                return Target(Verb.OPTIONS, _name(model), _name(version))
-            return Target(Verb.INFER, _name(model), _name(version), True)
+                return Target(Verb.OPTIONS, decoded(model), decoded(version))
+            return Target(Verb.INFER, decoded(model), decoded(version), True)
         case ["", "invocations"]:
             return _posted(head, Target(Verb.INFER, takes_body=True))
         case ["", "models", model, "invoke"] if model:
-            return _posted(head, Target(Verb.INFER, _name(model), takes_body=True))
+            return _posted(head, Target(Verb.INFER, decoded(model), takes_body=True))
         case ["", "ping"]:
             return Target(Verb.PING)
         case ["", ""] if head.method == "OPTIONS":
             return Target(Verb.OPTIONS)
     raise DjlRefusal(
-        Code.NOT_FOUND, f"There is no route {_shown(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
+        Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
     )
 
 
@@ -53,23 +52,6 @@ def _posted(head: Head, target: Target) -> Target:
         return target
     raise DjlRefusal(
         Code.METHOD,
-        f"{_shown(head.path)} is not served under the method {_shown(head.method)}; use POST.",
+        f"{shown(head.path)} is not served under the method {shown(head.method)}; use POST.",
         b"Allow: POST\r\n",
     )
-
-
-def _name(segment: str) -> str:
-    """A segment percent-decoded, once the path has been split: a %2F is part of a name."""
-    if "%" not in segment:
-        return segment
-    try:
-        return unquote(segment, errors="strict")
-    except UnicodeDecodeError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The path segment {_shown(segment)} is not percent-encoded UTF-8. Encode the name so.",
-        ) from error
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")

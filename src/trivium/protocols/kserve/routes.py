@@ -7,8 +7,8 @@ On the path of every request: no regular expression, no formatting unless it ref
 
 from difflib import get_close_matches
 from enum import StrEnum
-from urllib.parse import unquote
 
+from trivium.codecs.path_segments import LONGEST_SHOWN, decoded, shown
 from trivium.protocols.kserve.errors import WireRefusal
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -58,7 +58,6 @@ _SERVER_PATHS = (
     "/v2/trace/setting",
 )
 _MODEL_PATHS = ("", "/infer", "/generate", "/ready", "/config", "/stats", "/versions/1", "/versions/1/infer")
-_LONGEST_SHOWN = 200
 
 
 def find_target(head: Head) -> Target:
@@ -95,8 +94,8 @@ def _of_server(head: Head, rest: list[str]) -> Target:
         case ["repository", name, "models", model, verb] if name and model and verb in _CHANGES:
             raise ServeError(
                 Code.UNSUPPORTED,
-                f"The repository {_shown(name)} cannot be chosen: a model's name is unique over all paths served. "
-                f"Use /v2/repository/models/{_shown(model)[1:-1]}/{verb}.",
+                f"The repository {shown(name)} cannot be chosen: a model's name is unique over all paths served. "
+                f"Use /v2/repository/models/{shown(model)[1:-1]}/{verb}.",
             )
         case [memory, verb] if memory in _REGIONS and verb != "register":
             return _of_regions(head, memory, "", verb)
@@ -133,53 +132,36 @@ def _of_model(head: Head, model: str, version: str, action: str) -> Target:
 def _post(head: Head, verb: Verb, name: str = "", version: str = "") -> Target:
     if head.method != "POST":
         raise _wrong_method(head, "POST")
-    return Target(verb, _name(name), _name(version), True)
+    return Target(verb, decoded(name), decoded(version), True)
 
 
 def _setting(head: Head, verb: Verb, model: str = "") -> Target:
     if head.method not in ("GET", "POST"):
         raise _wrong_method(head, "GET, HEAD, POST")
-    return Target(verb, _name(model), "", head.method == "POST")
+    return Target(verb, decoded(model), "", head.method == "POST")
 
 
 def _read(head: Head, verb: Verb, model: str = "", version: str = "") -> Target:
     if head.method != "GET":
         raise _wrong_method(head, "GET, HEAD")
-    return Target(verb, _name(model), _name(version))
-
-
-def _name(segment: str) -> str:
-    """A segment percent-decoded, once the path has been split: a %2F is part of a name."""
-    if "%" not in segment:
-        return segment
-    try:
-        return unquote(segment, errors="strict")
-    except UnicodeDecodeError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The path segment {_shown(segment)} is not percent-encoded UTF-8. Encode the name so.",
-        ) from error
+    return Target(verb, decoded(model), decoded(version))
 
 
 def _wrong_method(head: Head, allowed: str) -> WireRefusal:
     return WireRefusal(
         Code.METHOD,
-        f"{_shown(head.path)} is not served under the method {_shown(head.method)}; use {allowed}.",
+        f"{shown(head.path)} is not served under the method {shown(head.method)}; use {allowed}.",
         b"Allow: %s\r\n" % allowed.encode(),
     )
 
 
 def _unknown(head: Head) -> ServeError:
-    path = head.path[:_LONGEST_SHOWN]
+    path = head.path[:LONGEST_SHOWN]
     segments = path.split("/")
     model = segments[3] if segments[1:3] == ["v2", "models"] and len(segments) > 3 else ""
     routes = [f"/v2/models/{model or 'MODEL'}{end}" for end in _MODEL_PATHS]
     near = get_close_matches(path, (*_SERVER_PATHS, *routes), n=3, cutoff=0.0)
     return ServeError(
         Code.NOT_FOUND,
-        f"There is no route {_shown(head.path)}. Routes near it: {', '.join(near)}.",
+        f"There is no route {shown(head.path)}. Routes near it: {', '.join(near)}.",
     )
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")

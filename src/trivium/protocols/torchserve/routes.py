@@ -5,8 +5,9 @@ Whether there is such a model the core knows.
 """
 
 from enum import StrEnum
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
+from trivium.codecs.path_segments import decoded, shown
 from trivium.protocols.torchserve.errors import RouteRefusal
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -27,7 +28,6 @@ _ROUTES = (
     "/models/MODEL/invoke and /ping"
 )
 _LEFT = "comes with the issue that completes the TorchServe dialect"
-_LONGEST_SHOWN = 200
 
 
 def find_target(head: Head) -> Target:
@@ -36,13 +36,13 @@ def find_target(head: Head) -> Target:
         case ["", "predictions" | "explanations" | "models", _, *_] if head.method == "OPTIONS":
             raise ServeError(Code.UNSUPPORTED, f"The description of a model as OpenAPI {_LEFT}.")
         case ["", "predictions", model, *rest] if model:
-            return Target(Verb.PREDICT, segment(model), segment(rest[0]) if rest else "", True)
+            return Target(Verb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "explanations", model, *rest] if model and len(rest) < 2:
-            return Target(Verb.EXPLAIN, segment(model), segment(rest[0]) if rest else "", True)
+            return Target(Verb.EXPLAIN, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "invocations"]:
             return Target(Verb.INVOKE, arguments(head).get("model_name", ""), takes_body=True)
         case ["", "models", model, "invoke"] if model:
-            return Target(Verb.INVOKE, segment(model), takes_body=True)
+            return Target(Verb.INVOKE, decoded(model), takes_body=True)
         case ["", "ping"]:
             return Target(Verb.PING)
         case ["", ""] if head.method != "OPTIONS":
@@ -53,12 +53,12 @@ def find_target(head: Head) -> Target:
             raise ServeError(
                 Code.UNSUPPORTED, "Workflows are not served yet. Call their models one after another."
             )
-    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {_shown(head.path)}. There are: {_ROUTES}.")
+    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.")
 
 
 def url_path(head: Head) -> str:
     """What stands behind the version in the path of a prediction."""
-    return "/".join(map(segment, head.path.split("/")[4:]))
+    return "/".join(map(decoded, head.path.split("/")[4:]))
 
 
 def arguments(head: Head) -> dict[str, str]:
@@ -72,20 +72,3 @@ def arguments(head: Head) -> dict[str, str]:
             Code.INVALID,
             f"The query is not at most {MAX_ARGUMENTS} percent-encoded UTF-8 arguments. Encode them so.",
         ) from error
-
-
-def segment(text: str) -> str:
-    """A segment percent-decoded, once the path is split: a %2F is part of a name. INVALID for other than UTF-8."""
-    if "%" not in text:
-        return text
-    try:
-        return unquote(text, errors="strict")
-    except UnicodeDecodeError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The path segment {_shown(text)} is not percent-encoded UTF-8. Encode the name so.",
-        ) from error
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
