@@ -142,20 +142,20 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
 
     async def scene(stub: Served) -> None:
         loop = asyncio.get_running_loop()
-        plugs = [socket.socket() for _ in range(2000)]
-        for plug in plugs:
-            plug.setblocking(False)
-            await loop.sock_connect(plug, ("127.0.0.1", stub.port))
-        await until(lambda: len(stub.frontend._site.guests) == 2000)
-        used = time.process_time()
-        await asyncio.sleep(3)
-        assert time.process_time() - used < 0.15
-        await loop.sock_sendall(plugs[777], get("echo"))
-        answer = await loop.sock_recv(plugs[777], 1000)
-        assert answer.endswith(b"\r\n\r\necho")
-        assert (await stub.ask(get("echo")))[0] == 200
-        for plug in plugs:
-            plug.close()
+        with contextlib.ExitStack() as stack:
+            plugs = [stack.enter_context(socket.socket()) for _ in range(2000)]
+            for plug in plugs:
+                plug.setblocking(False)
+                await loop.sock_connect(plug, ("127.0.0.1", stub.port))
+            await until(lambda: len(stub.frontend._site.guests) == 2000)
+            await until(lambda: stub.frontend._site.rouse is not None)  # asleep, for all of them are idle
+            used = time.process_time()
+            await asyncio.sleep(3)
+            assert time.process_time() - used < 0.15
+            await loop.sock_sendall(plugs[777], get("echo"))
+            answer = await loop.sock_recv(plugs[777], 1000)
+            assert answer.endswith(b"\r\n\r\necho")
+            assert (await stub.ask(get("echo")))[0] == 200
 
     try:
         run(HttpLimits(), scene)

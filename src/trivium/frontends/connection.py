@@ -46,6 +46,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         site = self._site
+        if site.rouse is not None:
+            site.rouse()
         self._outbox = Outbox(self._transport, site.limits)
         if len(site.guests) >= site.limits.connections:
             self.phase = CLOSING
@@ -61,6 +63,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
+        rouse = self._site.rouse
+        if rouse is not None:
+            rouse()
         if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
         if not self._reader.is_done:
@@ -75,6 +80,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
+        rouse = self._site.rouse
+        if rouse is not None:
+            rouse()
         self._is_eof = True
         if self.phase is CLOSING:
             return False

@@ -1,12 +1,11 @@
-"""The HTTP/1.1 listener: sockets, the sweeper, the decoding threads, and the way down.
+"""The HTTP/1.1 listener: sockets, the decoding threads, and the way down.
 
 Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a
-request in `exchange`; the only clock of the front end is read here.
+request in `exchange`; the clock is read by `sweeper`.
 """
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,11 +15,11 @@ from trivium.frontends.access_log import AccessLog
 from trivium.frontends.connection import Connection
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.site import Decoded, Site
+from trivium.frontends.sweeper import Sweeper
 from trivium.types.buffers import Lease
 from trivium.types.interfaces import Submits, WireProtocol
 from trivium.types.wire import Target
 
-_SWEEP_SECONDS = 0.5
 _DECODING_THREADS = 2
 _BACKLOG = 1024
 
@@ -53,7 +52,7 @@ class HttpFrontend:
         self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
         self._site = Site(core, routes, fallback, lend, limits, retry_after, self._offload)
         self._server: asyncio.Server | None = None
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper: Sweeper | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound, 0 having asked for any. OSError where port or log cannot be had."""
@@ -65,8 +64,7 @@ class HttpFrontend:
         except OSError:
             self._server.close()
             raise
-        site.sweep(time.monotonic(), time.time())
-        self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="http sweeper")
+        self._sweeper = Sweeper(site, loop)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -81,7 +79,7 @@ class HttpFrontend:
         site = self._site
         site.drain()
         await self._until_empty(grace)
-        site.now = time.monotonic()
+        site.now = asyncio.get_running_loop().time()
         unfinished = tuple(text for guest in site.guests if (text := guest.unfinished()) is not None)
         self._cut_all()
         return DrainReport(site.finished, unfinished)
@@ -92,9 +90,7 @@ class HttpFrontend:
         self._cut_all()
         await self._until_empty(None)
         if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
+            self._sweeper.close()
         if self._decoding:
             await asyncio.wait(self._decoding)
         self._decoders.shutdown()
@@ -111,11 +107,6 @@ class HttpFrontend:
             site.emptied.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(site.emptied.wait(), seconds)
-
-    async def _sweep_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            self._site.sweep(time.monotonic(), time.time())
 
     def _offload(self, work: Callable[[], Decoded], done: Callable[[Decoded | Exception], None]) -> None:
         def attempt() -> Decoded | Exception:

@@ -2,7 +2,8 @@
 used of them, the time, one scratch buffer.
 
 Decides which protocol a path belongs to and whether there is room for a body. Opens no socket, reads no clock:
-`now` is set by the sweeper, twice a second, which is as exact as time-outs need to be.
+`now` is set by the sweeper, twice a second, which is as exact as time-outs need to be. While every connection is
+idle the sweeper sleeps and `rouse` is set; whoever has something new to do calls it before it looks at `now`.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from trivium.frontends.access_log import AccessLog
 from trivium.frontends.answer_bytes import CLOSE, whole
 from trivium.frontends.faults import HttpFault, worded
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
+from trivium.frontends.phase import IDLE, NEVER, Phase
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, Submits, WireProtocol
@@ -32,6 +34,7 @@ class Guest(Protocol):
     """A connection as the sweeper and the drain see it."""
 
     deadline: float
+    phase: Phase
 
     def on_deadline(self) -> None:
         """`deadline` has passed."""
@@ -64,6 +67,7 @@ class Site:
     retry_after: Callable[[], float] | None
     offload: Offload
     log: AccessLog | None = None
+    rouse: Callable[[], None] | None = None
     now: float = 0.0
     epoch: float = 0.0
     held_bytes: int = 0
@@ -115,9 +119,17 @@ class Site:
 
     def drain(self) -> None:
         """Close what is idle; what is not closes behind its answer."""
+        if self.rouse is not None:
+            self.rouse()
         self.is_draining = True
         for guest in tuple(self.guests):
             guest.drain()
+
+    def idle_until(self) -> float | None:
+        """The first deadline if every connection is idle, for ever if there is none; None if one is not idle."""
+        if all(guest.phase is IDLE for guest in self.guests):
+            return min((guest.deadline for guest in self.guests), default=NEVER)
+        return None
 
     def sweep(self, now: float, epoch: float) -> None:
         """Set the time and tell every connection whose deadline has passed."""
