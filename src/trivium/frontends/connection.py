@@ -63,8 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        rouse = self._site.rouse
-        if rouse is not None:
+        if (rouse := self._site.rouse) is not None:
             rouse()
         if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
@@ -80,8 +79,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
-        rouse = self._site.rouse
-        if rouse is not None:
+        if (rouse := self._site.rouse) is not None:
             rouse()
         self._is_eof = True
         if self.phase is CLOSING:
