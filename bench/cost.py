@@ -3,7 +3,7 @@
 import statistics
 from dataclasses import dataclass, field
 
-from bench import compute, repository, requests, servers, tritonserver
+from bench import compute, grpc_load, repository, requests, servers, tritonserver
 
 ROUNDS = 7
 SECONDS = 2.0
@@ -42,11 +42,68 @@ class Row:
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the table before it is measured."""
+    """One row of the table before it is measured; `wire` is http or grpc."""
 
     row: Row
     request: requests.Request
     connections: int
+    wire: str = "http"
+
+    def load(self, server: servers.Server, seconds: float) -> servers.Measured:
+        """One round."""
+        load = grpc_load.load if self.wire == "grpc" else servers.Server.load
+        return load(server, self.request, self.connections, seconds)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our cost beside that of the real tritonserver, round by round: of a request, or, `over_floor`, of what it costs
+    above its floor.
+    """
+
+    name: str
+    ours: Row
+    theirs: Row
+    limit: float
+    over_floor: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Median of the rounds' ratios."""
+        return statistics.median(
+            a / b for a, b in zip(self._of(self.ours), self._of(self.theirs), strict=True)
+        )
+
+    @property
+    def is_met(self) -> bool:
+        """Is it within the limit?"""
+        return self.ratio <= self.limit
+
+    def _of(self, row: Row) -> list[float]:
+        floors = row.floor_us if self.over_floor else [0.0] * len(row.cpu_us)
+        return [cost - floor for cost, floor in zip(row.cpu_us, floors, strict=True)]
+
+
+COMPARED = (
+    ("HTTP, handler echo, unbatched", "handler echo, unbatched", 0.45, False),
+    ("HTTP, handler echo, batched", "handler echo, batched", 0.45, False),
+    ("gRPC, handler echo, unbatched", "gRPC handler echo, unbatched", 1.5, False),
+    ("handler mobilenet, 1 connection, above compute", "handler mobilenet, 1 connection", 0.5, True),
+    ("handler mobilenet, 8 connections, above compute", "handler mobilenet, 8 connections", 0.5, True),
+)
+"""Name, how the rows begin, the limit, whether what lies under the floor is left out."""
+
+
+def beside_tritonserver(rows: list[Row]) -> list[Comparison]:
+    """Our rows with their twins."""
+
+    def find(start: str) -> Row:
+        return next(row for row in rows if row.name.startswith(start))
+
+    return [
+        Comparison(name, find(start), find(f"tritonserver: {start}"), limit, over_floor)
+        for name, start, limit, over_floor in COMPARED
+    ]
 
 
 def variants() -> list[Variant]:
@@ -57,6 +114,9 @@ def variants() -> list[Variant]:
         Variant(Row("echo, batched, 16 connections", "F", 3.2), echo("echo_batched"), 16),
         Variant(Row("handler echo, unbatched, 16 connections", "F", 6.0), echo("python_echo"), 16),
         Variant(Row("handler echo, batched, 16 connections", "F", 4.0), echo("python_echo_batched"), 16),
+        Variant(
+            Row("gRPC handler echo, unbatched, 16 at a time", "F", None), echo("python_echo"), 16, "grpc"
+        ),
         Variant(Row("mobilenet, 1 connection", "compute", 1.08), picture(), 1),
         Variant(Row("mobilenet, 8 connections", "compute", 1.10), picture(), 8),
         Variant(Row("handler mobilenet, 1 connection", "compute", 1.10), picture("python_mobilenet"), 1),
@@ -70,6 +130,9 @@ def triton_variants() -> list[Variant]:
     return [
         Variant(Row("tritonserver: handler echo, unbatched", "F", None), echo("python_echo"), 16),
         Variant(Row("tritonserver: handler echo, batched", "F", None), echo("python_echo_batched"), 16),
+        Variant(
+            Row("tritonserver: gRPC handler echo, unbatched", "F", None), echo("python_echo"), 16, "grpc"
+        ),
         Variant(
             Row("tritonserver: handler mobilenet, 1 connection", "compute", None),
             picture("python_mobilenet"),
@@ -95,14 +158,14 @@ def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Row]:
     ):
         table = [(server, variant) for variant in ours] + [(triton, variant) for variant in theirs]
         for place, variant in table:
-            place.load(variant.request, 8, 1.0)
+            variant.load(place, 1.0)
         bare.load(echo, 16, 1.0)
         for _ in range(rounds):
             floors = {"F": bare.load(echo, 16, seconds).cpu_us}
             floors["compute"] = compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds)
             for place, variant in table:
                 time = seconds if variant.row.floor == "F" else seconds * 1.5
-                measured = place.load(variant.request, variant.connections, time)
+                measured = variant.load(place, time)
                 _note(variant.row, measured, floors[variant.row.floor])
     return [variant.row for _, variant in table]
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.cost import Row
+from bench.cost import Comparison, Row, beside_tritonserver
 from bench.neighbour import LIMIT, Neighbour
 from bench.queueing import Waits
 
@@ -31,8 +31,13 @@ def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> 
             for w in waits
         ],
     }
+    compared = beside_tritonserver(list(rows))
+    document["beside_tritonserver"] = [
+        {"what": c.name, "ratio": c.ratio, "limit": c.limit, "is_met": c.is_met} for c in compared
+    ]
+    parts = [_costs(rows), beside(compared), _waits(waits), [_neighbour(neighbour)]]
     (PLACE / "request-path.json").write_text(json.dumps(document, indent=1) + "\n")
-    table = "\n".join([*_costs(rows), "", *_waits(waits), "", _neighbour(neighbour)])
+    table = "\n\n".join("\n".join(part) for part in parts)
     page = PLACE / "request-path.md"
     before = page.read_text() if page.exists() else "<!-- table -->\n<!-- end -->\n"
     head, rest = before.split("<!-- table -->")
@@ -53,6 +58,12 @@ def _costs(rows: Sequence[Row]) -> list[str]:
             f"| {row.ratio:.3f} | {row.limit or ''} | {_MET[seen['is_met']]} |"
         )
     return lines
+
+
+def beside(compared: Sequence[Comparison]) -> list[str]:
+    """The table of what the same handlers cost here and on the real tritonserver."""
+    lines = ["| beside the real tritonserver, same run | ours / theirs | limit | met |", "|---|---|---|---|"]
+    return lines + [f"| {c.name} | {c.ratio:.3f} | {c.limit} | {_MET[c.is_met]} |" for c in compared]
 
 
 def _waits(waits: Sequence[Waits]) -> list[str]:

@@ -23,6 +23,8 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
                 f"{row.name}: {row.ratio:.3f} (limit {row.limit}); {sorted(map(round, row.cpu_us))} "
                 f"over {sorted(round(us, 1) for us in row.floor_us)}"
             )
+        if rows:
+            print("\n".join(report.beside(cost.beside_tritonserver(rows))))
         for wait in waits:
             print(
                 f"{wait.model} at {wait.load:.0%}: {wait.error:.1%} live {wait.live} virtual {wait.virtual}"

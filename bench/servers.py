@@ -30,10 +30,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Server:
-    """A running server; `url` has no path."""
+    """A running server; `url` has no path, `grpc` is host and port, where it has that, too."""
 
     process: psutil.Process
     url: str
+    grpc: str = ""
 
     def cpu_seconds(self) -> float:
         """Of the process and all its living descendants."""
@@ -81,7 +82,7 @@ def trivium(*repositories: Path) -> Iterator[Server]:
     command += ["--http-port", "0", "--grpc-port", "0"]
     with started(command, log) as process:
         url = await_line(log, process, r"HTTP on (\S+)")
-        yield Server(process, url)
+        yield Server(process, url, await_line(log, process, r"gRPC on (\S+)"))
 
 
 @contextmanager

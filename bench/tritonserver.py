@@ -38,9 +38,9 @@ def install() -> None:
 
 @contextmanager
 def running(repository: Path) -> Iterator[Server]:
-    """The server on a free port, with HTTP alone."""
+    """The server on two free ports, for HTTP and gRPC."""
     install()
-    port, log = free_port(), CACHE / "tritonserver.log"
+    port, grpc_port, log = free_port(), free_port(), CACHE / "tritonserver.log"
     package = _package()
     libraries = [package.parent / "nvidia_pytriton.libs", sysconfig.get_config_var("LIBDIR") or ""]
     environment = {
@@ -54,12 +54,26 @@ def running(repository: Path) -> Iterator[Server]:
         f"--backend-directory={ENVIRONMENT / 'backends'}",
         f"--http-port={port}",
         "--http-address=127.0.0.1",
-        "--allow-grpc=false",
+        f"--grpc-port={grpc_port}",
+        "--grpc-address=127.0.0.1",
         "--allow-metrics=false",
     ]
     with started(command, log, environment) as process:
         await_line(log, process, "Started HTTPService")
-        yield Server(process, f"http://127.0.0.1:{port}")
+        yield Server(process, f"http://127.0.0.1:{port}", f"127.0.0.1:{grpc_port}")
+
+
+def libraries_for_clients() -> Path:
+    """A folder with what NVIDIA's own client programs need of its libraries, under the names that they ask for."""
+    install()
+    folder = ENVIRONMENT / "client-libraries"
+    folder.mkdir(exist_ok=True)
+    for name, found in (("libcudart.so.12", "libcudart-*.so.12*"), ("libb64.so.0d", "libb64-*.so.0d")):
+        link = folder / name
+        if not link.exists():
+            (library,) = (_package().parent / "nvidia_pytriton.libs").glob(found)
+            link.symlink_to(library)
+    return folder
 
 
 def _package() -> Path:
