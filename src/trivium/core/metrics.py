@@ -7,7 +7,9 @@ A step is a mapping: `kind` counter, gauge or histogram; `name`, `help`, `labels
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isfinite
+
+from trivium.types.metrics import MetricFamily, MetricSeries
 
 MOST_SERIES = 10_000
 """Series of all metrics together: a label that takes any value must not eat the server's memory."""
@@ -21,11 +23,14 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Series:
-    """The value of one metric under one set of labels; of a histogram the sum, and counts by bucket."""
+    """The value of one metric under one set of labels; of a histogram the sum, and counts by bucket. `models` have
+    counted it.
+    """
 
     value: float = 0.0
     count: int = 0
     buckets: list[int] = field(default_factory=list)
+    models: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -48,11 +53,26 @@ class CustomMetrics:
     def take(self, model: str, step: Mapping[str, object]) -> None:
         """Carry out one step. ValueError where it is none, or contradicts what the metric is; then nothing changes."""
         try:
-            self._take(step)
+            self._take(model, step)
         except ValueError as error:
             raise ValueError(f"metric '{str(step.get('name'))[:200]}' of model '{model}': {error}") from error
 
-    def _take(self, step: Mapping[str, object]) -> None:
+    def report(self) -> tuple[MetricFamily, ...]:
+        """All of them, frozen, by name."""
+        return tuple(_frozen(name, family) for name, family in sorted(self.families.items()))
+
+    def forget(self, model: str) -> None:
+        """The model is no longer loaded: what nobody else counted goes with it."""
+        for name, family in list(self.families.items()):
+            for labels, series in list(family.series.items()):
+                series.models.discard(model)
+                if not series.models:
+                    del family.series[labels]
+                    self._count -= 1
+            if not family.series:
+                del self.families[name]
+
+    def _take(self, model: str, step: Mapping[str, object]) -> None:
         name, kind = step.get("name"), str(step.get("kind"))
         if not isinstance(name, str) or not name:
             raise ValueError("a metric needs a name, which is text")
@@ -69,6 +89,7 @@ class CustomMetrics:
         if family.kind != kind:
             raise ValueError(f"it is a {family.kind}, not a {kind}")
         series = self._series(family, step)
+        series.models.add(model)
         self.families[name] = family  # only now: what was refused leaves nothing behind
         self._step(family, series, verb, number)
 
@@ -96,11 +117,26 @@ class CustomMetrics:
             series.buckets[bisect_left(family.bounds, number)] += 1
 
 
+def _frozen(name: str, family: Family) -> MetricFamily:
+    bounds = (*family.bounds, inf)
+    is_histogram = family.kind == "histogram"
+    series = (
+        MetricSeries(
+            labels, one.value, one.count, tuple(zip(bounds, one.buckets, strict=True)) if is_histogram else ()
+        )
+        for labels, one in sorted(family.series.items())
+    )
+    return MetricFamily(name, family.kind, family.help, tuple(series))
+
+
 def _bounds(step: Mapping[str, object]) -> tuple[float, ...]:
     given = step.get("buckets") or ()
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_BUCKETS:
         raise ValueError(f"buckets are a list of at most {MOST_BUCKETS} numbers")
-    return tuple(sorted({_number(bound) for bound in given}))
+    bounds = {_number(bound) for bound in given}
+    return tuple(
+        sorted(bound for bound in bounds if isfinite(bound))
+    )  # the last bucket takes the rest anyway
 
 
 def _number(given: object) -> float:

@@ -1,4 +1,4 @@
-"""Counters of one model version: sums and one fixed-bucket histogram, updated once per batch.
+"""Counters of one model version: sums and fixed-bucket histograms, updated once per batch.
 
 Rendering is the protocols' business, at scrape time. Sums are float seconds here, which keeps a batch's update
 to a dozen additions, and become integer nanoseconds in a report; a double holds a year of them to the
@@ -7,12 +7,15 @@ nanosecond's tenth part.
 
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from trivium.core.item import Item
+from trivium.core.quantiles import RecentValues
 from trivium.types.errors import Code
-from trivium.types.operations import BatchStatistics, Duration, VersionStatistics
-from trivium.types.running import Executed
+from trivium.types.metrics import Buckets, Measures
+from trivium.types.running import Executed, ItemId
+from trivium.types.statistics import BatchStatistics, Duration, VersionStatistics
 
 WAIT_BUCKETS = (
     0.0001,
@@ -33,11 +36,42 @@ WAIT_BUCKETS = (
 )
 """Upper bounds in seconds of the histogram of queue waits; one more bucket takes the rest."""
 
+TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Likewise of whole requests that ended well."""
+
+FIRST_PART_BUCKETS = (0.1, 0.5, 2.0, 5.0)
+"""Likewise of the time to a first part, where the model names none of its own."""
+
+DURATIONS = ("success", "queue", "compute_input", "compute_infer", "compute_output")
+"""Those of which quantiles are kept, where that was asked for."""
+
+NOTHING_ASKED = Measures()
+
+MOST_EARLY = 1000
+"""Items of which it is known that they ended while the execution that they were in went on."""
+
 
 class VersionCounters:
-    """Everything counted for one version since it was loaded. Updated on the loop only."""
+    """Everything counted for one version since it was loaded. Updated on the loop only. `now` is the core's clock:
+    quantiles are those of the last minute.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        measures: Measures = NOTHING_ASKED,
+        now: Callable[[], float] = time.monotonic,
+        first_part_bounds: Sequence[float] = (),
+    ) -> None:
+        self._quantiles = measures.quantiles
+        self._now = now
+        self._recent = [RecentValues() for _ in DURATIONS] if measures.quantiles else None
+        self._first_bounds = tuple(first_part_bounds) or FIRST_PART_BUCKETS
+        self._firsts = [0] * (len(self._first_bounds) + 1)
+        self._first_time = 0.0
+        self._times = [0] * (len(TIME_BUCKETS) + 1)
+        self._early: dict[ItemId, tuple[float, float]] = {}  # when they came and ended
+        self._hits = self._misses = 0
+        self._hit_time = self._miss_time = 0.0
         self._last = 0
         self._rows = 0
         self._executions = 0
@@ -62,8 +96,9 @@ class VersionCounters:
         on_output = run.ended - run.output_began
         weight = 0.1 if self._executions else 1.0
         self._executions += 1
-        self.mean_run += weight * (run.ended - began - self.mean_run)
-        self.mean_rows += weight * (rows - self.mean_rows)
+        if run.items or not run.rows:  # else all its items end by parts of their own, and nobody knows when
+            self.mean_run += weight * (run.ended - began - self.mean_run)
+            self.mean_rows += weight * (rows - self.mean_rows)
         batch = self._batches.get(rows)
         if batch is None:
             batch = self._batches[rows] = [0, 0.0, 0.0, 0.0]
@@ -71,6 +106,10 @@ class VersionCounters:
         batch[1] += on_input
         batch[2] += on_infer
         batch[3] += on_output
+        for number in run.batch:
+            early = self._early.pop(number, None)
+            if early is not None:
+                self._charge(run, *early)
         count = len(succeeded)
         if not count:
             return
@@ -85,14 +124,57 @@ class VersionCounters:
             self._success_time += now - since
             self._rows += item.rows
             self._waits[bisect_left(WAIT_BUCKETS, began - since)] += 1
+            self._times[bisect_left(TIME_BUCKETS, now - since)] += 1
         self._last = time.time_ns()
+        if self._recent is not None:
+            self._remember(self._recent, run, succeeded, now)
 
     def streamed(self, item: Item, now: float) -> None:
-        """An item ended well by parts of its own, apart from the execution that began it."""
+        """An item ended well by parts of its own. Its execution may be over, or not yet."""
+        if item.run is not None:
+            self._charge(item.run, item.enqueued_at, now)
+        else:
+            self._early[item.item] = item.enqueued_at, now
+            if len(self._early) > MOST_EARLY:  # nobody says when they ran
+                del self._early[next(iter(self._early))]
         self._successes += 1
         self._rows += item.rows
         self._success_time += now - item.enqueued_at
+        self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
         self._last = time.time_ns()
+
+    def _charge(self, run: Executed, since: float, ended: float) -> None:
+        """An item is charged its execution as far as that had gone when it ended."""
+        self._queue_time += max(run.began - since, 0.0)
+        self._waits[bisect_left(WAIT_BUCKETS, run.began - since)] += 1
+        steps = (run.began, run.input_ready, run.output_began, run.ended)
+        for i, (begin, end) in enumerate(pairwise(steps)):
+            self._compute_times[i] += max(min(end, ended) - begin, 0.0)
+
+    def cached(self, item: Item, spent: float, now: float) -> None:
+        """An item was answered with what had been kept, which took `spent` seconds; nothing was executed."""
+        self._hits += 1
+        self._hit_time += spent
+        self._waits[0] += 1
+        self._successes += 1
+        self._success_time += now - item.enqueued_at
+        self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
+        self._last = time.time_ns()
+
+    def missed(self, spent: float) -> None:
+        """Nothing was kept for an item."""
+        self._misses += 1
+        self._miss_time += spent
+
+    def kept(self, spent: float) -> None:
+        """The answer to one that was missed was kept."""
+        self._miss_time += spent
+
+    def began_to_answer(self, item: Item, now: float) -> None:
+        """The first part of an item's answer has left."""
+        waited = now - item.enqueued_at
+        self._first_time += waited
+        self._firsts[bisect_left(self._first_bounds, waited)] += 1
 
     def failed(self, item: Item, code: Code, now: float) -> None:
         """An item ended with an error, or was refused at the door."""
@@ -103,7 +185,8 @@ class VersionCounters:
     def report(self, model: str, version: str, queued_items: int) -> VersionStatistics:
         """A frozen copy of the counters."""
         done = self._successes
-        compute = [Duration(done, _ns(spent)) for spent in self._compute_times]
+        computed = done - self._hits
+        compute = [Duration(computed, _ns(spent)) for spent in self._compute_times]
         return VersionStatistics(
             model=model,
             version=version,
@@ -123,8 +206,35 @@ class VersionCounters:
             failures={code.value: count for code, count in self._failures.items()},
             wasted=self.wasted,
             queued_items=queued_items,
-            queue_wait_buckets=tuple(zip((*WAIT_BUCKETS, float("inf")), self._waits, strict=True)),
+            queue_wait_buckets=_buckets(WAIT_BUCKETS, self._waits),
+            success_buckets=_buckets(TIME_BUCKETS, self._times),
+            quantiles=self._recent_quantiles(),
+            first_part=Duration(sum(self._firsts), _ns(self._first_time)),
+            first_part_buckets=_buckets(self._first_bounds, self._firsts),
+            cache_hit=Duration(self._hits, _ns(self._hit_time)),
+            cache_miss=Duration(self._misses, _ns(self._miss_time)),
         )
+
+    def _recent_quantiles(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        now = self._now()
+        return {
+            name: values.quantiles(self._quantiles, now)
+            for name, values in zip(DURATIONS, self._recent or (), strict=False)
+        }
+
+    @staticmethod
+    def _remember(recent: list[RecentValues], run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        whole, queue, on_input, on_infer, on_output = recent
+        for item in succeeded:
+            whole.add(now - item.enqueued_at, 1, now)
+            queue.add(run.began - item.enqueued_at, 1, now)
+        on_input.add(run.input_ready - run.began, len(succeeded), now)
+        on_infer.add(run.output_began - run.input_ready, len(succeeded), now)
+        on_output.add(run.ended - run.output_began, len(succeeded), now)
+
+
+def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> Buckets:
+    return tuple(zip((*bounds, float("inf")), counts, strict=True))
 
 
 def _ns(seconds: float) -> int:

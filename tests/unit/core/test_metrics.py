@@ -121,3 +121,28 @@ def test_whatever_comes_is_taken_or_refused(steps):
         except ValueError:
             continue
     assert all(family.series for family in taken.families.values())
+
+
+def test_what_a_model_counted_goes_with_it_unless_others_count_it_too(taken):
+    taken.take("m", step(add=1))
+    taken.take("other", step(add=2))
+    taken.take("m", step(name="alone", add=1, labels={"a": "1"}))
+    taken.take("m", step("gauge", name="both", set=1, labels={"of": "m"}))
+    taken.take("other", step("gauge", name="both", set=2, labels={"of": "other"}))
+    taken.forget("m")
+    assert value(taken) == 3
+    assert set(taken.families) == {"n", "both"}
+    assert list(taken.families["both"].series) == [(("of", "other"),)]
+    taken.forget("nobody")
+    taken.forget("other")
+    assert taken.families == {}
+
+
+def test_those_that_were_forgotten_make_room(taken, monkeypatch):
+    monkeypatch.setattr(metrics, "MOST_SERIES", 1)
+    for _ in range(3):
+        taken.take("m", step(add=1))
+        taken.forget("m")
+    taken.take("m", step("gauge", set=1))
+    with pytest.raises(ValueError, match="already"):
+        taken.take("m", step(name="another", add=1))

@@ -7,17 +7,18 @@ import pytest
 from tests.unit.core.virtual import Bench, make_infer, make_spec
 
 from trivium.core.item import Item
-from trivium.core.statistics import WAIT_BUCKETS, VersionCounters
+from trivium.core.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Duration
+from trivium.types.metrics import Measures
 from trivium.types.running import Executed
 from trivium.types.spec import Batching
+from trivium.types.statistics import Duration
 
 GONE = ServeError(Code.CANCELLED, "by the test")
 
 
-def item(at, rows=1):
-    return Item(1, make_infer(), print, at, None, rows=rows)
+def item(at, rows=1, item=1):
+    return Item(item, make_infer(), print, at, None, rows=rows)
 
 
 def run(began, ready, output, ended):
@@ -80,6 +81,37 @@ def test_failures_are_counted_by_code():
     assert report.failures == {"expired": 2, "invalid": 1}
 
 
+def test_a_hit_is_a_success_and_no_inference():
+    counters = VersionCounters()
+    counters.missed(0.25)
+    counters.executed(run(1.0, 1.0, 2.0, 2.0), 1, [item(0.0)], 2.0)
+    counters.kept(0.5)
+    counters.cached(item(3.0), 0.125, 4.0)
+    report = counters.report("m", "1", 0)
+    assert (report.executions, report.rows) == (1, 1)
+    assert (report.success, report.queue) == (Duration(2, 3 * 10**9), Duration(2, 10**9))
+    assert report.compute_infer == Duration(1, 10**9)
+    assert (report.cache_hit, report.cache_miss) == (Duration(1, 125 * 10**6), Duration(1, 75 * 10**7))
+    assert sum(count for _, count in report.queue_wait_buckets) == report.queue.count
+
+
+def test_an_execution_whose_items_end_by_parts_counts_whole():
+    counters = VersionCounters()
+    counters.executed(run(0.0, 0.0, 2.0, 2.0), 8, [item(0.0)], 2.0)
+    early, late = item(1.0, item=7), item(1.5, item=8)
+    counters.streamed(early, 2.25)
+    late.run = Executed([], [], 2.0, 2.0, 2.5, 2.5, 3, [7, 8, 9])
+    counters.executed(late.run, 3, [], 2.5)
+    counters.streamed(late, 4.0)
+    report = counters.report("m", "1", 0)
+    assert {batch.rows: batch.compute_infer.count for batch in report.batches} == {3: 1, 8: 1}
+    assert (report.executions, report.success.count) == (2, 3)
+    assert report.queue == Duration(3, 15 * 10**8)
+    assert report.compute_infer == Duration(3, (2000 + 250 + 500) * 10**6)
+    assert report.success.ns == (2000 + 1250 + 2500) * 10**6
+    assert (counters.mean_run, counters.mean_rows) == (2.0, 8.0)  # when its items end nobody knows
+
+
 def test_the_first_run_counts_whole_in_the_means():
     counters = VersionCounters()
     counters.executed(run(0.0, 0.0, 2.0, 2.0), 8, [item(0.0)], 2.0)
@@ -134,5 +166,36 @@ def test_retry_after_is_the_time_to_empty_the_queue():
     for _ in range(4):
         bench.submit()
     bench.clock.run(10.5)
-    assert bench.model.retry_after() == pytest.approx(30.0)
+    assert bench.model._entrance.retry_after() == pytest.approx(30.0)
     asyncio.run(bench.model.close())
+
+
+@pytest.mark.parametrize(("took", "bucket"), [(0.0, 0), (0.001, 0), (0.0011, 1), (60.0, 14), (61.0, 15)])
+def test_a_whole_request_falls_into_a_bucket_whether_it_answers_once_or_in_parts(took, bucket):
+    counters = VersionCounters()
+    counters.executed(run(0.0, 0.0, took, took), 1, [item(0.0)], took)
+    counters.streamed(item(0.0), took)
+    report = counters.report("m", "1", 0)
+    assert [count for _, count in report.success_buckets] == [
+        2 * int(i == bucket) for i in range(len(TIME_BUCKETS) + 1)
+    ]
+    assert sum(count for _, count in report.success_buckets) == report.success.count
+
+
+def test_quantiles_of_each_duration_are_kept_where_they_are_asked_for():
+    counters = VersionCounters(Measures(quantiles=(0.5, 1.0)), lambda: 9.0)
+    counters.executed(run(2.0, 3.0, 6.0, 8.0), 3, [item(1.0), item(1.5, rows=2)], 8.5)
+    report = counters.report("m", "1", 0)
+    highest = {name: values[1][1] for name, values in report.quantiles.items()}
+    assert highest == {
+        "success": pytest.approx(7.5, rel=0.01),
+        "queue": pytest.approx(1.0, rel=0.01),
+        "compute_input": pytest.approx(1.0, rel=0.01),
+        "compute_infer": pytest.approx(3.0, rel=0.01),
+        "compute_output": pytest.approx(2.0, rel=0.01),
+    }
+    assert report.quantiles["success"][0][1] == pytest.approx(7.0, rel=0.01)
+
+
+def test_else_there_are_none():
+    assert VersionCounters().report("m", "1", 0).quantiles == {}

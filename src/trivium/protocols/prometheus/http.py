@@ -1,0 +1,109 @@
+"""Prometheus' way to ask a server what it counts: `GET /metrics`, sans-IO.
+
+Decides the route, the order of the families, and the form of a refusal. Measures nothing: all is in the report.
+Source: spec sheet `triton`, section 6.2; statuses and bodies of refusals as Triton's metrics port gives them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from trivium.codecs.path_segments import shown
+from trivium.protocols.prometheus import own, triton
+from trivium.protocols.prometheus.exposition import CONTENT_TYPE, Family, text
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder
+from trivium.types.operations import Operation, ResponsePart, Scrape
+from trivium.types.statistics import MetricsReport
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+_STATUS = {
+    Code.NOT_FOUND: 404,
+    Code.METHOD: 405,
+    Code.TOO_LARGE: 413,
+    Code.DRAINING: 503,
+    Code.QUEUE_FULL: 503,
+    Code.INVALID: 400,
+}
+_TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
+_JSON = b"Content-Type: application/json\r\n"
+_ALLOW = b"Allow: GET, HEAD\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which of the families whose presence is a matter of taste there are."""
+
+    durations: bool = True
+    summaries: bool = False
+    first_parts: bool = False
+
+
+class PrometheusHttp:
+    """Implements `types.interfaces.WireProtocol`."""
+
+    def __init__(self, which: Shown) -> None:
+        self._encoder = ReportEncoder(which)
+
+    def head(self, head: Head) -> Target:
+        """NOT_FOUND for another path, METHOD for another method than GET (HEAD comes as GET)."""
+        if head.path not in ("/metrics", "/metrics/"):
+            raise ServeError(Code.NOT_FOUND, f"There is no route {shown(head.path)}; there is /metrics.")
+        if head.method != "GET":
+            raise ServeError(Code.METHOD, "Method Not Allowed")
+        return Target("metrics")
+
+    def is_costly(self, head: Head, size: int) -> bool:
+        """There is no body to decode."""
+        return False
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """Everything, always."""
+        return Scrape(), self._encoder
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """A JSON object with the sentence."""
+        return _refusal(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEncoder:
+    """Writes the report as text. Has no state: one serves all requests."""
+
+    which: Shown
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """See `types.interfaces.Encoder`."""
+        if part.error is not None:
+            return _refusal(part.error)
+        if not isinstance(part.answer, MetricsReport):
+            return _refusal(ServeError(Code.INTERNAL, "There was no report to write. Report it."))
+        body = text(families(part.answer, self.which))
+        return HttpAnswer(200, _TEXT, (body,), len(body))
+
+
+def families(report: MetricsReport, which: Shown) -> Iterator[Family]:
+    """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
+    rows = triton.rows_of(report)
+    ours = [*own.counters(rows), *own.histograms(rows)]
+    histograms = [triton.first_parts(rows)] if which.first_parts else []
+    quantiles = list(triton.summaries(rows)) if which.summaries else []
+    kinds: list[tuple[str, Iterable[Family]]] = [
+        ("counter", list(triton.counters(rows, report.gpus, which.durations))),
+        ("gauge", list(triton.gauges(rows, report))),
+        ("histogram", histograms),
+    ]
+    fixed = [*ours, *quantiles, *(family for _, some in kinds for family in some)]
+    taken = {name for family in fixed for name in own.sample_names(family.name, family.kind)}
+    for kind, some in kinds:
+        yield from some
+        yield from own.custom(report, kind, taken)
+    yield from quantiles
+    yield from ours
+
+
+def _refusal(error: ServeError) -> HttpAnswer:
+    body = msgspec.json.encode({"error": error.message.encode("utf-8", "backslashreplace").decode()})
+    status = error.status or _STATUS.get(error.code, 500)
+    return HttpAnswer(status, _JSON + _ALLOW if error.code is Code.METHOD else _JSON, (body,), len(body))

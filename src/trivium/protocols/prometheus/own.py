@@ -1,0 +1,82 @@
+"""Trivium's own families, and the custom metrics of models: seconds and rows, names by Prometheus' conventions."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence, Set
+from math import inf
+
+from trivium.protocols.prometheus.exposition import Family, fit_labels, fit_name, written
+from trivium.protocols.prometheus.triton import Row
+from trivium.types.metrics import Buckets
+from trivium.types.statistics import BatchStatistics, MetricsReport
+
+ROW_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Upper bounds of the histogram of executions by rows."""
+
+_RESERVED = {"histogram": ("le",)}
+_SUFFIXES = {"histogram": ("_count", "_sum", "_bucket"), "summary": ("_count", "_sum")}
+
+
+def histograms(rows: Sequence[Row]) -> Iterator[Family]:
+    """Per version: how long requests waited and took, and how many rows ran together."""
+    waits = Family("trivium_queue_wait_seconds", "histogram", "Time in the queue of requests that succeeded")
+    times = Family("trivium_request_seconds", "histogram", "Whole time of requests that succeeded")
+    sizes = Family("trivium_batch_rows", "histogram", "Rows of an execution, failed ones included")
+    for row in rows:
+        counts = row.counts
+        waits.add_histogram(row.text, counts.queue.ns / 1e9, counts.queue_wait_buckets)
+        times.add_histogram(row.text, counts.success.ns / 1e9, counts.success_buckets)
+        total = sum(batch.rows * batch.compute_infer.count for batch in counts.batches)
+        sizes.add_histogram(row.text, total, by_rows(counts.batches))
+    yield from (waits, times, sizes)
+
+
+def counters(rows: Sequence[Row]) -> Iterator[Family]:
+    """Per version: failures by our own codes, and what was computed for nobody."""
+    failures = Family("trivium_request_failures_total", "counter", "Failed requests, by code")
+    wasted = Family(
+        "trivium_wasted_items_total", "counter", "Requests that were computed though nobody waited any more"
+    )
+    for row in rows:
+        for code, count in sorted(row.counts.failures.items()):
+            failures.add(written({**row.labels, "code": code.replace(" ", "_")}), count)
+        wasted.add(row.text, row.counts.wasted)
+    yield from (failures, wasted)
+
+
+def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[Family]:
+    """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
+    for metric in report.custom:
+        if metric.kind != kind:
+            continue
+        family = Family(_free_name(fit_name(metric.name), kind, taken), kind, metric.help)
+        taken.update(sample_names(family.name, kind))
+        seen: set[tuple[tuple[str, str], ...]] = set()
+        for series in metric.series:
+            labels = fit_labels(series.labels, _RESERVED.get(kind, ()))
+            while tuple(sorted(labels.items())) in seen:
+                labels = {f"{name}_": value for name, value in labels.items()}
+            seen.add(tuple(sorted(labels.items())))
+            if kind == "histogram":
+                family.add_histogram(written(labels), series.value, series.buckets)
+            else:
+                family.add(written(labels), series.value)
+        yield family
+
+
+def sample_names(name: str, kind: str) -> set[str]:
+    """All names that the samples of a metric can have."""
+    return {name, *(name + suffix for suffix in _SUFFIXES.get(kind, ()))}
+
+
+def _free_name(name: str, kind: str, taken: Set[str]) -> str:
+    while not taken.isdisjoint(sample_names(name, kind)):
+        name += "_"
+    return name
+
+
+def by_rows(batches: tuple[BatchStatistics, ...]) -> Buckets:
+    """Executions by the bucket that their rows fall into."""
+    counts = [0] * (len(ROW_BOUNDS) + 1)
+    for batch in batches:
+        counts[bisect_left(ROW_BOUNDS, batch.rows)] += batch.compute_infer.count
+    return tuple(zip((*map(float, ROW_BOUNDS), inf), counts, strict=True))

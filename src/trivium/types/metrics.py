@@ -1,0 +1,92 @@
+"""What can be measured beside the counters of a version: the machine, custom metrics, distributions.
+
+Values only, neutral: times are seconds, sizes bytes, shares 0 to 1. Which text they become is a protocol's business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+Buckets = tuple[tuple[float, int], ...]
+"""Of a histogram, ascending: an upper bound, and how many lie above the bound before and not above this one. The
+last bound is infinite.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a server measures because it was asked to. `quantiles` of the durations of the last minute; `first_parts`:
+    how long models that answer in several parts take to the first one. `interval`: seconds for which what was read
+    of the machine is good; `cpu` and `gpu`: is it read at all?
+    """
+
+    quantiles: tuple[float, ...] = ()
+    first_parts: bool = False
+    interval: float = 2.0
+    cpu: bool = True
+    gpu: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetrics:
+    """What a model says about its own metrics: labels that all of them carry, and the upper bounds in seconds of the
+    histogram of first parts (empty: the server's own).
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    first_part_bounds: tuple[float, ...] = ()
+
+
+class MetricSeries(msgspec.Struct, frozen=True, gc=False):
+    """A custom metric under one set of labels, sorted by name. Of a histogram `value` is the sum of what was
+    observed, `count` how often; both are 0 and empty for other kinds.
+    """
+
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    count: int = 0
+    buckets: Buckets = ()
+
+
+class MetricFamily(msgspec.Struct, frozen=True, gc=False):
+    """A custom metric; `kind` is counter, gauge or histogram."""
+
+    name: str
+    kind: str
+    help: str
+    series: tuple[MetricSeries, ...]
+
+
+class MachineUse(msgspec.Struct, frozen=True, gc=False):
+    """The whole machine: the share of its processors' time that was used since the last reading, and memory."""
+
+    cpu: float
+    memory_total: int
+    memory_used: int
+
+
+class CacheUse(msgspec.Struct, frozen=True, gc=False):
+    """The cache of responses, over all models; sizes are bytes, times seconds."""
+
+    limit: int
+    used: int
+    entries: int
+    hits: int
+    misses: int
+    evictions: int
+    lookup_seconds: float
+    insertion_seconds: float
+
+
+class GpuUse(msgspec.Struct, frozen=True, gc=False):
+    """One GPU, by its index; watts and joules. None where the driver does not tell."""
+
+    index: int
+    uuid: str
+    utilization: float | None = None
+    memory_total: int | None = None
+    memory_used: int | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    energy: float | None = None

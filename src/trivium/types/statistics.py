@@ -1,0 +1,91 @@
+"""What is counted of each version that serves, as a frozen report. Neutral: nanoseconds and seconds, rows and items.
+
+Which text or message it becomes is a protocol's business.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trivium.types.metrics import CacheUse, GpuUse, MachineUse, MetricFamily
+
+
+class Duration(msgspec.Struct, frozen=True, gc=False):
+    """How often, and nanoseconds in all."""
+
+    count: int = 0
+    ns: int = 0
+
+
+class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
+    """Executions of exactly `rows` rows, failed ones counted."""
+
+    rows: int
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+
+
+class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
+    """Counters of one version since it was loaded. Each item is charged its batch's whole compute time.
+
+    `rows`: of successful items; `executions`: batches, failed ones counted; `last` is epoch milliseconds.
+    `wasted`: items computed for clients that had left. `failures` counts failed items by code. `success_buckets`: the
+    durations of `success` in seconds. `quantiles`: where asked for, of the last minute, by the name of a duration
+    here, pairs of quantile and seconds. `first_part`: until the first of several parts. `cache_hit`: answered without
+    an execution, and the time that took; `cache_miss`: looked up in vain, and the time for that and for keeping.
+    """
+
+    model: str
+    version: str
+    last: int
+    rows: int
+    executions: int
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    batches: tuple[BatchStatistics, ...]
+    failures: Mapping[str, int]
+    wasted: int
+    queued_items: int
+    queue_wait_buckets: tuple[tuple[float, int], ...] = ()
+    success_buckets: tuple[tuple[float, int], ...] = ()
+    quantiles: Mapping[str, tuple[tuple[float, float], ...]] = {}
+    first_part: Duration = Duration()
+    first_part_buckets: tuple[tuple[float, int], ...] = ()
+    cache_hit: Duration = Duration()
+    cache_miss: Duration = Duration()
+
+
+class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
+    """One entry per ready version, sorted by model, then version number."""
+
+    versions: tuple[VersionStatistics, ...]
+
+
+class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
+    """A version that serves: its counters, the labels that all its metrics carry, the index of the GPU that it
+    runs on, where it is just one, whether its answers may come from the cache, and
+    whether they come in parts.
+    """
+
+    statistics: VersionStatistics
+    labels: Mapping[str, str] = {}
+    gpu: int | None = None
+    caches: bool = False
+    in_parts: bool = False
+
+
+class MetricsReport(msgspec.Struct, frozen=True, gc=False):
+    """`versions` sorted by model, then version number; `machine` is None where it is not read, `cache` where there is
+    none.
+    """
+
+    versions: tuple[VersionMetrics, ...]
+    custom: tuple[MetricFamily, ...] = ()
+    machine: MachineUse | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    cache: CacheUse | None = None
