@@ -15,10 +15,13 @@ from trivium.types.errors import ServeError
 
 @click.command("check")
 @PATHS
-def command(paths: tuple[Path, ...]) -> None:
+@click.option(
+    "--model-config-name", default="", help="Configuration to prefer in a Triton model's folder configs."
+)
+def command(paths: tuple[Path, ...], model_config_name: str) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     try:
-        specs, unreadable = asyncio.run(app.examine(paths, ServerConfig()))
+        specs, unreadable = asyncio.run(app.examine(paths, ServerConfig(model_config_name=model_config_name)))
     except ServeError as error:
         raise click.ClickException(error.message) from error
     if not print_check(Console(), specs, unreadable):

@@ -14,16 +14,25 @@ from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
+from trivium.core.following import Following
 from trivium.core.lifecycle import Lifecycle
+from trivium.core.polling import Polling
 from trivium.core.registry import Registry
 from trivium.core.repository import Found, Repository, with_members
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Listing, Load, ResponsePart, Unload
 from trivium.types.schedules import Graph
 
 log = logging.getLogger(__name__)
 
+NOT_BY_CLIENTS = ServeError(
+    Code.UNSUPPORTED,
+    "This server loads and unloads no models because a client asks for it: they follow their folders, or stay as they "
+    "were at its start (--model-control). Change the folder, or start it with --model-control explicit.",
+    fault=fault(Kind.NOT_BY_CLIENTS),
+)
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
@@ -50,6 +59,8 @@ class Changes:
         self._tasks: set[asyncio.Task[Listing]] = set()
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
+        self._polling: Polling | None = None
+        self._is_open = True
 
     def begin(self, operation: Load | Unload, sink: Sink) -> None:
         """The sink gets the model's listing, or why it could not be done."""
@@ -57,8 +68,29 @@ class Changes:
         self._tasks.add(task)
         task.add_done_callback(partial(self._changed, operation.model, sink))
 
+    def watch(self, seconds: float | None) -> None:
+        """From `start_watch` on models follow their folders, looked at so often; None: they stay as they are. Either
+        way clients change none. Before `look`.
+        """
+        self._is_open = False
+        if seconds is not None:
+            follows = Following(self._registry, self._lifecycle, self._repository, self._executor, seconds)
+            self._polling = follows.polling
+
+    async def look(self) -> None:
+        """Before the first reading: what changes afterwards will be noticed."""
+        if self._polling is not None:
+            await self._polling.look()
+
+    def start_watch(self) -> None:
+        """Once everything has been loaded."""
+        if self._polling is not None:
+            self._polling.start()
+
     async def close(self) -> None:
         """Give up what is in work."""
+        if self._polling is not None:
+            await self._polling.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -66,6 +98,8 @@ class Changes:
     async def _change(self, operation: Load | Unload) -> Listing:
         if not self._may_change():
             raise GOING_DOWN
+        if not self._is_open:
+            raise NOT_BY_CLIENTS
         if isinstance(operation, Unload):
             self._registry.serving(operation.model)
             members = self._members(operation.model) if operation.with_dependents else ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.version_policy import by_number
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
@@ -17,7 +18,9 @@ from trivium.types.state import VERSION_MOVES, VersionState, move
 
 @dataclass(slots=True)
 class Record:
-    """One version. `loaded` serves while READY; `spec` is None for a model that could not be read."""
+    """One version. `loaded` serves while READY; `spec` is None for a model that could not be read. One that has
+    `vanished` is forgotten once it is unloaded.
+    """
 
     name: str
     version: str
@@ -25,6 +28,7 @@ class Record:
     state: VersionState = VersionState.REGISTERED
     reason: str = ""
     loaded: LoadedModel | None = None
+    vanished: bool = False
 
     def move(self, to: VersionState, reason: str = "") -> None:
         """By the table only."""
@@ -53,8 +57,10 @@ class Registry:
         ]
 
     def forget(self, record: Record) -> None:
-        """The version is no longer in the repository and serves no more."""
-        versions = self._models[record.name]
+        """The version is no longer in the repository and serves no more. No effect once it has been forgotten."""
+        versions = self._models.get(record.name, {})
+        if versions.get(record.version) is not record:
+            return
         del versions[record.version]
         if not versions:
             del self._models[record.name]
@@ -82,19 +88,30 @@ class Registry:
             return self.serving(next(iter(self._models)), version)
         if not name:
             raise ServeError(
-                Code.INVALID, f"The request names no model, and there is not just one. {self._near(name)}"
+                Code.INVALID,
+                f"The request names no model, and there is not just one. {self._near(name)}",
+                fault=fault(Kind.UNKNOWN_MODEL, model=name),
             )
         if versions is None:
-            raise ServeError(Code.NOT_FOUND, f"There is no model '{name}'. {self._near(name)}")
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"There is no model '{name}'. {self._near(name)}",
+                fault=fault(Kind.UNKNOWN_MODEL, model=name),
+            )
         record = versions.get(version) if version else self.records(name)[-1]
         if record is None:
             there = ", ".join(r.version for r in self.records(name))
-            raise ServeError(Code.NOT_FOUND, f"Model '{name}' has no version {version}; it has: {there}.")
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"Model '{name}' has no version {version}; it has: {there}.",
+                fault=fault(Kind.UNKNOWN_VERSION, model=name, version=version),
+            )
         if record.loaded is None:
             why = f": {record.reason}" if record.reason else "."
             raise ServeError(
                 Code.NOT_READY,
                 f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
+                fault=fault(Kind.NOT_SERVING, model=name, version=version),
             )
         return record.loaded
 

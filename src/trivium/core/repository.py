@@ -2,7 +2,7 @@
 
 import asyncio
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,22 +42,26 @@ class Repository:
 
     def __init__(self, formats: Sequence[Format], defaults: Defaults, executor: Executor) -> None:
         self._formats = formats
-        self._defaults = defaults
         self._executor = executor
-        self._sources: list[Source] = []
+        self.defaults = defaults
+        self.sources: list[Source] = []
 
-    def add(self, path: Path) -> None:
-        """Raises NOT_FOUND for a path that cannot be opened or that no format knows."""
-        form = next((form for form in self._formats if form.claims(path)), None)
+    def add(self, path: Path, form: Format | None = None) -> None:
+        """Read it as the format that is given, whatever is in it now, else as the first that claims it. Raises
+        NOT_FOUND for a path that cannot be opened or that no format knows.
+        """
+        form = form or next((form for form in self._formats if form.claims(path)), None)
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
-        self._sources.append(Source(path, form))
+        self.sources.append(Source(path, form))
 
     async def read(self) -> tuple[list[Found], list[Unreadable]]:
-        """Every model of every source; one whose name another source has already is unreadable."""
+        """Every model of every source; one whose name another source has already is unreadable, with
+        `unique_names` the first one, too.
+        """
         found: dict[str, Found] = {}
         broken: list[Unreadable] = []
-        for source in self._sources:
+        for source in self.sources:
             reading = await self._read(source)
             broken.extend(reading.unreadable)
             for name in dict.fromkeys(spec.name for spec in reading.specs):
@@ -66,13 +70,16 @@ class Repository:
                     broken.append(_twice(specs[0], found[name].specs[0]))
                 else:
                     found[name] = Found(name, specs, source.form)
+        if self.defaults.unique_names:
+            for name in {unreadable.name for unreadable in broken}:
+                found.pop(name, None)
         return _without_circles(found, broken), broken
 
     async def read_overridden(self, load: Load, into: Path) -> Found:
         """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
         format can do this, the one counts that has the model, or the first.
         """
-        sources = [source for source in self._sources if isinstance(source.form, Overrides)]
+        sources = [source for source in self.sources if isinstance(source.form, Overrides)]
         holders = [source for source in sources if (source.path / load.model).exists()]
         source = next(iter((*holders, *sources)), None)
         if source is None or not isinstance(source.form, Overrides):
@@ -95,7 +102,7 @@ class Repository:
 
     async def _read(self, source: Source) -> Reading:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, source.form.read, source.path, self._defaults)
+        return await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
 
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
@@ -107,6 +114,18 @@ class Repository:
         except OSError as error:
             return f"{error.strerror}: {path}."
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def chosen(
+    found: Sequence[Found], broken: Sequence[Unreadable], names: Collection[str]
+) -> tuple[list[Found], list[Unreadable]]:
+    """Of what was read the models of these names, each with those that it needs; a name without any is unreadable."""
+    by_name = {model.name: model for model in found}
+    wanted = {one.name for name in names if name in by_name for one in with_members(by_name[name], found)}
+    unfit = [unreadable for unreadable in broken if unreadable.name in names]
+    known = wanted.union(unreadable.name for unreadable in unfit)
+    absent = [_absent(name) for name in dict.fromkeys(names) if name not in known]
+    return [model for model in found if model.name in wanted], unfit + absent
 
 
 def loading_order(found: Sequence[Found]) -> list[list[Found]]:
@@ -142,6 +161,19 @@ def _without_circles(found: dict[str, Found], broken: list[Unreadable]) -> list[
 
 def _circular(spec: ModelSpec, way: Sequence[str]) -> Unreadable:
     return Unreadable(spec.name, spec.root, (circular(spec, way),))
+
+
+def _absent(name: str) -> Unreadable:
+    fault = Finding(
+        Severity.ERROR,
+        name,
+        None,
+        "",
+        "no such model",
+        "a model of one of the paths served",
+        "Correct the name, or add its folder.",
+    )
+    return Unreadable(name, Path(name), (fault,))
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Unreadable:

@@ -50,6 +50,17 @@ def check_name(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
         yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", mend)
 
 
+def check_choice(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+    """There are configurations to choose from, and none of them was."""
+    if not folder.configs or folder.preferred in folder.configs:
+        return
+    there = ", ".join(f"configs/{name}.pbtxt" for name in folder.configs)
+    if folder.preferred:
+        yield text.notice("", f"no configs/{folder.preferred}.pbtxt; there is {there}")
+    elif not folder.has_config:
+        yield text.notice("", f"no config.pbtxt; --model-config-name can choose one of {there}")
+
+
 def check_versions(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
     """Is there a version, and each that is named?"""
     there = ", ".join(folder.names) or "nothing"
@@ -107,15 +118,31 @@ def check_paths(text: ConfigText) -> Iterator[Finding]:
             )
 
 
-def check_completeness(text: ConfigText, backend: Backend) -> Iterator[Finding]:
-    """Only some backends find out inputs and outputs from the model file."""
-    if backend.completes:
+def check_completeness(text: ConfigText, backend: Backend, completes: bool) -> Iterator[Finding]:
+    """Only some backends find out inputs and outputs from the model file, and only on a server that completes."""
+    if backend.completes and completes:
         return
+    why = f"the backend {backend.name or backend.platform} cannot find it out"
+    if not completes:
+        why = "nothing is completed on this server"
     for section, count in (("input", len(text.config.input)), ("output", len(text.config.output))):
         if not count:
-            found = f"no {section}, and the backend {backend.name or backend.platform} cannot find it out"
+            found = f"no {section}, and {why}"
             mend = f'Add {section} {{ name: "..." data_type: TYPE_FP32 dims: [ ... ] }}.'
             yield text.fault(section, found, f"a block for every {section}", mend)
+
+
+def check_unaided(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+    """Where nothing is completed: is everything said that otherwise the folder or the model file says?"""
+    config = text.config
+    if not folder.has_config:
+        yield text.fault("", "no config.pbtxt", "one: nothing is completed on this server", "Write it.")
+        return
+    if not config.name:
+        yield text.fault("name", "no name", folder.name, f'Add name: "{folder.name}".')
+    if not (config.backend or config.platform):
+        mend = 'Add backend: "onnxruntime" or whichever serves the file.'
+        yield text.fault("backend", "neither backend nor platform", "one of them", mend)
 
 
 def _no_file(text: ConfigText, key: str, folder: ModelFolder, name: str) -> Finding:

@@ -11,16 +11,24 @@ from pathlib import Path
 from trivium.dialects.triton.backends import MODEL_FILES
 
 CONFIG = "config.pbtxt"
+CONFIGS = "configs"
+"""The folder of a model's other configurations, one of which may be preferred."""
+
+_ENDING = ".pbtxt"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """`versions`: number -> the names in that folder, by rising number; `names`: all there is at the top."""
+    """`versions`: number -> the names in that folder, by rising number; `names`: all there is at the top;
+    `configs`: the names, without ending, of the configurations to choose from, of which `preferred` is wanted.
+    """
 
     path: Path
     names: tuple[str, ...]
     versions: Mapping[str, frozenset[str]]
+    configs: tuple[str, ...] = ()
+    preferred: str = ""
 
     @property
     def name(self) -> str:
@@ -28,11 +36,14 @@ class ModelFolder:
 
     @property
     def config(self) -> Path:
+        """The preferred configuration where there is such, else config.pbtxt (sheet "triton", section 1.1)."""
+        if self.preferred in self.configs:
+            return self.path / CONFIGS / f"{self.preferred}{_ENDING}"
         return self.path / CONFIG
 
     @property
     def has_config(self) -> bool:
-        return CONFIG in self.names
+        return CONFIG in self.names or self.preferred in self.configs
 
     @property
     def first_files(self) -> frozenset[str]:
@@ -41,8 +52,12 @@ class ModelFolder:
 
     @property
     def looks_like_model(self) -> bool:
-        """Has it a configuration, or a version folder with a known model file?"""
-        return self.has_config or any(MODEL_FILES & files for files in self.versions.values())
+        """Has it a configuration, preferred or not, or a version folder with a known model file?"""
+        return (
+            self.has_config
+            or bool(self.configs)
+            or any(MODEL_FILES & files for files in self.versions.values())
+        )
 
     @property
     def misnamed(self) -> tuple[str, ...]:
@@ -55,15 +70,21 @@ class ModelFolder:
         return (self.path / name).is_dir()
 
 
-def open_folder(path: Path) -> ModelFolder:
-    """Look at a folder. Raises OSError where that is not allowed, or it is no folder."""
+def open_folder(path: Path, preferred: str = "") -> ModelFolder:
+    """Look at a folder, of whose configurations the `preferred` one goes first. Raises OSError where that is not
+    allowed, or it is no folder.
+    """
     children = sorted(path.iterdir())
     numbers = [child for child in children if _VERSION.fullmatch(child.name) and child.is_dir()]
     versions = {
         child.name: frozenset(inner.name for inner in child.iterdir())
         for child in sorted(numbers, key=lambda child: int(child.name))
     }
-    return ModelFolder(path, tuple(child.name for child in children), versions)
+    others = path / CONFIGS
+    configs = (
+        sorted(other.stem for other in others.iterdir() if other.suffix == _ENDING) if others.is_dir() else ()
+    )
+    return ModelFolder(path, tuple(child.name for child in children), versions, tuple(configs), preferred)
 
 
 def is_model(path: Path) -> bool:

@@ -6,13 +6,14 @@ becomes the folder's config.pbtxt. What is not replaced is linked to where it li
 
 import json
 import os
+import shutil
 from pathlib import Path, PurePosixPath
 
 from google.protobuf import json_format, text_format
 from google.protobuf.message import Message
 
 from trivium.dialects.triton.descriptor import new_config
-from trivium.formats.triton.folder import CONFIG, is_model
+from trivium.formats.triton.folder import CONFIG, CONFIGS, is_model
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Load
 
@@ -34,6 +35,7 @@ def lay_out(load: Load, source: Path, into: Path) -> Path:
     else:
         _link(folder, source if _is_the_model(source, load.model) else source / load.model)
     if config is not None:
+        _forget_others(folder)
         (folder / CONFIG).write_text(config, encoding="utf-8")
     return folder
 
@@ -75,6 +77,15 @@ def _link(folder: Path, original: Path) -> None:
         ) from error
     for entry in entries:
         (folder / entry.name).symlink_to(entry.resolve(), entry.is_dir())
+
+
+def _forget_others(folder: Path) -> None:
+    """What was sent goes before every configuration that the folder has, preferred ones too."""
+    others = folder / CONFIGS
+    if others.is_symlink():
+        others.unlink()
+    else:
+        shutil.rmtree(others, ignore_errors=True)
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:

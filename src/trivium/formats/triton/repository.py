@@ -13,7 +13,7 @@ from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
-from trivium.formats.triton import contents, python_backend, sequences, translation
+from trivium.formats.triton import contents, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
 from trivium.formats.triton.labels import with_labels
@@ -52,12 +52,17 @@ class TritonFormat:
         unreadable: list[Unreadable] = []
         for folder in folders:
             try:
-                specs += _read_model(open_folder(folder), defaults)
+                specs += _read_model(open_folder(folder, defaults.config_name), defaults)
             except OSError as error:
                 unreadable.append(_unopened(folder, error))
             except ConfigError as error:
                 unreadable.append(Unreadable(folder.name, folder, error.findings))
         return Reading(tuple(specs), tuple(unreadable))
+
+    def places(self, path: Path) -> dict[str, Path]:
+        """See `types.interfaces.Places`: each model has a folder."""
+        folders = [path] if is_model(path) else child_folders(path)
+        return {folder.name: folder for folder in folders}
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """By the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
@@ -78,16 +83,21 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
         text = ConfigText(str(folder.path), exists=False)
     findings = check(text, defaults.gpus)
     findings += contents.check_name(text, folder)
+    findings += contents.check_choice(text, folder)
+    if not defaults.completes and not text.has_errors:
+        findings += contents.check_unaided(text, folder)
     findings += contents.check_versions(text, folder)
     backend: Backend | Finding | None = None
     if not text.has_errors:
         backend = choose_backend(text, folder.name, folder.first_files)
         if isinstance(backend, Backend):
             findings += contents.check_paths(text)
+            findings += metrics.check(text)
             findings += contents.check_files(text, folder, backend)
-            findings += contents.check_completeness(text, backend)
+            findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend)
             findings += sequences.check(text, backend)
+            findings += sequences.check_more(text, backend)
         else:
             findings.append(backend)
     if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):
@@ -111,11 +121,15 @@ def _specs(
         inputs=translation.tensors(iter(text.config.input)),
         outputs=with_labels(text, folder, translation.tensors(iter(text.config.output))),
         batching=translation.batching(text),
-        scheduling=translation.scheduling(text),
+        scheduling=translation.scheduling(text, folder.path),
         groups=translation.groups(text),
         limits=Limits(queue_items=defaults.queue_items),
+        in_order=sequences.in_order(text.config),
+        caches=text.config.response_cache.enable,
+        decoupled=text.config.model_transaction_policy.decoupled,
         warmups=translation.warmups(text, folder.path),
         version_policy=contents.version_policy(text),
+        metrics=metrics.metrics(text),
         parameters=translation.parameters(text),
         foreign=Foreign(DIALECT, document),
         reports=text.findings,
