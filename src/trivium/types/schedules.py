@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trivium.types.datatype import DataType
+from trivium.types.warmups import WarmupInput
 
 
 class Strategy(Enum):
@@ -40,12 +41,26 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """What the core keeps of a sequence between its requests: the model gives it as `output` and gets it with the next
+    request as `first.name`. With the first one it gets `first`. `is_shown`: clients get the output, too.
+    """
+
+    output: str
+    datatype: DataType
+    dims: tuple[int, ...]
+    first: WarmupInput
+    is_shown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """The sequence scheduler: requests with one sequence id run in order on one instance, which may keep state.
 
     An instance serves `candidates` sequences at a time; one that idles for `idle_seconds` is given up. A batch waits
     at most `max_delay` seconds for a preferred number of rows (oldest), or until so large a part of the candidates
-    has a request (direct: `utilization`, from 0 to 1).
+    has a request (direct: `utilization`, from 0 to 1). `is_iterative`: the model may ask for a request to be run again,
+    and one without an id is a sequence of its own.
     """
 
     strategy: Strategy = Strategy.DIRECT
@@ -55,6 +70,8 @@ class Sequence:
     max_delay: float = 0.0
     preferred_rows: tuple[int, ...] = ()
     utilization: float = 0.0
+    states: tuple[State, ...] = ()
+    is_iterative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """No model of its own: a request runs through these, in the order in which their inputs come to be."""
+    """No model of its own: a request runs through these, in the order in which their inputs come to be. Of a step that
+    answers in several parts the steps behind it run for each of them, for at most `in_flight` at once per request.
+    """
 
     steps: tuple[Step, ...]
+    in_flight: int = 16

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
+from trivium.types.metrics import Measures, ModelMetrics
+from trivium.types.resources import Claim, Supply
 from trivium.types.schedules import Graph, Sequence
+from trivium.types.warmups import Warmup
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Isolation(Enum):
 class InstanceGroup:
     """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the
     minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs; without
-    `isolation` the engine's own default holds.
+    `isolation` the engine's own default holds. `claim` is what each of them needs while it runs, where that is counted.
     """
 
     name: str
@@ -103,6 +106,7 @@ class InstanceGroup:
     device: Device = Device.CPU
     device_ids: tuple[int, ...] = ()
     isolation: Isolation | None = None
+    claim: Claim = field(default_factory=Claim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,35 +145,6 @@ class Specific:
 
 
 VersionPolicy = Latest | All | Specific
-
-
-class Fill(Enum):
-    """How the made-up data of a warm-up input comes about."""
-
-    ZERO = "zero"
-    RANDOM = "random"
-    FILE = "file"
-
-
-@dataclass(frozen=True, slots=True)
-class WarmupInput:
-    """One input of a warm-up run; `path` holds raw little-endian data (BYTES length-prefixed) for FILE."""
-
-    name: str
-    datatype: DataType
-    dims: tuple[int, ...]
-    fill: Fill
-    path: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Warmup:
-    """Run `times` times on every instance before it is ready, with `rows` rows (0: no batch dimension)."""
-
-    name: str
-    rows: int
-    times: int
-    inputs: tuple[WarmupInput, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +189,9 @@ class Foreign:
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
-    `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where its value was found.
+    `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to the same inputs
+    may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where its value was
+    found.
     """
 
     name: str
@@ -228,11 +205,15 @@ class ModelSpec:
     scheduling: Dynamic | Sequence | Graph = Dynamic()
     groups: tuple[InstanceGroup, ...] = ()
     limits: Limits = Limits()
+    decoupled: bool = False  # it may answer a request with several parts, or with none
+    in_order: bool = False
+    caches: bool = False
     warmups: tuple[Warmup, ...] = ()
     version_policy: VersionPolicy = Latest()
     parameters: Mapping[str, str] = field(default_factory=dict)
     handler: Handler | None = None
     foreign: Foreign | None = None
+    metrics: ModelMetrics = field(default_factory=ModelMetrics)
     origin: Mapping[str, Origin] = field(default_factory=dict)
     reports: tuple[Finding, ...] = ()
 
@@ -260,7 +241,10 @@ class ModelFacts:
 class Defaults:
     """What the server was told and a format may fall back on. `scratch` is a private folder, removed when the
     server ends, in which archives are unpacked; None where none may be. The two `recycle_` bounds hold for worker
-    processes of models that set none themselves.
+    processes of models that set none themselves. Of a model's configurations `config_name` is preferred.
+    `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names`
+    all models of a name that comes twice are refused, not only the second one. Answers that are kept take `cache_bytes`
+    at most; instances run within a `supply` of resources, unless that is None.
     """
 
     queue_items: int = 1000
@@ -270,6 +254,14 @@ class Defaults:
     scratch: Path | None = None
     recycle_items: int | None = None
     recycle_bytes: int | None = None
+    loads_at_once: int = 4
+    load_retries: int = 0
+    unique_names: bool = False
+    completes: bool = True  # may a format fill in what a configuration leaves out?
+    config_name: str = ""
+    measures: Measures = field(default_factory=Measures)
+    cache_bytes: int = 0
+    supply: Supply | None = None
 
 
 @dataclass(frozen=True, slots=True)

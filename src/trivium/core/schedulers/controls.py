@@ -45,11 +45,15 @@ class Controls:
             for control in self._controls
         )
 
+    def off(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The inputs of a request without those that were added."""
+        return tensors[: len(tensors) - len(self._controls)]
+
     def idle(self, like: Infer) -> Infer:
         """A request for a row without one: zeros in the shapes of another request's inputs."""
         payload = like.payload
         assert isinstance(payload, Tensors)
-        own = payload.items[: len(payload.items) - len(self._controls)]
+        own = self.off(payload.items)
         zeros = tuple(Tensor(t.name, t.datatype, t.shape, _zeros(t.datatype, t.shape)) for t in own)
         return Infer(
             model=like.model, version=like.version, payload=Tensors(zeros + tuple(self._no.values()))

@@ -3,6 +3,7 @@
 Admission and books are one matter: what a request may be depends on those that arrived before it. It knows no wire.
 """
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from typing import cast
@@ -16,9 +17,11 @@ from trivium.core.schedulers.controls import Controls
 from trivium.core.schedulers.dynamic import Reject, Start
 from trivium.core.schedulers.sequence_policy import decide
 from trivium.core.schedulers.slots import around
+from trivium.core.schedulers.states import States
 from trivium.core.workers.pool import Pool
 from trivium.core.workers.scaler import Launch
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Clock, Timer
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Tensors
@@ -29,6 +32,10 @@ from trivium.types.spec import ModelSpec
 
 MOST_REMEMBERED = 10_000
 """Sequences that ended otherwise than well and of which that is known, so that a late request can be told."""
+
+
+FIRST_OWN = 1 << 30
+"""Ids from here on are those of requests that are sequences of their own; they fit into any type of id."""
 
 
 class Books:
@@ -58,14 +65,14 @@ class Books:
         """How a sequence ended that did not end well, if that was not long ago."""
         return self._gone.get(sequence)
 
-    def arrived(self, ref: SequenceRef, now: float) -> None:
+    def arrived(self, ref: SequenceRef, now: float, is_last: bool) -> None:
         """A request of it was let in."""
         tenure = self.open.get(ref.id)
         if tenure is None:
             tenure = self.open[ref.id] = Tenure(ref.id, now)
             self._gone.pop(ref.id, None)
         tenure.quiet_since = now
-        tenure.is_closed = ref.ends
+        tenure.is_closed = is_last
 
     def started(self, item: Item) -> None:
         """A request of it was handed to its instance."""
@@ -76,6 +83,14 @@ class Books:
         tenure.is_ending = ref.ends
         tenure.has_begun = True
         self._running[item.item] = tenure
+
+    def returned(self, item: Item, now: float) -> None:
+        """Its instance has given a request back, which is to go on there."""
+        tenure = self._running.pop(item.item, None)
+        if tenure is not None and tenure.running == item.item:
+            tenure.running = 0
+            tenure.is_ending = False
+            tenure.quiet_since = now
 
     def settle(self, now: float) -> None:
         """Find those whose request is in no instance any more."""
@@ -122,14 +137,22 @@ class SequenceScheduler:
         self._clock = clock
         self._start = start
         self._reject = reject
+        self._pool = pool
         self.books = Books(queue, pool)
+        self._states = States(spec, spec.scheduling.states) if spec.scheduling.states else None
+        self._is_iterative = spec.scheduling.is_iterative
+        self._own_ids = itertools.count(FIRST_OWN)
         self.decided: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._wake_at: float | None = None
         self._is_due = self._is_closed = False
 
     def around(self, launch: Launch) -> Launch:
-        """Instances that get a batch with a row for every slot, if that is how the model tells sequences apart."""
+        """Instances that keep states, if the model has any, and that get a batch with a row for every slot, if that is
+        how it tells sequences apart.
+        """
+        if self._states is not None:
+            launch = self._states.around(launch)
         if self._settings.is_direct and self._settings.slots > 1:
             return around(launch, self.books.slot, self._controls)
         return launch
@@ -139,22 +162,44 @@ class SequenceScheduler:
         none that goes on. Nothing may refuse it afterwards.
         """
         ref = item.sequence
+        is_own = ref is None and self._is_iterative
+        if is_own:
+            ref = SequenceRef(next(self._own_ids), starts=True)
         if ref is None:
             text = f"inference request to model '{self._name}' must specify a non-zero or non-empty correlation ID"
-            raise ServeError(Code.INVALID, text)
+            raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
         if item.rows != 1:
-            raise ServeError(
-                Code.INVALID,
+            text = (
                 f"inference request to model '{self._name}' must specify batch-size 1 due to requirements of sequence "
-                "batcher",
+                "batcher"
             )
+            raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
         if not ref.starts:
             self._check_open(ref)
         payload = item.operation.payload
         assert isinstance(payload, Tensors)  # models with sequences declare their inputs
         payload = Tensors(payload.items + self._controls.of(ref), payload.lease)
-        self.books.arrived(ref, self._clock.now())
-        item.operation = msgspec.structs.replace(item.operation, payload=payload)
+        self.books.arrived(ref, self._clock.now(), is_own or ref.ends)
+        item.operation = msgspec.structs.replace(item.operation, payload=payload, sequence=ref)
+
+    def again(self, item: Item) -> None:
+        """A request that was run is to go on, where it was: now it starts nothing. One that is a sequence of its own
+        goes behind all others, one of a client's sequence before what follows in that.
+        """
+        ref, payload = item.sequence, item.operation.payload
+        assert ref is not None
+        assert isinstance(payload, Tensors)
+        follows = SequenceRef(ref.id, False, ref.ends)
+        items = self._controls.off(payload.items) + self._controls.of(follows)
+        item.operation = msgspec.structs.replace(
+            item.operation, payload=Tensors(items, payload.lease), sequence=follows
+        )
+        self.books.returned(item, self._clock.now())
+        if isinstance(ref.id, int) and ref.id >= FIRST_OWN:
+            self._queue.add(item)
+        else:
+            self._queue.put_back(item)
+        self.changed()
 
     def changed(self) -> None:
         """As `DynamicScheduler.changed`."""
@@ -172,8 +217,14 @@ class SequenceScheduler:
         books.settle(now)
         decision = decide(books, self._settings, now)
         books.carry_out(decision)
+        if self._states is not None:
+            for sequence in (*decision.unbind, *(release.sequence for release in decision.release)):
+                self._states.forget(sequence)
+        admitted = self._pool.admitted([cut.instance for cut in decision.cuts])
         for cut in decision.cuts:
-            items = cast(list[Item], cut.entries)
+            if cut.instance not in admitted:
+                continue  # it waits on, in its place
+            items = self._alike(cast(list[Item], cut.entries))
             self._queue.take(items)
             for item in items:
                 books.started(item)
@@ -189,6 +240,17 @@ class SequenceScheduler:
         if self.decided is not None:
             self.decided()
 
+    def _alike(self, items: list[Item]) -> list[Item]:
+        """Those that can run with the first one, by their states; the others go with the next batch."""
+        states = self._states
+        if states is None or not states.varies:
+            return items
+        keys = [states.shape_key(item.sequence) for item in items if item.sequence is not None]
+        alike = [item for item, key in zip(items, keys, strict=True) if key == keys[0]]
+        if len(alike) < len(items):
+            self.changed()
+        return alike
+
     def close(self) -> None:
         """Forget the timer and decide nothing more; the queue is empty or about to be."""
         self._is_closed = True
@@ -201,7 +263,8 @@ class SequenceScheduler:
         why = self.books.why_gone(ref.id) if tenure is None else None
         if why is not None:
             raise self._why(ref.id, why)
-        raise ServeError(Code.INVALID, self._unknown(ref.id))
+        text = self._unknown(ref.id)
+        raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
 
     def _unknown(self, sequence: SequenceId) -> str:
         return (

@@ -5,12 +5,13 @@ Sheet "triton", sections 7.7 and 12.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from trivium.core.schedulers.controls import Controls
 from trivium.core.workers.scaler import Launch
 from trivium.types.interfaces import Instance, Port
-from trivium.types.running import Batch, Begun, Event, Executed, ItemId, Part, Placement
+from trivium.types.running import Batch, Begun, Credit, Event, Executed, ItemId, Part, Placement
 from trivium.types.scheduling import SequenceId
 
 FIRST_IDLE: ItemId = 1 << 62
@@ -21,7 +22,8 @@ def around(launch: Launch, slot: Callable[[SequenceId], int], controls: Controls
     """Opens the same instances, with a row for every slot up to the last one that has a request."""
 
     async def launch_slotted(placement: Placement, port: Port) -> Instance:
-        return SlottedInstance(await launch(placement, RealPort(port)), slot, controls)
+        real = RealPort(port)
+        return SlottedInstance(await launch(placement, real), slot, controls, real.counts)
 
     return launch_slotted
 
@@ -29,11 +31,18 @@ def around(launch: Launch, slot: Callable[[SequenceId], int], controls: Controls
 class SlottedInstance:
     """An instance whose batches have the requests in the rows of their sequences' slots."""
 
-    def __init__(self, instance: Instance, slot: Callable[[SequenceId], int], controls: Controls) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        slot: Callable[[SequenceId], int],
+        controls: Controls,
+        counts: deque[int],
+    ) -> None:
         self._instance = instance
         self._slot = slot
         self._controls = controls
         self._numbers = itertools.count(FIRST_IDLE)
+        self._counts = counts
 
     def start(self, batch: Batch) -> None:
         """Put the requests in the order of their slots and fill the gaps."""
@@ -49,11 +58,20 @@ class SlottedInstance:
                 batch.operations[i] if i >= 0 else self._controls.idle(batch.operations[0])
             )
             whole.rows.append(1)
+        self._counts.append(len(batch.items))
         self._instance.start(whole)
 
     def cancel(self, item: ItemId) -> None:
         """See `Instance`."""
         self._instance.cancel(item)
+
+    def hold(self, item: ItemId) -> None:
+        """See `Instance`."""
+        self._instance.hold(item)
+
+    def resume(self, item: ItemId) -> None:
+        """See `Instance`."""
+        self._instance.resume(item)
 
     def close(self) -> None:
         """See `Instance`."""
@@ -61,30 +79,41 @@ class SlottedInstance:
 
 
 class RealPort:
-    """Passes on what is about requests."""
+    """Passes on what is about requests. `counts` are those in each batch that is in work, in order."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
+        self.counts: deque[int] = deque()
 
     def push(self, events: Sequence[Event]) -> None:
         """See `Port`."""
-        self._port.push(list(_real(events)))
+        self._port.push(list(self._real(events)))
 
     def deliver(self, events: Sequence[Event]) -> None:
         """See `Port`."""
-        self._port.deliver(list(_real(events)))
+        self._port.deliver(list(self._real(events)))
 
-
-def _real(events: Sequence[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Executed):
-            kept = [i for i, item in enumerate(event.items) if item < FIRST_IDLE]
-            items, outcomes = [event.items[i] for i in kept], [event.outcomes[i] for i in kept]
-            yield Executed(items, outcomes, event.began, event.input_ready, event.output_began, event.ended)
-        elif isinstance(event, Part):
-            if event.item < FIRST_IDLE:
+    def _real(self, events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            if isinstance(event, Executed):
+                kept = [i for i, item in enumerate(event.items) if item < FIRST_IDLE]
+                rows = self.counts[0] if event.rows and self.counts else 0
+                yield Executed(
+                    [event.items[i] for i in kept],
+                    [event.outcomes[i] for i in kept],
+                    event.began,
+                    event.input_ready,
+                    event.output_began,
+                    event.ended,
+                    rows,
+                    event.batch,
+                )
+            elif isinstance(event, Part):
+                if event.item < FIRST_IDLE:
+                    yield event
+            elif isinstance(event, Begun):
+                yield Begun(tuple(item for item in event.items if item < FIRST_IDLE))
+            else:
+                if isinstance(event, Credit) and self.counts:
+                    self.counts.popleft()
                 yield event
-        elif isinstance(event, Begun):
-            yield Begun(tuple(item for item in event.items if item < FIRST_IDLE))
-        else:
-            yield event

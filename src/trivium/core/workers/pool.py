@@ -4,7 +4,7 @@ The pool keeps the books; the scheduler fills it, the scaler opens and closes. A
 with it the items that user code may have got; the others go back to the queue.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -161,6 +161,10 @@ class Pool:
         ]
         return [number for _, number in sorted(rows)]
 
+    def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
+        """Of those that shall be started now the ones that may be: here all."""
+        return instances
+
     def start(self, number: InstanceId, items: list[Item]) -> None:
         """Run them together; spends one credit."""
         slot = self._slots[number]
@@ -179,9 +183,25 @@ class Pool:
 
     def cancel(self, item: Item) -> None:
         """Tell the instance that nobody waits for it; it still ends here."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.cancel(item.item)
+
+    def hold(self, item: Item) -> None:
+        """Tell the instance that its receiver is full. One that waits is in no instance yet."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.hold(item.item)
+
+    def resume(self, item: Item) -> None:
+        """Tell the instance that its receiver has room again."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.resume(item.item)
+
+    def _holder(self, item: Item) -> Instance | None:
         slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
-        if slot is not None and slot.instance is not None:
-            slot.instance.cancel(item.item)
+        return None if slot is None else slot.instance
 
     def observe(self, mean_run: float) -> None:
         """The mean seconds of recent executions, 0 before the first."""
@@ -194,6 +214,8 @@ class Pool:
         for event in events:
             if isinstance(event, Executed):
                 slot.ended += 1
+                if event.batch:
+                    _executed(event, slot.held)
                 self._owner.executed(event, list(map(slot.held.pop, event.items)))
             elif isinstance(event, Credit):
                 slot.credits += event.count
@@ -201,6 +223,8 @@ class Pool:
                 item = slot.held.pop(event.item) if event.final else slot.held[event.item]
                 slot.ended += event.final and event.error is None
                 self._owner.part(item, event)
+                if item.is_held and not event.final:  # perhaps since before an instance had it
+                    self.hold(item)
             elif isinstance(event, Begun):
                 _begin(slot.held[begun] for begun in event.items if begun in slot.held)
             elif isinstance(event, Worn):
@@ -224,6 +248,14 @@ class Pool:
         lost = [item for item in held.values() if item.state is not STARTED]
         recalled = [item for item in held.values() if item.state is STARTED]
         self._owner.died(slot, post_mortem, lost, recalled)
+
+
+def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:
+    """Tell the items that end later, by parts of their own."""
+    for number in run.batch:
+        item = held.get(number)
+        if item is not None:
+            item.run = run
 
 
 def _begin(items: Iterable[Item]) -> None:

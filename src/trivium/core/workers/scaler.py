@@ -43,7 +43,8 @@ class Group:
         self.opening.add(index)
         devices = self.group.device_ids or (0,)
         name = f"{self.group.name}_{index}"
-        return Placement(name, self.isolation, self.group.device, devices[index % len(devices)], index)
+        device = devices[index % len(devices)]
+        return Placement(name, self.isolation, self.group.device, device, index, self.group.claim)
 
 
 class Scaler:

@@ -1,0 +1,36 @@
+"""What instances need while they run, and what there is of it: the words of the rate limiter.
+
+A resource is a name that the models agree on; nothing is known of what it stands for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+EVERYWHERE = ""
+"""In place of a device: what all devices share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`count` of a resource, of the device's own or of the one that all devices share."""
+
+    name: str
+    count: int
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Of one instance, for each of its executions. Who has had few executions goes first; each counts `weight`."""
+
+    needs: tuple[Need, ...] = ()
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """How much there is of resources that were named, by name and device (`EVERYWHERE`: on each). Of all others there
+    is as much as the instance needs that needs most.
+    """
+
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
