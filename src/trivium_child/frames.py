@@ -21,19 +21,27 @@ MOST = 2**31
 # From the server:
 SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN = range(1, 8)
 # From the worker:
-READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP = range(16, 26)
+READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD = range(16, 27)
 
 RUN_HEAD = struct.Struct("<QI")
 """Number of the batch, of its items."""
 ITEM = struct.Struct("<QIIIBQQ")
 """Number, rows, bytes of the id, bytes of the text; where its data is, from where on, and bytes of it."""
-DONE_HEAD = struct.Struct("<QIdd")
-"""Number of the batch, of the answers that follow; when user code got it and gave it back (monotonic seconds)."""
+DONE_HEAD = struct.Struct("<QIddI")
+"""Number of the batch, of the answers that follow; when user code got it and gave it back (monotonic seconds); the rows
+that it got, where some of them are answered otherwise (else 0).
+"""
 ANSWER = struct.Struct("<QBIQ")
 """Number, what it is, bytes of the text, bytes of the data behind it."""
 NUMBER = struct.Struct("<Q")
 TAKEN_BODY = struct.Struct("<QI")
-"""Number of an item, parts of it that have been passed on."""
+"""Number of an item (TAKEN) or a call (HEARD), parts of it that have been passed on."""
+
+WINDOW = 16
+"""Parts of one answer that may be on their way; a further one waits until its receiver has taken one."""
+
+AGAIN = "again"
+"""In place of a failure's code: the item has not failed, and shall be run again."""
 
 INLINE, ARENA = 0, 1
 PAYLOAD, FAILURE, NOTHING = 0, 1, 2  # what an answer is

@@ -20,13 +20,11 @@ from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
 from trivium_child.upward import WireHost
 from trivium_child.values import END, Failure, Item
+from trivium_child.window import Window
 from trivium_child.writer import JOINED, Writer
 
 COALESCE = 0.0001
 """Seconds that answers may wait for those of the next batch in hand."""
-
-WINDOW = 16
-"""Parts of one item that may be on their way; a further one waits until the server has passed one on."""
 
 LAST_WAIT = 0.005
 """Seconds between two looks at what has not ended yet, once there is nothing else to do."""
@@ -54,7 +52,7 @@ class Runtime:
         self._todo: "Deque[Optional[Batch]]" = deque()
         self._intake = Intake(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
-        self._windows: Dict[int, threading.Semaphore] = {}
+        self._windows: Dict[int, Window] = {}
         self._pid = os.getpid()
         self.host = WireHost(self._writer, self._texts, self._intake.needed)
 
@@ -149,13 +147,14 @@ class Runtime:
             if outcome is None or held.pop(item.number, None) is None:
                 continue  # it ends by its own parts, or has: another thread was quicker
             count += 1
-            if windows:
-                windows.pop(item.number, None)
+            if windows and (window := windows.pop(item.number, None)) is not None:
+                window.close()
             try:
                 size += write(pending, item.number, outcome)
             except Exception as error:
                 size += write(pending, item.number, fault(error))
-        pending[at] = _DONE(size, frames.DONE, number, count, began, ended)
+        rows = 0 if count == len(live) else sum(item.rows for item in live)
+        pending[at] = _DONE(size, frames.DONE, number, count, began, ended, rows)
         return began, ended, size + 4
 
     def _end_cancelled(self, items: Iterable[Item]) -> None:
@@ -172,12 +171,14 @@ class Runtime:
                     return  # it has ended: another thread was quicker
                 window = self._windows.pop(item.number, None)
                 if window is not None:
-                    window.release()  # for those who wait to send what nobody wants any more
+                    window.close()  # for those who wait to send what nobody wants any more
                 if item.is_cancelled:
                     outcome = CANCELLED
             pieces: List[Any] = [b""]
             size = self._part(pieces, item.number, outcome, frames.FINAL if final else 0, parameters)
             pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
+            if not final and (window := self._windows.get(item.number)) is not None:
+                window.wrote(size)
             self._writer.write(pieces, size + 5)
 
     def _part(
@@ -189,7 +190,8 @@ class Runtime:
         except Exception as error:
             if flags:
                 return self._part_answers.write(pieces, number, fault(error), flags)
-            self._windows[number].release()
+            if (window := self._windows.get(number)) is not None:
+                window.leave()
             raise
 
     def _has_room(self, item: Item) -> bool:
@@ -199,13 +201,11 @@ class Runtime:
             return False
         window = self._windows.get(number)
         if window is None:
-            window = self._windows.setdefault(number, threading.Semaphore(WINDOW))
-        if not window.acquire(blocking=False):
-            self._intake.needed()
-            window.acquire()
-        if number in self._items and not item.is_cancelled:
-            return True
-        window.release()  # for whoever else waits for it
+            window = self._windows.setdefault(number, Window())
+        if window.enter(self._intake.needed):
+            if number in self._items and not item.is_cancelled:
+                return True
+            window.close()  # for whoever else waits for it
         if number not in self._items:
             self._windows.pop(number, None)
         return False
@@ -222,8 +222,8 @@ class Runtime:
         elif kind == frames.TAKEN:
             number, count = frames.TAKEN_BODY.unpack(body)
             window = self._windows.get(number)
-            for _ in range(count if window is not None else 0):
-                window.release()  # type: ignore[union-attr]
+            if window is not None:
+                window.taken(count)
         elif kind == frames.REPLY:
             self.host.replied(body)
         elif kind == frames.PING:
@@ -264,5 +264,5 @@ class Runtime:
             item.is_cancelled = True
             window = self._windows.get(number)
             if window is not None:
-                window.release()
+                window.close()
             self.host.abandon(number)

@@ -120,6 +120,11 @@ class TritonAdapter(Adapter):
         return [self._one(request, response) for request, response in zip(requests, returned)]
 
     def _one(self, request: Any, response: Any) -> Outcome:
+        if request._wants_again:
+            if response is not None:
+                raise Failure("A rescheduled request cannot have a response yet: return None in its place.")
+            released: Failure = request.release()
+            return released
         if response is None:
             request.get_response_sender()  # that somebody keeps, or that fails the request when it is dropped
             return None

@@ -18,6 +18,10 @@ from trivium_child.writer import Writer
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
 
 
+RECEIPT = frames.WINDOW // 2
+"""Parts that are read before the server is told so."""
+
+
 class _Box:
     """Where the parts of one call's answer arrive."""
 
@@ -141,6 +145,10 @@ class WireHost(Host):
         """Tell the server so."""
         self._writer.send(frames.frame(frames.HANG_UP, frames.NUMBER.pack(number)))
 
+    def heard(self, number: int, count: int) -> None:
+        """Tell the server that so many more parts have been read: who makes them waits while too many have not."""
+        self._writer.send(frames.frame(frames.HEARD, frames.TAKEN_BODY.pack(number, count)))
+
     def drop(self, number: int) -> None:
         """Both, the second one with the next call: a destructor may run while this very thread writes a frame."""
         self._boxes.pop(number, None)
@@ -157,6 +165,7 @@ class _Answers:
         self._number = number
         self._box = box
         self._is_over = False
+        self._unheard = 0  # parts that have been read, and the server not told
 
     def __iter__(self) -> "_Answers":
         return self
@@ -168,6 +177,11 @@ class _Answers:
         if isinstance(answer, Answer):
             if answer.final:
                 self._end()
+            else:
+                self._unheard += 1
+                if self._unheard == RECEIPT:
+                    self._host.heard(self._number, RECEIPT)
+                    self._unheard = 0
             return answer
         if answer is ABANDONED:
             self.close()

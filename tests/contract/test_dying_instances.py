@@ -29,6 +29,12 @@ class Mortal:
     def cancel(self, item):
         self.cancelled.append(item)
 
+    def hold(self, item):
+        pass
+
+    def resume(self, item):
+        pass
+
     def close(self):
         pass
 

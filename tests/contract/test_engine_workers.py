@@ -27,16 +27,14 @@ from trivium.types.spec import (
     All,
     Batching,
     Dynamic,
-    Fill,
     InstanceGroup,
     Isolation,
     Latest,
     QueuePolicy,
     Specific,
     TensorSpec,
-    Warmup,
-    WarmupInput,
 )
+from trivium.types.warmups import Fill, Warmup, WarmupInput
 
 COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 ROWS = Batching(True, 8, merge=True)

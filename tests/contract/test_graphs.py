@@ -1,12 +1,14 @@
 """Ensembles over real models: what flows, what fails, what is counted, and what is refused at load."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.contract.triton_stage import serving
 
+from trivium.dialects.triton.description import config_json
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Ready, Unload, WantedOutput
 from trivium.types.payload import Tensors
@@ -298,17 +300,26 @@ def test_a_member_that_calls_its_ensemble_is_told_of_the_circle(tmp_path):
     scene(play, tmp_path, graph=ENDS + OUT % "OUT" + "ensemble_scheduling {" + steps + "}")
 
 
-def test_a_decoupled_step_may_answer_once(tmp_path):
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_decoupled_step_gives_the_ensemble_as_many_answers(tmp_path, count):
     async def play(server):
-        assert (await server.execute(ask())).payload["OUT"].tolist() == [[2.0, 2.0]]
-        told = await error(server.execute(ask(parameters={"parts": 3})))
-        assert told.code is Code.UNSUPPORTED
-        assert "step 'many': It answers in several parts" in told.message
-        assert (await server.execute(ask())).payload["OUT"].tolist() == [[2.0, 2.0]]
+        parts = []
+        server.submit(ask(parameters={"parts": count}), parts.append)
+        async with asyncio.timeout(10):
+            while not (parts and parts[-1].final):
+                await asyncio.sleep(0.002)
+        assert [part.payload["OUT"].tolist() for part in parts[:-1]] == [[[2.0, 2.0]]] * count
+        assert (parts[-1].payload, parts[-1].error) == (None, None)
+        assert server.statistics("graph").success.count == 1
+        printed = {spec.name: json.loads(config_json(spec)) for spec in server.specs()}
+        names = ("many", "graph", "a_nested", "plain")
+        decoupled = [printed[name]["model_transaction_policy"]["decoupled"] for name in names]
+        assert decoupled == [True, True, True, False]
 
     many = ADD + "model_transaction_policy { decoupled: true }"
     steps = step("many", {"x": "IN"}, {"twice": "OUT"})
-    scene(play, tmp_path, many=many, graph=ENDS + OUT % "OUT" + "ensemble_scheduling {" + steps + "}")
+    whole = ENDS + OUT % "OUT" + "ensemble_scheduling {" + steps + "}"
+    scene(play, tmp_path, many=many, graph=whole, a_nested=NESTED, plain=graph(GOOD))
 
 
 def graph(*steps, ends=ENDS, out="OUT"):

@@ -149,7 +149,7 @@ def test_a_stream_that_is_dropped_stops_its_model_within_one_response(server: Se
 
 
 def test_a_slow_reader_bounds_the_memory(server: Serving) -> None:
-    """400 responses of 1 MiB for a client that does not read them."""
+    """400 responses of 1 MiB for a client that reads none for three seconds: the model waits, and none is lost."""
     before = server.footprint().memory
     pb2 = triton.service_pb2
     request = pb2.ModelInferRequest(model_name="repeat", id="unread")
@@ -164,10 +164,7 @@ def test_a_slow_reader_bounds_the_memory(server: Serving) -> None:
         for _ in range(30):
             time.sleep(0.1)
             most = max(most, server.footprint().memory - before)
-        with pytest.raises(grpc.RpcError) as caught:
-            for _ in stream:
-                pass
-        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "bytes of responses unread" in caught.value.details()
+        assert sum(1 for _ in stream) == 400
+        assert stream.code() is grpc.StatusCode.OK
     assert most < 100 * 2**20, f"grew by {most / 2**20:.0f} MiB"
     assert server.is_ready()

@@ -40,8 +40,8 @@ class Answers:
         self._counters.failed(item, error.code, self._now())
         self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
 
-    def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> None:
-        """With an answer, which the caller counts."""
+    def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> bool:
+        """With an answer, which the caller counts; False, and counted, where it cannot be had as it was asked for."""
         item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
@@ -49,12 +49,13 @@ class Answers:
             try:
                 payload = self._door.written(item, payload)
             except ServeError as error:
-                self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
-                return
+                self.end(item, error)
+                return False
         try:
             item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
         except Exception:
             log.exception(SINK_FAILED, self._name)
+        return True
 
     def answer_raw(self, item: Item, outcome: Raw) -> bool:
         """With a handler's own answer, as the item's wire wants it. Was it well, by the status it asks for?"""
@@ -65,8 +66,7 @@ class Answers:
         is_well = outcome.status < 400
         if not is_well:
             self._counters.failed(item, Code.MODEL_FAILED, self._now())
-        self.answer(item, answer, parameters)
-        return is_well
+        return self.answer(item, answer, parameters) and is_well
 
     def part(self, item: Item, part: Part) -> bool:
         """One part of an answer, or its end. False where it was none that the item's wire can carry: then the
@@ -86,9 +86,9 @@ class Answers:
         if part.final:
             if type(outcome) is Raw and outcome.status >= 400:
                 self._counters.failed(item, Code.MODEL_FAILED, self._now())
-            else:
+                self.answer(item, outcome, parameters)
+            elif self.answer(item, outcome, parameters):
                 self._counters.streamed(item, self._now())
-            self.answer(item, outcome, parameters)
         else:
             try:
                 outcome = self._door.written(item, outcome)

@@ -11,10 +11,13 @@ import msgspec
 from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import plain, to_outputs, to_tensors
 from trivium.core.admission import InputRules, LevelRules, refuse_kind
+from trivium.core.cache import Section
 from trivium.core.calls import Calls
 from trivium.core.item import Item
+from trivium.core.rate_limiter import RateLimiter
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
+from trivium.types.metrics import Measures
 from trivium.types.operations import WantedOutput
 from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
@@ -27,12 +30,16 @@ ONLY_TENSORS = frozenset({TENSORS})
 @dataclass(frozen=True, slots=True)
 class Means:
     """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
-    the server, and the books of upward calls.
+    the server, the books of upward calls, what is measured beside the counters, where its answers are kept, and who
+    bounds what runs.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
     arena: Arena | None = None
     calls: Calls = field(default_factory=Calls)
+    measures: Measures = field(default_factory=Measures)
+    cache: Section | None = None
+    limiter: RateLimiter | None = None
 
 
 class Door:

@@ -85,6 +85,24 @@ def needed(steps: Sequence[Step], wanted: Collection[str]) -> tuple[frozenset[in
     return frozenset(chosen), frozenset(tensors)
 
 
+def behind(steps: Sequence[Step], i: int) -> frozenset[int]:
+    """The steps that need what step `i` gives, directly or through others."""
+    tensors = set(steps[i].outputs.values())
+    found: set[int] = set()
+    is_growing = True
+    while is_growing:
+        fresh = {
+            k
+            for k, step in enumerate(steps)
+            if k not in found and not tensors.isdisjoint(step.inputs.values())
+        }
+        for k in fresh:
+            tensors.update(steps[k].outputs.values())
+        found |= fresh
+        is_growing = bool(fresh)
+    return frozenset(found)
+
+
 def faults(spec: ModelSpec, there: Members) -> tuple[Finding, ...]:
     """Everything that keeps a graph from running with these models; nothing for one that can. Steps whose model is
     not in `there` are not looked into.

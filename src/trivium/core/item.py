@@ -12,7 +12,7 @@ import msgspec
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink, Timer
 from trivium.types.operations import Infer, SequenceRef
-from trivium.types.running import InstanceId, ItemId
+from trivium.types.running import Executed, InstanceId, ItemId
 from trivium.types.state import ItemState
 
 
@@ -21,6 +21,14 @@ class ItemOwner(Protocol):
 
     def cancel(self, item: "Item", why: ServeError) -> None:
         """End it with `why`, wherever it is. Called only while it has not ended."""
+        ...
+
+    def hold(self, item: "Item") -> None:
+        """Its receiver is full, wherever the item is. Called only while it has not ended."""
+        ...
+
+    def resume(self, item: "Item") -> None:
+        """Its receiver has room again."""
         ...
 
 
@@ -43,6 +51,8 @@ class Item(msgspec.Struct, eq=False):
     instance: InstanceId = 0
     deadline: float | None = None
     timer: Timer | None = None
+    is_held: bool = False
+    run: Executed | None = None  # that it was in, if that ended before the item did
 
     @property
     def sequence(self) -> SequenceRef | None:
@@ -53,6 +63,19 @@ class Item(msgspec.Struct, eq=False):
         """End it with `why`, wherever it is; nothing happens if it has ended."""
         if self.state is not ItemState.ENDED:
             self.owner.cancel(self, why)
+
+    def hold(self) -> None:
+        """See `Ticket`. One that waits in the queue is held from its first part on."""
+        if not self.is_held and self.state is not ItemState.ENDED:
+            self.is_held = True
+            self.owner.hold(self)
+
+    def resume(self) -> None:
+        """See `Ticket`."""
+        if self.is_held:
+            self.is_held = False
+            if self.state is not ItemState.ENDED:
+                self.owner.resume(self)
 
 
 CANCELLED = ServeError(Code.CANCELLED, "The request was cancelled by its client.")

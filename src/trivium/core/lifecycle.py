@@ -13,9 +13,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from trivium.core import graph, graph_policy, version_policy
+from trivium.core.cache import ResponseCache, Section
 from trivium.core.calls import Calls
 from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
+from trivium.core.rate_limiter import RateLimiter
 from trivium.core.registry import Record, Registry
 from trivium.core.repository import Found
 from trivium.core.workers.launch import Launcher
@@ -33,7 +35,6 @@ log = logging.getLogger(__name__)
 
 Facts = Callable[[ModelSpec], Awaitable[ModelFacts]]
 Progress = Callable[[VersionStatus], None]
-LOADS_AT_ONCE = 4
 
 
 class Lifecycle:
@@ -55,8 +56,12 @@ class Lifecycle:
         self._clock = clock
         self._around = around
         self._calls = Calls()
+        size = around.defaults.cache_bytes
+        self.cache = ResponseCache(size) if size else None
+        supply = around.defaults.supply
+        self._limiter = None if supply is None else RateLimiter(supply)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._turn = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._turn = asyncio.Semaphore(around.defaults.loads_at_once)
         self._drains: set[asyncio.Task[None]] = set()
         self.progress: Progress = lambda status: None
 
@@ -95,6 +100,8 @@ class Lifecycle:
             serving = self._registry.ready_versions(name)
             plan = version_policy.plan(serving, available, found.specs[0].version_policy)
             records = [self._registry.record(name, version) for version in plan.load]
+            for record in records:
+                record.vanished = False
             loads = (
                 self._load(record, available[record.version], found.form, executor) for record in records
             )
@@ -110,6 +117,13 @@ class Lifecycle:
         async with self._locks[name]:
             for record in self._registry.records(name):
                 self._drop(record, forget=False)
+
+    async def remove(self, name: str) -> None:
+        """Stop serving a model whose files are gone, and forget it; returns at once, what is in flight finishes."""
+        async with self._locks[name]:
+            for record in self._registry.records(name):
+                record.vanished = True
+                self._drop(record, forget=True)
 
     async def drained(self, name: str) -> None:
         """Wait until what was in flight of a model that was unloaded has ended."""
@@ -157,10 +171,9 @@ class Lifecycle:
     async def _load(
         self, record: Record, spec: ModelSpec, form: Format, executor: Executor
     ) -> ServeError | None:
-        if record.loaded is None:
-            self._move(record, VersionState.LOADING)
+        self._move(record, VersionState.LOADING, only_tell=record.loaded is not None)
         try:
-            spec, loaded = await self._open(spec, form, executor)
+            spec, loaded = await self._opened(spec, form, executor)
         except ServeError as error:
             failure = error
         except Exception as error:
@@ -169,14 +182,23 @@ class Lifecycle:
         else:
             record.spec = spec
             before = self._registry.publish(record, loaded)
-            if before is None:
-                self._move(record, VersionState.READY)
-            else:
+            self._move(record, VersionState.READY, only_tell=before is not None)
+            if before is not None:
                 self._drain(before, None)
             return None
-        if record.loaded is None:
-            self._move(record, VersionState.FAILED, failure.message)
+        self._move(record, VersionState.FAILED, failure.message, only_tell=record.loaded is not None)
         return failure
+
+    async def _opened(
+        self, spec: ModelSpec, form: Format, executor: Executor
+    ) -> tuple[ModelSpec, LoadedModel]:
+        """As often as the server was told; the last failure is the one that counts."""
+        for left in range(self._around.defaults.load_retries, 0, -1):
+            try:
+                return await self._open(spec, form, executor)
+            except ServeError as error:
+                log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
+        return await self._open(spec, form, executor)
 
     async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, LoadedModel]:
         spec = await self.complete(spec, form)
@@ -188,21 +210,32 @@ class Lifecycle:
         except BaseException:
             await loaded.close()
             raise
-        return spec, loaded
+        return loaded.spec, loaded
 
     def _built(self, spec: ModelSpec, executor: Executor) -> LoadedModel:
         if isinstance(spec.scheduling, Graph):
-            self._check_graph(spec, spec.scheduling)
+            spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._around.submits, self._clock.now)
-            means = Means(calls=self._calls)
+            means = Means(
+                calls=self._calls, measures=self._around.defaults.measures, cache=self._section(spec)
+            )
             return LoadedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, executor, self._around)
-        means = Means(engine.takes, launcher.arena, self._calls)
+        measures, section = self._around.defaults.measures, self._section(spec)
+        means = Means(engine.takes, launcher.arena, self._calls, measures, section, self._limiter)
         return LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
 
-    def _check_graph(self, spec: ModelSpec, steps: Graph) -> None:
-        """Raises LOAD_FAILED where a member does not serve, ConfigError where they do not fit together."""
+    def _section(self, spec: ModelSpec) -> Section | None:
+        """Where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
+        if self.cache is None or not spec.caches:
+            return None
+        return self.cache.section(spec, self._clock.now)
+
+    def _joined(self, spec: ModelSpec, steps: Graph) -> ModelSpec:
+        """A graph with what its members bring. Raises LOAD_FAILED where one does not serve, ConfigError where they do
+        not fit together.
+        """
         there: dict[int, ModelSpec] = {}
         for i, step in enumerate(steps.steps):
             try:
@@ -213,6 +246,7 @@ class Lifecycle:
         faults = graph_policy.faults(spec, there)
         if faults:
             raise ConfigError(faults)
+        return replace(spec, decoupled=any(member.decoupled for member in there.values()))
 
     def _engine(self, spec: ModelSpec) -> Engine:
         engine = self._engines.get(spec.engine)
@@ -242,12 +276,18 @@ class Lifecycle:
         with suppress(asyncio.CancelledError):  # the time of grace is over: what is left is given up
             await loaded.idle()
         await loaded.close()
+        if not self._registry.ready_versions(loaded.spec.name):
+            self._around.forget(loaded.spec.name)
         # It may have been loaded again while the old one drained.
         if record is not None and record.state is VersionState.UNLOADING:
             self._move(record, VersionState.UNLOADED, "unloaded")
+            if record.vanished:
+                self._registry.forget(record)
 
-    def _move(self, record: Record, state: VersionState, reason: str = "") -> None:
-        record.move(state, reason)
+    def _move(self, record: Record, state: VersionState, reason: str = "", only_tell: bool = False) -> None:
+        """`only_tell` of what becomes of a version that serves on as it was meanwhile."""
+        if not only_tell:
+            record.move(state, reason)
         self.progress(VersionStatus(record.name, record.version, state, reason))
 
 

@@ -8,27 +8,29 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from trivium.core.admission import drain_time, queue_full
-from trivium.core.answers import Answers
 from trivium.core.calls import Call
 from trivium.core.deadlines import Deadlines
 from trivium.core.door import Door, Means
+from trivium.core.entrance import Entrance
+from trivium.core.first_parts import answering
 from trivium.core.item import Item
+from trivium.core.ordering import Line
 from trivium.core.queue import RequestQueue
 from trivium.core.schedulers.choice import scheduler_for
 from trivium.core.schedulers.sequence import SequenceScheduler
-from trivium.core.statistics import VersionCounters
+from trivium.core.workers.limited_pool import pool_for
 from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.pool import Pool, Slot
+from trivium.core.workers.pool import Slot
 from trivium.core.workers.scaler import Group, Launch, Scaler
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink
-from trivium.types.operations import CallRef, Infer, VersionStatistics
+from trivium.types.operations import CallRef, Infer
 from trivium.types.payload import Raw
 from trivium.types.running import Executed, InstanceId, ItemId, Part
-from trivium.types.spec import Isolation, ModelSpec, OnExpiry
+from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.state import ItemState
+from trivium.types.statistics import VersionStatistics
 
 GIVEN_UP = ServeError(
     Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
@@ -55,11 +57,13 @@ class LoadedModel:
         self._name = spec.name
         self._now = clock.now
         self._door = Door(spec, means.takes)
-        self._levels = self._door.levels
-        self._counters = VersionCounters()
-        self._answers = Answers(spec, self._door, self._counters, clock.now)
-        self._pool = Pool(self, mailbox, spec.batching.merge, clock.now)
+        self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
+        self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means.limiter)
+        self.hold, self.resume = self._pool.hold, self._pool.resume  # an item's receiver is full, or has room
         self._queue = RequestQueue(spec.dynamic.levels, self._pool.free)
+        self._entrance = Entrance(spec, self._door.levels, self._queue, self._pool, self._counters)
+        self._line = Line() if spec.in_order else None
+        self._cache = means.cache
         groups = [Group(group, isolation) for group in spec.groups]
         is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
         run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
@@ -67,7 +71,9 @@ class LoadedModel:
         start = self._pool.start if run_limit is None else self._start_with_deadline
         self._scheduler = scheduler = scheduler_for(spec, self._queue, self._pool, clock, start, self._expire)
         self._sequences = scheduler if isinstance(scheduler, SequenceScheduler) else None
-        self._is_plain = self._levels.are_plain and self._sequences is None
+        if self._member is not None:
+            self._member.waits, self._member.look_again = lambda: self._queue.count, scheduler.changed
+        self._is_plain = self._door.levels.are_plain and self._sequences is None
         if self._sequences is not None:
             launch = self._sequences.around(launch)
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
@@ -77,7 +83,6 @@ class LoadedModel:
         self.deaths: deque[str] = deque(maxlen=5)
         if self._scaler.is_elastic:
             self._scheduler.decided = self._scaler.review
-        self._queue_limit = spec.limits.queue_items
         self._active = 0
         self._idle_waiters: list[asyncio.Future[None]] = []
 
@@ -98,14 +103,17 @@ class LoadedModel:
             item.cancel(GIVEN_UP)
         self._scheduler.close()
         await self._scaler.close()
-        if self._arena is not None:
-            self._arena.close()
+        for held in (self._cache, self._member, self._arena):
+            if held is not None:
+                held.close()
 
     # -- in ------------------------------------------------------------------------------------------------
 
     def submit(self, number: ItemId, infer: Infer, sink: Sink) -> Item:
         """Queue an item, or refuse it through its sink."""
         item = Item(number, infer, sink, self._now(), self)
+        if self._line is not None:
+            item.sink = self._line.join(number, sink)
         lease = infer.payload.lease
         if lease is not None:
             lease.hold()
@@ -116,14 +124,19 @@ class LoadedModel:
             if self._scaler.is_given_up:
                 raise self.why_not()
             self._door.admit(item)
+            if self._cache is not None and self._cache.answers(item, self._counters):
+                self._leave(item)
+                return item
             if not self._is_plain:
                 self._rank(item, infer)
-            if self._active > self._queue_limit:
-                self._check_room(item.level, None)
+            if self._active > self._entrance.limit:
+                self._entrance.check_room(item.level, None)
             if infer.parent is not None:
                 self._calls.check(self._name, self._scaler, infer.parent)
                 self._calls.begun(Call(number, self._name, self._scaler, infer.parent, item.cancel))
         except ServeError as error:
+            if self._line is not None:
+                self._line.leave(number)
             self._answers.end(item, error)
             self._leave(item)
             return item
@@ -134,32 +147,14 @@ class LoadedModel:
         return item
 
     def _rank(self, item: Item, infer: Infer) -> None:
-        if self._sequences is not None:
-            if self._active > self._queue_limit:
-                self._check_room(item.level, None)
-            if infer.parent is not None:
-                self._calls.check(self._name, self._scaler, infer.parent)
-            self._sequences.admit(item)
+        if self._sequences is None:
+            self._entrance.rank(item, infer)
             return
-        item.level = level = self._levels.level(infer.priority)
-        policy = self._levels.policies[level - 1]
-        if policy.max_items is not None:
-            self._check_room(level, policy.max_items)
-        timeout = self._levels.timeout(level, infer.queue_timeout)
-        if timeout is not None:
-            item.queue_deadline = item.enqueued_at + timeout
-            item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
-
-    def _check_room(self, level: int, most: int | None) -> None:
-        """What instances hold in advance waits as well, though not in the queue."""
-        waiting = self._queue.count + self._pool.ahead
-        if waiting >= self._queue_limit or (most is not None and self._queue.level_count(level) >= most):
-            raise queue_full(self.spec.name, waiting, self.retry_after())
-
-    def retry_after(self) -> float:
-        """Seconds until what waits now will have run."""
-        counters = self._counters
-        return drain_time(self._queue.rows, counters.mean_run, counters.mean_rows, self._pool.size)
+        if self._active > self._entrance.limit:
+            self._entrance.check_room(item.level, None)
+        if infer.parent is not None:
+            self._calls.check(self._name, self._scaler, infer.parent)
+        self._sequences.admit(item)
 
     def lend(self, size: int) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
@@ -197,18 +192,14 @@ class LoadedModel:
                 self._counters.wasted += 1
             elif isinstance(outcome, ServeError):
                 self._answers.end(item, outcome)
-            elif type(outcome) is Raw:
-                if self._answers.answer_raw(item, outcome):
-                    done.append(item)
-            else:
+            elif self._answers.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)
-                answer(item, outcome)
             lease = item.operation.payload.lease
             if lease is not None:
                 lease.release()
             if item.operation.parent is not None:
                 self._hang_up(item.item, item.operation.parent)
-        self._counters.executed(run, rows, done, now)
+        self._counters.executed(run, run.rows or rows, done, now)
         self._settle(len(items))
 
     def part(self, item: Item, part: Part) -> None:
@@ -217,6 +208,13 @@ class LoadedModel:
             self._pool.cancel(item)
         if part.final:
             self._leave(item)
+
+    def again(self, item: Item) -> None:
+        """It was run, and its model wants to go on with it."""
+        assert self._sequences is not None
+        item.state, item.instance = ItemState.QUEUED, 0
+        self._deadlines.recalled(item)
+        self._sequences.again(item)
 
     def worn(self) -> None:
         """An instance wants to be replaced."""
@@ -256,7 +254,9 @@ class LoadedModel:
         return self._counters.report(self.spec.name, self.spec.version, self._queue.count)
 
     def cancel(self, item: Item, why: ServeError) -> None:
-        """End it with `why`, wherever it is."""
+        """End it with `why`, wherever it is. It waits for no other's answer."""
+        if self._line is not None:
+            self._line.leave(item.item)
         if item.state is ItemState.QUEUED:
             if self._queue.remove(item):  # else it is being refused at this very moment
                 self._answers.end(item, why)

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,10 +20,12 @@ from trivium.core.metrics import CustomMetrics
 from trivium.core.payload import BufferPool
 from trivium.core.regions import Regions
 from trivium.core.registry import Registry
-from trivium.core.repository import Repository, loading_order
+from trivium.core.repository import Repository, chosen, loading_order
+from trivium.core.scraping import Scraping
+from trivium.core.settled import SETTLED
+from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.launch_process import MakeProgram, Surroundings
 from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.process import END_SECONDS, TERM_SECONDS
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
@@ -43,33 +45,23 @@ from trivium.types.operations import (
     Ready,
     RegionOperation,
     ResponsePart,
+    Scrape,
     ServerDescription,
     Statistics,
-    StatisticsReport,
     Unload,
     Verbosity,
-    VersionStatistics,
 )
 from trivium.types.payload import Tensors
 from trivium.types.running import Placement, Program
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
+from trivium.types.statistics import StatisticsReport, VersionStatistics
 
 _PACKAGE_LOG = logging.getLogger("trivium")
 
 
-class Settled:
-    """The ticket of an operation that ended when it was submitted, or that cannot be cancelled."""
-
-    def cancel(self, why: ServeError) -> None:
-        """Too late, or not to be undone half-way."""
-
-
 def _no_host(spec: ModelSpec, placement: Placement) -> Program:
     raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
-
-
-SETTLED = Settled()
 
 
 class Server:
@@ -88,12 +80,13 @@ class Server:
         self._version = version
         self._scratch = defaults.scratch
         self._state = ServerState.STARTING
-        self._opening = ThreadPoolExecutor(4, thread_name_prefix="trivium-open")
+        self._opening = ThreadPoolExecutor(defaults.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
         self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
+        self._around.forget = self.metrics.forget
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
@@ -105,6 +98,8 @@ class Server:
             defaults.scratch,
             lambda: self._state in (ServerState.STARTING, ServerState.SERVING),
         )
+        self.is_lenient = False  # ready whatever did not load
+        self._scraping = Scraping(self._registry, self.metrics, defaults.measures, self._lifecycle.cache)
         self.buffers = BufferPool()
         self.regions = Regions()
 
@@ -119,15 +114,26 @@ class Server:
         """Where the server is in its life."""
         return self._state
 
-    def add(self, path: Path) -> None:
-        """A path to serve; before `start`. Raises NOT_FOUND with what would be recognised."""
-        self._repository.add(path)
+    def add(self, path: Path, form: Format | None = None) -> None:
+        """A path to serve; before `start`. `form` saves asking the formats. Raises NOT_FOUND, as `Repository.add`."""
+        self._repository.add(path, form)
 
-    async def start(self, progress: Progress | None = None) -> Listing:
-        """Load everything; models that fail are in the listing with their reason, the others serve."""
+    def watch(self, seconds: float | None) -> None:
+        """Models follow their folders, looked at so often, or stay as they are at `start`; clients change none."""
+        self._changes.watch(seconds)
+
+    async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
+        """Load everything, or `only` these models and those that they need, the others becoming known; models that
+        fail are in the listing with their reason, the others serve.
+        """
         if progress is not None:
             self._lifecycle.progress = progress
+        await self._changes.look()
         found, broken = await self._repository.read()
+        if only is not None:
+            for name in [one.name for one in found] + [one.name for one in broken]:
+                self._registry.record(name, "")
+            found, broken = chosen(found, broken, only)
         for wave in loading_order(found):
             loads = (self._lifecycle.load(model, self._opening) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
@@ -137,6 +143,7 @@ class Server:
             self._lifecycle.note(unreadable)
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
+            self._changes.start_watch()
         return self._registry.listing()
 
     async def examine(self) -> tuple[list[ModelSpec], list[Unreadable]]:
@@ -168,6 +175,9 @@ class Server:
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)
+            return SETTLED
+        if isinstance(operation, Scrape):
+            self._scraping.begin(sink)
             return SETTLED
         try:
             part = ResponsePart(answer=self._answer(operation))
@@ -219,6 +229,7 @@ class Server:
             return
         self.begin_drain()
         await self._changes.close()
+        await self._scraping.close()
         await self._lifecycle.close(grace)
         await self._around.close(END_SECONDS + TERM_SECONDS)
         if self._scratch is not None:
@@ -255,6 +266,8 @@ class Server:
     def _ready(self) -> Readiness:
         if self._state is not ServerState.SERVING:
             return Readiness(False, f"The server is {self._state.value}.")
+        if self.is_lenient:
+            return Readiness(True)
         for row in self._registry.listing().versions:
             if row.state in (VersionState.FAILED, VersionState.LOADING):
                 return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")

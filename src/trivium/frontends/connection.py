@@ -87,6 +87,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._reader.is_in_head or (self._queue and not self._queue[-1].is_complete):
             self._refuse(malformed("the request was cut short: its end did not come."))
         self._advance()  # closes, unless somebody is still to be answered
+        if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
+            self.deadline = self._site.now + _LOOK_SECONDS
         return True
 
     def pause_writing(self) -> None:
@@ -265,8 +267,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _look_for_reset(self) -> None:
         """While nothing is read, the loop does not hear that the client has left: ask, now and then."""
-        plug = self._transport.get_extra_info("socket")
-        if plug.getsockopt(SOL_SOCKET, SO_ERROR):
+        if self._transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
             self._abort(_LEFT)
         else:
             self.deadline = self._site.now + _LOOK_SECONDS

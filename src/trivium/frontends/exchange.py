@@ -53,7 +53,6 @@ class Exchange:
         "_sent",
         "_site",
         "_status",
-        "_ticket",
         "began",
         "body",
         "expects_continue",
@@ -70,6 +69,7 @@ class Exchange:
         "protocol",
         "refusal",
         "target",
+        "ticket",
     )
 
     def __init__(self, site: Site, outlet: Outlet, head: Head) -> None:
@@ -94,7 +94,7 @@ class Exchange:
         self._is_cut = False  # over before the core has said its last part
         self._is_decoding = False  # in a thread, which reads the body
         self._encoder: Encoder | None = None
-        self._ticket: Ticket | None = None
+        self.ticket: Ticket | None = None  # of what is in work for it
         self._status = 0
         self._sent = 0
 
@@ -213,7 +213,7 @@ class Exchange:
         self._encoder = encoder
         ticket = self._site.core.submit(operation, self._take)
         if not self.is_over:
-            self._ticket = ticket
+            self.ticket = ticket
         elif self._is_cut:
             ticket.cancel(_CUT)
 
@@ -221,7 +221,7 @@ class Exchange:
         """The sink. Parts that come after the client has left are counted by the core, not here."""
         if self.is_over or self._encoder is None:
             return
-        ticket = self._ticket
+        ticket = self.ticket
         try:
             answer = self._encoder.encode(part)
         except Exception:
@@ -254,7 +254,7 @@ class Exchange:
                 return
         if answer.final:
             self.is_over = True
-            self._ticket = self._encoder = None
+            self.ticket = self._encoder = None
         try:
             self._outlet.send(self, answer)
         except Exception:  # an answer that is none, such as text where bytes belong
@@ -281,7 +281,7 @@ class Exchange:
     def abandon(self, why: ServeError) -> None:
         """Nobody waits for the answer: cancel what runs."""
         self.is_over = True
-        ticket, self._ticket, self._encoder = self._ticket, None, None
+        ticket, self.ticket, self._encoder = self.ticket, None, None
         self._cut(ticket, why)
 
     def _cut(self, ticket: Ticket | None, why: ServeError) -> None:

@@ -5,6 +5,7 @@ import logging
 import msgspec
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault
 from trivium.types.interfaces import WireProtocol
 from trivium.types.wire import HttpAnswer
 
@@ -15,11 +16,19 @@ LAST_RESORT = HttpAnswer(500, b"", (), 0)
 
 
 class HttpFault(ServeError):
-    """Answered with `status`, whatever the protocol makes of the code; the body is the protocol's own form."""
+    """Answered with `status`, whatever the protocol makes of the code; the body is the protocol's own form. A protocol
+    that has its own words for its `fault` has its own status, too.
+    """
 
-    def __init__(self, status: int, code: Code, message: str, retry_after: float | None = None) -> None:
-        super().__init__(code, message, retry_after)
-        self.status = status
+    def __init__(
+        self,
+        status: int,
+        code: Code,
+        message: str,
+        retry_after: float | None = None,
+        fault: Fault | None = None,
+    ) -> None:
+        super().__init__(code, message, retry_after, status, fault)
 
 
 def malformed(message: str) -> HttpFault:
@@ -34,6 +43,6 @@ def worded(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
     except Exception:
         _log.exception("refusing a request raised")
         return LAST_RESORT
-    if isinstance(error, HttpFault):
+    if isinstance(error, HttpFault) and error.fault is None:
         return msgspec.structs.replace(answer, status=error.status)
     return answer

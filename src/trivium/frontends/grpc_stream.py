@@ -1,7 +1,8 @@
 """A gRPC stream: several requests in work at once, their responses interleaved as they come.
 
 Decides when a request is read, when a response is written, and when the stream ends; calls nothing of grpcio but
-reading and writing a message, which it is given. One reader, one writer; between them a bounded list.
+reading and writing a message, which it is given. One reader, one writer; between them a bounded list. While the
+client takes less than comes, whoever makes the responses of this stream is held back, and no request is read.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from trivium.types.operations import ResponsePart
 from trivium.types.wire import Call, RpcAnswer
 
 _OK = RpcAnswer()
+FULL, HALF = 2**16, 2**15
+"""Bytes of unsent responses from which on those who make them are held, and down to which they stay so."""
 
 
 class Stream(Visit):
@@ -48,6 +51,7 @@ class Stream(Visit):
         self._tickets: dict[int, Ticket] = {}
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
+        self._is_full = False  # all that is in work is held
         self._is_read_out = False
         self._is_draining = False
         self._end: RpcAnswer | None = None  # a status that ends the stream behind what is unsent
@@ -81,7 +85,7 @@ class Stream(Visit):
                 if self._is_draining or self._end is not None:
                     break
                 self._begin(message)
-                while len(self._open) >= limit:
+                while self._is_full or len(self._open) >= limit:
                     self._room.clear()
                     await self._room.wait()
         finally:  # a call that cannot be read any further is at its end; grpcio says so to the client
@@ -107,6 +111,8 @@ class Stream(Visit):
             return
         if number in self._open:
             self._tickets[number] = ticket
+            if self._is_full:
+                ticket.hold()
         else:
             ticket.cancel(ANSWERED)  # without effect where the core has said its last part
 
@@ -142,6 +148,10 @@ class Stream(Visit):
         self._unsent.append(answer.message)
         self._unsent_bytes += len(answer.message)
         self._turn.set()
+        if self._unsent_bytes > FULL and not self._is_full:
+            self._is_full = True
+            for ticket in self._tickets.values():
+                ticket.hold()
         if self._unsent_bytes > self._site.limits.unsent_bytes and len(self._unsent) > 1:
             self._give_up()
 
@@ -170,6 +180,8 @@ class Stream(Visit):
                 self._unsent_bytes -= len(message)
                 self.sent += len(message)
                 await self._write_message(message)
+                if self._is_full and self._unsent_bytes <= HALF:
+                    self._resume()
             if self._end is not None or (self._is_read_out and not self._open):
                 return
             if self._is_draining and not self._open:
@@ -177,6 +189,12 @@ class Stream(Visit):
                 return
             self._turn.clear()
             await self._turn.wait()
+
+    def _resume(self) -> None:
+        self._is_full = False
+        self._room.set()
+        for ticket in list(self._tickets.values()):
+            ticket.resume()
 
     def _cancel_all(self) -> None:
         tickets = list(self._tickets.values())

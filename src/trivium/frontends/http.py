@@ -54,11 +54,15 @@ class HttpFrontend:
         self._server: asyncio.Server | None = None
         self._sweeper: Sweeper | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; the port that was bound, 0 having asked for any. OSError where port or log cannot be had."""
+    async def start(self, host: str, port: int, shares: bool = False) -> int:
+        """Listen; the port that was bound, 0 having asked for any; one that it `shares` others may have, too. OSError
+        where port or log cannot be had.
+        """
         site = self._site
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(site), host, port, backlog=_BACKLOG)
+        self._server = await loop.create_server(
+            lambda: Connection(site), host, port, backlog=_BACKLOG, reuse_port=shares or None
+        )
         try:
             site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
         except OSError:

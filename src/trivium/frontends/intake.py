@@ -9,6 +9,7 @@ from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.site import Site
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code
+from trivium.types.faults import Kind, fault
 from trivium.types.wire import Body, Target
 
 
@@ -88,4 +89,5 @@ class Intake:
 
 
 def _too_large(found: str, limit: int) -> HttpFault:
-    return HttpFault(413, Code.TOO_LARGE, f"the body {found}; the limit here is {limit} bytes. Send less.")
+    text = f"the body {found}; the limit here is {limit} bytes. Send less."
+    return HttpFault(413, Code.TOO_LARGE, text, fault=fault(Kind.BODY_SIZE, most=limit))

@@ -1,7 +1,8 @@
 """The writing side of one connection: answers to its transport, and what waits until they have left.
 
-Decides how an answer is framed and whether its client reads fast enough. A transport does not copy the buffers
-it is given, so that a lease is released only once the write buffer is empty.
+Decides how an answer is framed and whether its client reads fast enough: while the transport holds as much as it
+should, whoever makes the parts of an answer is held back. A transport does not copy the buffers it is given, so that a
+lease is released only once the write buffer is empty.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ class Outbox:
         self._limits = limits
         self._sending: list[Exchange] = []  # answered, with leases
         self._backlog = 0  # bytes unsent when last looked at
+        self._begun: Exchange | None = None  # whose answer in parts has begun, and not ended
 
     def write(self, exchange: Exchange, answer: HttpAnswer, is_last: bool) -> None:
         """Write an answer or one part of it. `is_last`: the connection closes behind it."""
@@ -42,6 +44,8 @@ class Outbox:
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
+        if self.is_paused and not answer.final:
+            self._hold(exchange)
 
     def _part(self, exchange: Exchange, answer: HttpAnswer, is_last: bool) -> Buffers:
         buffers: Buffers = []
@@ -54,7 +58,13 @@ class Outbox:
         if not exchange.is_head:
             buffers += part(answer, is_chunked)
         self._backlog += answer.size  # it cannot have left yet
+        self._begun = None if answer.final else exchange
         return buffers
+
+    @staticmethod
+    def _hold(exchange: Exchange) -> None:
+        if exchange.ticket is not None:
+            exchange.ticket.hold()
 
     def write_continue(self) -> None:
         """RFC 9110 10.1.1: the client may send its body."""
@@ -75,11 +85,15 @@ class Outbox:
         """The transport asks for it."""
         self.is_paused = True
         self._backlog = self._transport.get_write_buffer_size()
+        if self._begun is not None:
+            self._hold(self._begun)
 
     def resume(self) -> None:
         """The transport has sent enough; everything, where it is watched closely."""
         self.is_paused = False
         self.release()
+        if self._begun is not None and self._begun.ticket is not None:
+            self._begun.ticket.resume()
 
     def release(self) -> None:
         """Nothing that was given to the transport is read any more."""

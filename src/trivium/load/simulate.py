@@ -16,11 +16,12 @@ from trivium.core.loaded_model import LoadedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Port
-from trivium.types.operations import Infer, SequenceRef, VersionStatistics
+from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch, Credit, Executed, ItemId, Outcome, Placement
 from trivium.types.schedules import Sequence as SequenceSpec
 from trivium.types.spec import Isolation, ModelSpec
+from trivium.types.statistics import VersionStatistics
 
 
 class VirtualTimer:
@@ -87,6 +88,12 @@ class VirtualInstance:
 
     def cancel(self, item: ItemId) -> None:
         """It runs to its end, as in a thread."""
+
+    def hold(self, item: ItemId) -> None:
+        """It answers once."""
+
+    def resume(self, item: ItemId) -> None:
+        """It was not held."""
 
     def close(self) -> None:
         """Nothing to free."""

@@ -1,6 +1,6 @@
 """The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -68,6 +68,17 @@ class Overrides(Protocol):
         """Lay out the model that `load` describes in the empty folder `into`, with what it does not replace from
         `source`, and return the path that `read` takes. Raises INVALID for a configuration that cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class Places(Protocol):
+    """What a format has, too, that knows a place of its own for each model: who looks for changes then sees which
+    model they concern.
+    """
+
+    def places(self, path: Path) -> Mapping[str, Path]:
+        """Model -> the folder or file that it consists of. Raises OSError where `path` cannot be looked into."""
         ...
 
 
@@ -210,6 +221,16 @@ class Instance(Protocol):
         """Nobody waits for it any more; it still ends with one final part."""
         ...
 
+    def hold(self, item: ItemId) -> None:
+        """Its receiver is full: push what is on its way and no more parts than a window of them, until `resume`. Has
+        no effect on what answers once, nor the second time.
+        """
+        ...
+
+    def resume(self, item: ItemId) -> None:
+        """The receiver has room again; no effect on one that is not held."""
+        ...
+
     def close(self) -> None:
         """End, when what was started has ended; returns at once. Nothing is pushed afterwards."""
         ...
@@ -224,6 +245,16 @@ class Ticket(Protocol):
 
     def cancel(self, why: ServeError) -> None:
         """The only way to cancel: the sink gets `why` as its final part at once, unless it had one."""
+        ...
+
+    def hold(self) -> None:
+        """The sink's owner is full: until `resume`, whoever makes the parts makes no more than its window. What is on
+        its way still comes. No effect once it has ended, nor the second time; cancelling needs no `resume`.
+        """
+        ...
+
+    def resume(self) -> None:
+        """There is room again; no effect on one that is not held."""
         ...
 
 

@@ -12,6 +12,7 @@ from trivium.types.errors import ServeError
 from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ServerState, VersionState
+from trivium.types.statistics import MetricsReport, StatisticsReport
 
 
 class WantedOutput(msgspec.Struct, frozen=True, gc=False):
@@ -91,6 +92,10 @@ class Statistics(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
 
 
+class Scrape(msgspec.Struct, frozen=True, gc=False):
+    """Everything that can be measured, of this moment. Answered with `MetricsReport`."""
+
+
 class Load(msgspec.Struct, frozen=True, gc=False):
     """Read the model's folder again and serve what its version policy wants. Answered with `Listing`.
 
@@ -148,7 +153,9 @@ class Verbosity(msgspec.Struct, frozen=True, gc=False):
 
 
 RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
-Operation = Infer | Live | Ready | Describe | List | Statistics | Load | Unload | RegionOperation | Verbosity
+Operation = (
+    Infer | Live | Ready | Describe | List | Statistics | Scrape | Load | Unload | RegionOperation | Verbosity
+)
 
 
 class Readiness(msgspec.Struct, frozen=True, gc=False):
@@ -191,53 +198,6 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
     versions: tuple[VersionStatus, ...]
 
 
-class Duration(msgspec.Struct, frozen=True, gc=False):
-    """How often, and nanoseconds in all."""
-
-    count: int = 0
-    ns: int = 0
-
-
-class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
-    """Executions of exactly `rows` rows, failed ones counted."""
-
-    rows: int
-    compute_input: Duration
-    compute_infer: Duration
-    compute_output: Duration
-
-
-class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
-    """Counters of one version since it was loaded. Each item is charged its batch's whole compute time.
-
-    `rows`: of successful items; `executions`: batches, failed ones counted; `last` is epoch milliseconds.
-    `wasted`: items computed for clients that had left. `failures` counts failed items by code.
-    """
-
-    model: str
-    version: str
-    last: int
-    rows: int
-    executions: int
-    success: Duration
-    fail: Duration
-    queue: Duration
-    compute_input: Duration
-    compute_infer: Duration
-    compute_output: Duration
-    batches: tuple[BatchStatistics, ...]
-    failures: Mapping[str, int]
-    wasted: int
-    queued_items: int
-    queue_wait_buckets: tuple[tuple[float, int], ...] = ()
-
-
-class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
-    """One entry per ready version, sorted by model, then version number."""
-
-    versions: tuple[VersionStatistics, ...]
-
-
 class RegionListing(msgspec.Struct, frozen=True, gc=False):
     """Sorted by name."""
 
@@ -251,7 +211,14 @@ class LogLevel(msgspec.Struct, frozen=True, gc=False):
 
 
 Answer = (
-    Readiness | ServerDescription | ModelDescription | Listing | StatisticsReport | RegionListing | LogLevel
+    Readiness
+    | ServerDescription
+    | ModelDescription
+    | Listing
+    | StatisticsReport
+    | MetricsReport
+    | RegionListing
+    | LogLevel
 )
 
 

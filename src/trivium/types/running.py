@@ -4,8 +4,8 @@ An item ends exactly once: with its final part, or with its outcome in an execut
 from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Scalar
+from trivium.types.resources import Claim
 from trivium.types.spec import Device, Isolation
 
 ItemId = int
@@ -56,7 +57,9 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Executed(msgspec.Struct, frozen=True, gc=False):
-    """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds."""
+    """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
+    items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
+    """
 
     items: list[ItemId]
     outcomes: list[Outcome]
@@ -64,6 +67,8 @@ class Executed(msgspec.Struct, frozen=True, gc=False):
     input_ready: float
     output_began: float
     ended: float
+    rows: int = 0
+    batch: Sequence[ItemId] = ()
 
 
 class Credit(msgspec.Struct, frozen=True, gc=False):
@@ -89,13 +94,16 @@ Event = Begun | Part | Executed | Credit | Worn | Dead
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one instance goes. `name` is for people: `model_0`; `index` counts within its group."""
+    """Where one instance goes. `name` is for people: `model_0`; `index` counts within its group; `claim` is what it
+    needs while it runs.
+    """
 
     name: str
     isolation: Isolation
     device: Device = Device.CPU
     device_id: int = 0
     index: int = 0
+    claim: Claim = field(default_factory=Claim)
 
 
 @dataclass(frozen=True, slots=True)

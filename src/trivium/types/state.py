@@ -24,7 +24,7 @@ class ItemState(Enum):
 
     QUEUED = "queued"
     STARTED = "started"  # handed to an instance, user code has not got it: can be recalled
-    BEGUN = "begun"  # user code has it: never run again
+    BEGUN = "begun"  # user code has it: never run again, unless that code asks for it
     ENDED = "ended"
 
 
@@ -51,7 +51,7 @@ VERSION_MOVES: Mapping[VersionState, frozenset[VersionState]] = {
 ITEM_MOVES: Mapping[ItemState, frozenset[ItemState]] = {
     _I.QUEUED: frozenset({_I.STARTED, _I.ENDED}),
     _I.STARTED: frozenset({_I.BEGUN, _I.QUEUED, _I.ENDED}),
-    _I.BEGUN: frozenset({_I.ENDED}),
+    _I.BEGUN: frozenset({_I.QUEUED, _I.ENDED}),
     _I.ENDED: frozenset(),
 }
 

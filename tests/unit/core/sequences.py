@@ -95,14 +95,16 @@ class Adder:
 
 
 class SequenceBench(Bench):
-    """A bench over adders; an instance that died is replaced."""
+    """A bench over adders, or what else `make` makes; an instance that died is replaced."""
+
+    make = Adder
 
     def __init__(self, spec, service=lambda rows: 0.01, run=asyncio.run):
         self.clock, self.service, self.adders = VirtualClock(), service, []
         self.parts, self.ended, self.tickets = {}, [], {}
 
         async def launch(placement, port):
-            self.adders.append(Adder(self, port))
+            self.adders.append(self.make(self, port))
             return self.adders[-1]
 
         self.model = LoadedModel(spec, Isolation.INLINE, launch, Mailbox(self.clock.call_soon), self.clock)

@@ -60,11 +60,13 @@ def test_a_model_that_answers_otherwise_than_it_declares(is_final):
     _, item, answers, parts = scene(WantedOutput("scores", 1))
     wrong = Tensors.of({"scores": np.array([[b"x"]], object)})
     if is_final:
-        answers.answer(item, wrong)
+        assert not answers.answer(item, wrong)
     else:
         assert not answers.part(item, Part(1, wrong, final=False))
     (part,) = parts
     assert (part.error.code, part.final) == (Code.MODEL_FAILED, True)
+    report = answers._counters.report("m", "1", 0)
+    assert (report.success.count, report.fail.count) == (0, 1)
 
 
 def test_the_inputs_of_a_generate_request_are_no_parameters():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.core.virtual import X, make_spec
 
-from trivium.core.graph_policy import circle, examined, faults, members, needed, waves
+from trivium.core.graph_policy import behind, circle, examined, faults, members, needed, waves
 from trivium.types.schedules import Graph, Step
 from trivium.types.spec import Origin
 
@@ -70,6 +70,13 @@ STEPS = [step("a", ["in"], ["x", "y"]), step("b", ["x"], ["out"]), step("c", ["y
 )
 def test_only_the_steps_that_are_needed(wanted, steps, tensors):
     assert needed(STEPS, wanted) == (steps, tensors)
+
+
+@pytest.mark.parametrize(("number", "following"), [(0, {1, 2}), (1, set()), (2, set())])
+def test_the_steps_behind_a_step(number, following):
+    assert behind(STEPS, number) == following
+    chain = [step("c", ["y"], ["z"]), step("b", ["x"], ["y"]), step("a", ["in"], ["x"]), STEPS[2]]
+    assert behind(chain, 2) == {0, 1, 3}
 
 
 def graph(*steps, **fields):

@@ -20,12 +20,19 @@ class Spy:
 
     def __init__(self):
         self.batches, self.cancelled, self.events, self.is_closed = [], [], [], False
+        self.holds = []
 
     def start(self, batch):
         self.batches.append(batch)
 
     def cancel(self, item):
         self.cancelled.append(item)
+
+    def hold(self, item):
+        self.holds.append(("hold", item))
+
+    def resume(self, item):
+        self.holds.append(("resume", item))
 
     def close(self):
         self.is_closed = True
@@ -102,6 +109,9 @@ def test_nobody_hears_of_idle_rows():
 def test_the_rest_is_passed_on():
     spy, instance, _ = opened({7: 0})
     instance.start(batch(7))
+    instance.hold(7)
+    instance.resume(7)
     instance.cancel(7)
     instance.close()
+    assert spy.holds == [("hold", 7), ("resume", 7)]
     assert (spy.batches[0].items, spy.cancelled, spy.is_closed) == ([7], [7], True)

@@ -9,7 +9,7 @@ from tests.unit.core.virtual import make_spec
 from trivium.core.warmup import batches
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Fill, Warmup, WarmupInput
+from trivium.types.warmups import Fill, Warmup, WarmupInput
 
 
 def arrays(*inputs, rows=0, times=1):

@@ -75,6 +75,13 @@ class FakeTicket:
     sink: Sink
     cancelled: ServeError | None = None
     is_over: bool = False
+    is_held: bool = False
+
+    def hold(self) -> None:
+        self.is_held = True
+
+    def resume(self) -> None:
+        self.is_held = False
 
     def cancel(self, why: ServeError) -> None:
         self.cancelled = why

@@ -8,9 +8,9 @@ from tests.unit.core.virtual import make_spec
 
 from trivium.load.simulate import VirtualClock, simulate
 from trivium.types.datatype import DataType
-from trivium.types.operations import Duration
 from trivium.types.schedules import Sequence, Strategy
 from trivium.types.spec import Batching, Dynamic, InstanceGroup, Limits, TensorSpec
+from trivium.types.statistics import Duration
 
 ENDLESS = Limits(queue_items=10**6)
 

@@ -8,7 +8,7 @@ import pytest
 
 from trivium_child import frames
 from trivium_child.frames import AnswerTexts, Texts
-from trivium_child.upward import WireHost
+from trivium_child.upward import RECEIPT, WireHost
 from trivium_child.values import END, Failure, Part, Raw, Tensor
 
 X = [Tensor("x", "UINT8", (2,), b"ab")]
@@ -99,6 +99,19 @@ def test_an_error_is_raised_and_ends_it(desk):
     assert (error.message, error.code, error.status) == ("it is full", "queue full", 503)
     assert list(answers) == []
     assert (desk.kinds(), desk.host._boxes) == ([frames.CALL], {})
+
+
+def test_the_server_is_told_of_parts_that_were_read(desk):
+    answers = desk.call()
+    for value in range(RECEIPT + 1):
+        desk.reply(1, X, flags=0, parameters={"number": value})
+    for _ in range(RECEIPT - 1):
+        next(answers)
+    assert frames.HEARD not in desk.kinds()
+    next(answers)
+    assert desk.sent[-1] == (frames.HEARD, frames.TAKEN_BODY.pack(1, RECEIPT))
+    next(answers)
+    assert desk.kinds().count(frames.HEARD) == 1
 
 
 def test_closing_it_hangs_up_even_before_the_first_part(desk):

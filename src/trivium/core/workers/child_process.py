@@ -15,6 +15,16 @@ from trivium.core.workers import post_mortem
 from trivium.core.workers.output import Output
 from trivium.core.workers.spawn import BEGUN_MARK, Spawned
 
+END_SECONDS = 10.0
+"""For a worker that was told to stop and has nothing in hand for anybody; then SIGTERM, and after `TERM_SECONDS` more
+SIGKILL.
+"""
+TERM_SECONDS = 2.0
+LINGER = 0.2
+"""Seconds between the end of the process and that of its connection, which a process that it forked may keep open."""
+BURIAL = 2.0
+"""Seconds for the end of a process that was killed to become known."""
+
 
 class ChildProcess:
     """Owns what has been spawned, but for its socket. `ended` is called once, when the process has."""

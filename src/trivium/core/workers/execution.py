@@ -3,6 +3,7 @@
 What a runner raises, or a wrong number of outcomes, fails that batch and nothing else.
 """
 
+import logging
 from collections.abc import Set
 from time import monotonic
 
@@ -10,6 +11,8 @@ from trivium.core.item import CANCELLED
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Runner
 from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
+
+log = logging.getLogger(__name__)
 
 
 def execute(runner: Runner, batch: Batch) -> Executed:
@@ -36,6 +39,14 @@ def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:
         [batch.items[i] for i in kept], [batch.operations[i] for i in kept], [batch.rows[i] for i in kept]
     )
     return smaller, ends
+
+
+def unrun(batch: Batch, error: Exception, now: float) -> Executed:
+    """The end of a batch that could not be handed over. What is no ServeError is our own fault."""
+    if not isinstance(error, ServeError):
+        log.error("a batch could not be written", exc_info=error)
+        error = ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
+    return Executed(batch.items, _failed(batch, error), now, now, now, now)
 
 
 def _failed(batch: Batch, error: ServeError) -> list[Outcome]:

@@ -19,6 +19,12 @@ class InlineInstance:
     def cancel(self, item: ItemId) -> None:
         """Nothing is ever in work between two calls."""
 
+    def hold(self, item: ItemId) -> None:
+        """It answers once."""
+
+    def resume(self, item: ItemId) -> None:
+        """It was not held."""
+
     def close(self) -> None:
         """Free the model."""
         self._runner.close()

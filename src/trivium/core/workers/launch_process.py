@@ -23,20 +23,23 @@ MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 
 class Surroundings:
-    """What all worker processes of a server share: whom they call, who counts, who waits for their end."""
+    """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
+    counted), who waits for their end.
+    """
 
     def __init__(
         self, submits: Submits, measure: Measure, host: MakeProgram, defaults: Defaults = NONE
     ) -> None:
         self.submits = submits
         self.measure = measure
+        self.forget: Callable[[str], None] = lambda model: None
         self.host = host
-        self._defaults = defaults
+        self.defaults = defaults
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:
         """The model's, with the server's own bounds where it sets none."""
-        own, ours = spec.limits, self._defaults
+        own, ours = spec.limits, self.defaults
         items = ours.recycle_items if own.recycle_items is None else own.recycle_items
         grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
         return replace(own, recycle_items=items, recycle_bytes=grown)

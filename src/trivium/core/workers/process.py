@@ -11,25 +11,18 @@ from collections import deque
 from typing import cast
 
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import ChildProcess
+from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
+from trivium.core.workers.execution import unrun
+from trivium.core.workers.receipts import Receipts
 from trivium.core.workers.spawn import Spawned
 from trivium.core.workers.upward import Upward
 from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, Garbage
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Port
 from trivium.types.operations import Infer
-from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Outcome, Part
+from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
 
-END_SECONDS = 10.0
-"""For a worker that was told to stop and has nothing in hand for anybody; then SIGTERM, and after `TERM_SECONDS` more
-SIGKILL.
-"""
-TERM_SECONDS = 2.0
-LINGER = 0.2
-"""Seconds between the end of the process and that of its connection, which a process that it forked may keep open."""
-BURIAL = 2.0
-"""Seconds for the end of a process that was killed to become known."""
 CREDIT = Credit(1)
 DONE = frames.DONE
 
@@ -44,6 +37,7 @@ class ProcessInstance(asyncio.Protocol):
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
+        self._receipts = Receipts()
         self._upward = upward
         self._log = log
         self._port: Port | None = None
@@ -55,9 +49,8 @@ class ProcessInstance(asyncio.Protocol):
         self._items: dict[ItemId, Infer] = {}
         self._cancelled: set[ItemId] = set()
         self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
-        self._is_closing = False
-        self._is_ending = False
-        self._is_gone = False
+        self._is_closing = self._is_ending = self._is_gone = False
+        self.last_words = self._process.last_words
         self.pid = self._process.pid
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
@@ -99,13 +92,8 @@ class ProcessInstance(asyncio.Protocol):
             self.busy_since = None
         for item in batch.items:
             self._forget(item)
-        if not isinstance(error, ServeError):
-            self._log.error("a batch could not be written", exc_info=error)
-            error = ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
-        now = self._loop.time()
-        outcomes: list[Outcome] = [error] * len(batch.items)
         assert self._port is not None
-        self._port.push([Executed(batch.items, outcomes, now, now, now, now), CREDIT])
+        self._port.push([unrun(batch, error, self._loop.time()), CREDIT])
 
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
@@ -114,6 +102,19 @@ class ProcessInstance(asyncio.Protocol):
             self.write([frames.frame(frames.CANCEL, frames.NUMBER.pack(item))])
             self._cancelled.add(item)
             self._end_if_idle()
+
+    def hold(self, item: ItemId) -> None:
+        """It gets no more receipts, so that it sends no more than its window."""
+        if item in self._items:
+            self._receipts.hold(item)
+
+    def resume(self, item: ItemId) -> None:
+        """It gets the receipts that were kept back; its time with what it has in hand begins anew."""
+        self._receipts.resume(item)
+        if self._receipts.due:
+            self.write(self._receipts.write())
+        if self.busy_since is not None:
+            self.busy_since = self._loop.time()
 
     def close(self) -> None:
         """Ask it to end after what it holds; it is made to if it does not."""
@@ -147,13 +148,10 @@ class ProcessInstance(asyncio.Protocol):
         return self._items.get(item)
 
     @property
-    def oldest_is_begun(self) -> bool:
-        """Has user code got the batch that was handed over first?"""
-        return bool(self._batches) and self._process.begun >= self._batches[0][0]
-
-    def last_words(self) -> str:
-        """See `ChildProcess.last_words`."""
-        return self._process.last_words()
+    def computing_since(self) -> float | None:
+        """Since when user code has had the batch that it has; None where it has none, or waits for a full receiver."""
+        is_begun = bool(self._batches) and self._process.begun >= self._batches[0][0]
+        return self.busy_since if is_begun and not self._receipts.is_stopped else None
 
     def _flush(self) -> None:
         out, self._out = self._out, []
@@ -191,6 +189,8 @@ class ProcessInstance(asyncio.Protocol):
                 self._transport.abort()  # nothing that follows can be understood either
         if events and self._port is not None and not self._is_gone:
             self._port.deliver(events)
+            if self._receipts.due:  # after that, since whoever got a part may be full now
+                self.write(self._receipts.write())
 
     def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
         if kind == frames.PART:
@@ -199,33 +199,33 @@ class ProcessInstance(asyncio.Protocol):
             if not self.ready.done():
                 self.ready.set_result(None)
         elif kind == frames.REFUSED:
-            told = frames.read(came[at:end])
+            told = str(frames.read(came[at:end])["message"])
             if not self.ready.done():
-                self.ready.set_exception(ServeError(Code.LOAD_FAILED, str(told["message"])))
+                self.ready.set_exception(ServeError(Code.LOAD_FAILED, told))
         elif kind != frames.PONG:
             self._upward.take(kind, memoryview(came)[at:end])
 
     def _done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
-        number, items, outcomes, began, ended = self._reader.done(came, at, end)
-        batches = self._batches
-        if not batches or batches[0][0] != number:
+        number, items, outcomes, began, ended, rows = self._reader.done(came, at, end)
+        if not (batches := self._batches) or batches[0][0] != number:
             raise Garbage(f"the end of batch {number}, which was not its turn")
-        batches.popleft()
+        _, batch = batches.popleft()
         self.busy_since = self.heard_at if batches else None
-        if items:
-            held = self._items
-            try:
-                if self._writer.copies or self._upward.is_calling:
-                    for item in items:
-                        self._forget(item)
-                else:
-                    for item in items:
-                        del held[item]
-            except KeyError as error:
-                self._strays = items
-                raise Garbage(f"the end of item {error}, which it does not have") from error
-            events.append(Executed(items, outcomes, began, began, ended, ended))
-            self.ended_items += len(items)
+        held = self._items
+        try:
+            if self._writer.copies or self._upward.is_calling or self._receipts.held:
+                for item in items:
+                    self._forget(item)
+            else:
+                for item in items:
+                    del held[item]
+        except KeyError as error:
+            self._strays = items
+            raise Garbage(f"the end of item {error}, which it does not have") from error
+        self.ended_items += len(items)
+        if items or rows:
+            run = Executed(items, outcomes, began, began, ended, ended, rows, batch if rows else ())
+            events.append(run)
         events.append(CREDIT)
         if self._cancelled or self._is_closing:
             self._end_if_idle()
@@ -241,17 +241,16 @@ class ProcessInstance(asyncio.Protocol):
             self.ended_items += 1
             self._end_if_idle()
         else:
-            self.write([frames.frame(frames.TAKEN, frames.TAKEN_BODY.pack(item, 1))])
-        error = outcome if isinstance(outcome, ServeError) else None
-        events.append(
-            Part(item, None if isinstance(outcome, ServeError) else outcome, error, is_final, parameters)
-        )
+            self._receipts.came(item)
+        payload, error = (None, outcome) if isinstance(outcome, ServeError) else (outcome, None)
+        events.append(Part(item, payload, error, is_final, parameters))
 
     def _forget(self, item: ItemId) -> None:
         del self._items[item]
         copies = self._writer.copies
         if copies and (copy := copies.pop(item, None)) is not None:
             copy.release()
+        self._receipts.forget(item)
         self._upward.abandon(item)
 
     # -- the end -------------------------------------------------------------------------------------------

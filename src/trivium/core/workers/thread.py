@@ -55,6 +55,12 @@ class ThreadInstance:
         """It is dropped if its batch has not begun; a running execution is not interrupted."""
         self._cancelled.add(item)
 
+    def hold(self, item: ItemId) -> None:
+        """A runner answers each item once: there is nothing to hold back."""
+
+    def resume(self, item: ItemId) -> None:
+        """It was not held."""
+
     def close(self) -> None:
         """End after what was handed over."""
         self._todo.append(None)

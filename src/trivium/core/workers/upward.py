@@ -55,6 +55,7 @@ class Upward:
         self._worker: ProcessInstance | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self._children: dict[ItemId, set[int]] = {}
+        self._unheard: dict[int, int] = {}  # call -> parts of its answer that user code has not read
 
     @property
     def is_calling(self) -> bool:
@@ -74,6 +75,8 @@ class Upward:
             self._ask(_convert(_read(body), Question))
         elif kind == frames.HANG_UP:
             self._hang_up(_number(body))
+        elif kind == frames.HEARD:
+            self._heard(body)
         elif kind == frames.LOG:
             line = _convert(_read(body), Line)
             self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
@@ -87,12 +90,14 @@ class Upward:
         if self._children:
             for number in self._children.pop(parent, ()):
                 _, ticket = self._tickets.pop(number)
+                self._unheard.pop(number, None)
                 ticket.cancel(LEFT)
 
     def close(self) -> None:
         """The worker is gone."""
         tickets, self._tickets = self._tickets, {}
         self._children.clear()
+        self._unheard.clear()
         for _, ticket in tickets.values():
             ticket.cancel(LEFT)
 
@@ -140,6 +145,8 @@ class Upward:
             is_over = is_over or part.final
             if part.final:
                 self._forget(number, parent)
+            else:
+                self._count(number)
             self._reply(number, part)
 
         ticket = self._submits.submit(operation, sink)
@@ -147,6 +154,22 @@ class Upward:
             self._tickets[number] = parent, ticket
             if parent:
                 self._children.setdefault(parent, set()).add(number)
+
+    def _count(self, number: int) -> None:
+        """Whoever makes the parts is held while as many as a window of them have not been read."""
+        count = self._unheard[number] = self._unheard.get(number, 0) + 1
+        if count >= frames.WINDOW and number in self._tickets:
+            self._tickets[number][1].hold()
+
+    def _heard(self, body: memoryview) -> None:
+        if len(body) != frames.TAKEN_BODY.size:
+            raise Garbage(f"a receipt in {len(body)} bytes")
+        number, count = frames.TAKEN_BODY.unpack(body)
+        if number not in self._tickets:
+            return  # its answer has ended meanwhile
+        left = self._unheard[number] = max(self._unheard.get(number, 0) - count, 0)
+        if left < frames.WINDOW:
+            self._tickets[number][1].resume()
 
     def _hang_up(self, number: int) -> None:
         parent, ticket = self._tickets.get(number, (0, None))
@@ -156,6 +179,7 @@ class Upward:
 
     def _forget(self, number: int, parent: ItemId) -> None:
         self._tickets.pop(number, None)
+        self._unheard.pop(number, None)
         children = self._children.get(parent)
         if children is not None:
             children.discard(number)

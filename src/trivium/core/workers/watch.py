@@ -36,7 +36,7 @@ class Watch:
         if worker.ended_items and not self._memory_when_new:
             self._memory_when_new = memory  # once it has served: first requests load what import did not
         view = WorkerView(
-            worker.busy_since if worker.oldest_is_begun else None,
+            worker.computing_since,
             worker.heard_at,
             worker.ended_items,
             memory,

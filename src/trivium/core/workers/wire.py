@@ -14,7 +14,7 @@ from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
 from trivium.core.workers.texts import raw_text, tensor_text, wishes
 from trivium.types.buffers import Lease
 from trivium.types.datatype import BY_NAME, Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, RunAgain, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Raw, RawPart, Scalar, Tensor, Tensors
 from trivium.types.running import Batch, ItemId, Outcome
@@ -146,12 +146,14 @@ class AnswerReader:
         self._known: dict[bytes, tuple[str, DataType, tuple[int, ...], int]] = {}
         self._texts = frames.Texts()
 
-    def done(self, came: bytes, at: int, end: int) -> tuple[int, list[ItemId], list[Outcome], float, float]:
+    def done(
+        self, came: bytes, at: int, end: int
+    ) -> tuple[int, list[ItemId], list[Outcome], float, float, int]:
         """Of a frame's body in `came`: the batch, items that ended and their outcomes, when user code began and
-        ended. Raises Garbage.
+        ended, and what it got in rows where not all of it ended. Raises Garbage.
         """
         try:
-            number, count, began, ended = _DONE(came, at)
+            number, count, began, ended, rows = _DONE(came, at)
             at += _DONE_SIZE
             items: list[ItemId] = []
             outcomes: list[Outcome] = []
@@ -171,7 +173,7 @@ class AnswerReader:
                     outcomes.append(outcome)
         except UNREADABLE as error:
             raise Garbage(f"an answer that cannot be read: {error!r}") from error
-        return number, items, outcomes, began, ended
+        return number, items, outcomes, began, ended, rows
 
     def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
         """Item, what it says, whether it is final, its parameters. Raises Garbage."""
@@ -246,6 +248,8 @@ def _parameters(told: Mapping[str, object]) -> Mapping[str, Scalar]:
 def failure(told: Mapping[str, object]) -> ServeError:
     """The error that a worker tells of."""
     status = told.get("status")
+    if told["code"] == frames.AGAIN:
+        return RunAgain(Code.MODEL_FAILED, str(told["message"]))
     return ServeError(
         _CODES.get(str(told["code"]), Code.MODEL_FAILED),
         str(told["message"]),

@@ -14,7 +14,8 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensors
 from trivium.types.running import Placement, Ran
-from trivium.types.spec import Fill, Isolation, Limits, Warmup, WarmupInput
+from trivium.types.spec import Isolation, Limits
+from trivium.types.warmups import Fill, Warmup, WarmupInput
 
 WARMUPS = tuple(Warmup(name, 0, 2, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),)) for name in "ab")
 REFUSED = ServeError(Code.INVALID, "it does not like it.")

@@ -63,12 +63,12 @@ def test_a_batch_arrives_as_it_was(arena, infers):
 def test_outcomes_arrive_as_they_were(outcomes):
     texts, reader = AnswerTexts(), AnswerReader()
     for number in (1, 2):
-        pieces = [frames.DONE_HEAD.pack(number, len(outcomes), 1.5, 2.5)]
+        pieces = [frames.DONE_HEAD.pack(number, len(outcomes), 1.5, 2.5, 7)]
         for item, outcome in enumerate(outcomes):
             is_value = isinstance(outcome, Tensors | Raw)
             pieces.append(written(as_child(outcome) if is_value else outcome, item, texts=texts))
-        found, items, came, began, ended = done(joined(pieces), reader)
-        assert (found, items, began, ended) == (number, list(range(len(outcomes))), 1.5, 2.5)
+        found, items, came, *times, rows = done(joined(pieces), reader)
+        assert (found, items, times, rows) == (number, list(range(len(outcomes))), [1.5, 2.5], 7)
         for one, outcome in zip(came, outcomes, strict=True):
             if isinstance(outcome, values.Failure):
                 assert (one.code, one.message, one.status) == (Code.MODEL_FAILED, outcome.message, None)

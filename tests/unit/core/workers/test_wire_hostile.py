@@ -20,7 +20,7 @@ def answer(about, data=b"", item=1, what=frames.PAYLOAD):
 
 def read_all(body):
     """Whatever a worker sends is understood or Garbage, by each of the readers."""
-    for read, data in ((part, body), (done, frames.DONE_HEAD.pack(1, 1, 0.0, 0.0) + body)):
+    for read, data in ((part, body), (done, frames.DONE_HEAD.pack(1, 1, 0.0, 0.0, 0) + body)):
         try:
             read(data)
         except Garbage:
@@ -115,11 +115,11 @@ def test_a_claim_of_length_costs_nothing():
         with pytest.raises(Garbage):
             part(frames.ANSWER.pack(1, 0, text_size, size) + b"{}")
     with pytest.raises(Garbage):
-        done(frames.DONE_HEAD.pack(1, 2**32 - 1, 0.0, 0.0))
+        done(frames.DONE_HEAD.pack(1, 2**32 - 1, 0.0, 0.0, 0))
 
 
 def read_one(body, reader):
-    return done(frames.DONE_HEAD.pack(1, 1, 0.0, 0.0) + body, reader)[2][0]
+    return done(frames.DONE_HEAD.pack(1, 1, 0.0, 0.0, 0) + body, reader)[2][0]
 
 
 def test_what_is_known_by_heart_is_still_measured():

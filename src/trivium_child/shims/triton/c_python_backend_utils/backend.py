@@ -5,7 +5,7 @@ One per process, filled in by the adapter before user code is loaded. Must not k
 
 import contextvars
 import threading
-from typing import Dict, FrozenSet, List, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Sequence, Tuple
 
 from trivium_child.adapter import Host
 from trivium_child.values import Item
@@ -44,13 +44,15 @@ class Backend:
 
     def start(self, host: Host, instance: str, model_dir: str, config: "Dict[str, object]") -> None:
         """`config` is the model's configuration; called by the thread that runs batches."""
-        outputs = config.get("output")
+        outputs: Any = config.get("output")
         policy = config.get("model_transaction_policy")
         self.host = host
         self.instance = instance
         self.model_dir = model_dir
-        self.declared = (
-            frozenset(output["name"] for output in outputs) if isinstance(outputs, list) else frozenset()
+        batching = config.get("sequence_batching")
+        states = batching.get("state", []) if isinstance(batching, dict) else []
+        self.declared = frozenset(
+            [output["name"] for output in outputs or ()] + [state["output_name"] for state in states]
         )
         self.is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
         self.main_thread = threading.get_ident()

@@ -15,10 +15,15 @@ from c_python_backend_utils.memory import InferenceTrace, PreferredMemory
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
+from trivium_child.frames import AGAIN
 from trivium_child.values import Failure, Item, Scalar, SequencePlace
 
 RELEASE_ALL, RELEASE_RESCHEDULE = 1, 2
 SEQUENCE_START, SEQUENCE_END = 1, 2
+UNABLE = (
+    "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle "
+    "such a flag. Write sequence_batching { iterative_sequence: true } in its config.pbtxt."
+)
 
 
 class InferenceRequest:
@@ -138,14 +143,13 @@ class InferenceRequest:
         return False
 
     def set_release_flags(self, flags: int) -> None:
-        """ALL changes nothing; RESCHEDULE raises a TritonModelException."""
-        if flags == RELEASE_RESCHEDULE:
+        """ALL changes nothing; RESCHEDULE gives a client's request back, to get it again. It has effect once `execute`
+        returns.
+        """
+        if flags not in (RELEASE_ALL, RELEASE_RESCHEDULE):
             raise TritonModelException(
-                "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE needs iterative sequences, which are not served yet "
-                "(left to Triton's own issue)."
+                "Release flags %r are unknown; expected 1 (ALL) or 2 (RESCHEDULE)." % (flags,)
             )
-        if flags != RELEASE_ALL:
-            raise TritonModelException("Release flags %r are unknown; expected 1 (ALL)." % (flags,))
 
     def _call(self) -> calls.Call:
         version = "" if self._model_version == -1 else str(self._model_version)
@@ -174,13 +178,14 @@ class InferenceRequest:
 class ReceivedRequest(InferenceRequest):
     """A client's request. Nothing is unpacked before it is asked for."""
 
-    __slots__ = ("_is_answered", "_item", "_sender")
+    __slots__ = ("_is_answered", "_item", "_sender", "_wants_again")
 
     def __init__(self, item: Item) -> None:
         self._item = item
         self._inputs: Any = None
         self._sender: Optional[InferenceResponseSender] = None
         self._is_answered = False
+        self._wants_again = False
 
     def inputs(self) -> List[Any]:
         """See `InferenceRequest`."""
@@ -235,6 +240,17 @@ class ReceivedRequest(InferenceRequest):
     def is_cancelled(self) -> bool:
         """See `InferenceRequest`."""
         return self._item.is_cancelled
+
+    def set_release_flags(self, flags: int) -> None:
+        """See `InferenceRequest`."""
+        super().set_release_flags(flags)
+        self._wants_again = flags == RELEASE_RESCHEDULE
+
+    def release(self) -> Failure:
+        """Give it back: it ends here, and comes again."""
+        if self._sender is not None:
+            self._sender.close()
+        return Failure(UNABLE, AGAIN)
 
     def fail(self, message: str, code: str) -> Optional[Failure]:
         """What becomes of it where its batch fails: None if it was answered before."""

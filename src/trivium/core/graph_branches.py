@@ -1,0 +1,98 @@
+"""The books of one request in a graph: what is known and to be done for each part of an answer in several parts.
+
+Decides which tensor a branch sees, which branch comes last, and when a step has to be held because it runs ahead. It
+begins and ends nothing.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from trivium.types.interfaces import Ticket
+from trivium.types.payload import Tensor
+
+Named = dict[str, Tensor]
+"""Tensors of the graph, by their names there."""
+
+
+class Branch:
+    """What is known and to be done for one part; the root's is that of the whole request. It sees what its parents
+    know. `working` has the tickets of its steps, None as long as `submit` has not returned.
+    """
+
+    __slots__ = ("fork", "parent", "pending", "tensors", "working")
+
+    def __init__(self, parent: "Fork | None", tensors: Named, pending: list[int]) -> None:
+        self.parent = parent
+        self.tensors = tensors
+        self.pending = pending
+        self.working: dict[int, Ticket | None] = {}
+        self.fork: Fork | None = None
+
+    def find(self, name: str) -> Tensor | None:
+        """A tensor of the graph, as this branch sees it."""
+        branch = self
+        while name not in branch.tensors:
+            if branch.parent is None:
+                return None
+            branch = branch.parent.branch
+        return branch.tensors[name]
+
+    def is_last(self) -> bool:
+        """Will no other branch come after it?"""
+        fork = self.parent
+        while fork is not None:
+            if not fork.is_closed or fork.waiting or len(fork.alive) > 1:
+                return False
+            fork = fork.branch.parent
+        return True
+
+    def tickets(self) -> Iterator[Ticket]:
+        """Of all that is in work, here and in the branches of this one."""
+        yield from (ticket for ticket in self.working.values() if ticket is not None)
+        if self.fork is not None:
+            if self.fork.ticket is not None:
+                yield self.fork.ticket
+            for branch in self.fork.alive:
+                yield from branch.tickets()
+
+
+class Fork:
+    """A step of a branch that answers in several parts: those that wait for their turn, and the branches of those that
+    have begun, in order. `pending` are the steps that run for each of them.
+    """
+
+    __slots__ = ("alive", "branch", "is_closed", "is_full", "pending", "step", "ticket", "waiting")
+
+    def __init__(self, branch: Branch, step: int, pending: list[int], ticket: Ticket | None) -> None:
+        self.branch = branch
+        self.step = step
+        self.pending = pending
+        self.ticket = ticket
+        self.waiting: deque[Named] = deque()
+        self.alive: deque[Branch] = deque()
+        self.is_closed = False
+        self.is_full = False
+
+    def fill(self, most: int) -> None:
+        """Begin as many branches as there is room for."""
+        while self.waiting and len(self.alive) < most:
+            self.alive.append(Branch(self, self.waiting.popleft(), self.pending[:]))
+
+    def balance(self, most: int, is_held: bool) -> None:
+        """Hold the step while it has given as many parts as may be in work, or its own receiver is full."""
+        is_full = len(self.alive) + len(self.waiting) >= most
+        if is_full is self.is_full or self.is_closed:
+            return
+        self.is_full = is_full
+        if self.ticket is not None and is_full:
+            self.ticket.hold()
+        elif self.ticket is not None and not is_held:
+            self.ticket.resume()
+
+
+def forks(branch: Branch) -> Iterator[Fork]:
+    """Of a branch, and of all branches below it."""
+    if branch.fork is not None:
+        yield branch.fork
+        for following in branch.fork.alive:
+            yield from forks(following)

@@ -1,0 +1,67 @@
+"""How much of one answer may be on its way to the server: so many parts, and so many bytes of them.
+
+Whoever sends waits here while the answer's receiver is full; the thread that reads the wire tells what has been taken.
+It knows no frames and no user code.
+"""
+
+import threading
+from collections import deque
+from typing import Callable, Deque
+
+from trivium_child import frames
+
+BYTES = 2**20
+"""On their way, from which on no further part leaves; one may always be, however long."""
+
+
+class Window:
+    """Of one item. Used by any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._sizes: "Deque[int]" = deque()  # of the parts that have been written and not been taken
+        self._bytes = 0
+        self._count = 0  # parts that were let in and not taken
+        self._is_open = True
+
+    def enter(self, waits: Callable[[], None]) -> bool:
+        """Waits until a further part may be sent, and calls `waits` before; False once it is closed."""
+        with self._changed:
+            if self._is_open and self._has_room():
+                self._count += 1
+                return True
+        waits()
+        with self._changed:
+            while self._is_open and not self._has_room():
+                self._changed.wait()
+            self._count += self._is_open
+            return self._is_open
+
+    def wrote(self, size: int) -> None:
+        """A part that was let in has so many bytes; before it is written."""
+        with self._changed:
+            self._sizes.append(size)
+            self._bytes += size
+
+    def leave(self) -> None:
+        """A part that was let in will not be written."""
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def taken(self, count: int) -> None:
+        """The oldest of those that were written have been taken."""
+        with self._changed:
+            for _ in range(min(count, len(self._sizes))):
+                self._bytes -= self._sizes.popleft()
+                self._count -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Nobody wants more: those who wait are told so."""
+        with self._changed:
+            self._is_open = False
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return self._count < frames.WINDOW and self._bytes < BYTES

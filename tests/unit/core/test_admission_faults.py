@@ -1,0 +1,80 @@
+"""What admission tells beside its sentences: the facts that another server's words are made of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trivium.core.admission import InputRules
+from trivium.types.datatype import DataType
+from trivium.types.errors import ServeError
+from trivium.types.faults import Kind
+from trivium.types.operations import Infer, WantedOutput
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.spec import Batching, ModelSpec, TensorSpec
+
+A, B = (TensorSpec(name, DataType.INT32, (2,)) for name in ("A", "B"))
+MAYBE = TensorSpec("M", DataType.INT32, (2,), optional=True)
+ROWS = Batching(batch_axis=True, max_rows=4)
+
+
+def given(name, *shape, datatype=DataType.INT32):
+    return Tensor(name, datatype, shape, np.zeros(shape, datatype.dtype))
+
+
+def told(inputs, *tensors, outputs=(), batching=ROWS):
+    spec = ModelSpec("m", "1", Path("m"), "identity", "", inputs, outputs=(A,), batching=batching)
+    infer = Infer("m", Tensors(tensors), outputs=tuple(map(WantedOutput, outputs)))
+    with pytest.raises(ServeError) as refusal:
+        InputRules(spec).admit(infer)
+    fault = refusal.value.fault
+    assert fault is not None
+    return fault.kind, dict(fault.facts)
+
+
+ROW_A, ROW_B = given("A", 1, 2), given("B", 1, 2)
+COUNTED = {"model": "m", "least": 2, "most": 2}
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "facts"),
+    [
+        (told((A,), given("C", 1, 2)), Kind.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
+        (told((A, B), ROW_A), Kind.INPUT_COUNT, COUNTED | {"got": ["A"], "missing": ["B"]}),
+        (told((A, B)), Kind.INPUT_COUNT, COUNTED | {"got": [], "missing": ["A", "B"]}),
+        (
+            told((A, B), ROW_A, ROW_B, given("C", 1, 2)),
+            Kind.INPUT_COUNT,
+            COUNTED | {"got": ["A", "B", "C"], "missing": []},
+        ),
+        (told((A, B), ROW_A, given("C", 1, 2)), Kind.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
+        (told((A, B), ROW_A, ROW_A), Kind.INPUT_TWICE, {"input": "A"}),
+        (
+            told((A, MAYBE), given("M", 1, 2)),
+            Kind.INPUT_COUNT,
+            {"model": "m", "least": 1, "most": 2, "got": ["M"], "missing": ["A"]},
+        ),
+        (told((A,), ROW_A, outputs=["O"]), Kind.UNKNOWN_OUTPUT, {"model": "m", "output": "O"}),
+        (
+            told((A,), given("A", 1, 2, datatype=DataType.FP32)),
+            Kind.DATATYPE,
+            {"model": "m", "input": "A", "found": "FP32", "expected": "INT32"},
+        ),
+        (
+            told((A,), given("A", 1, 3)),
+            Kind.SHAPE,
+            {"model": "m", "input": "A", "found": (1, 3), "expected": (-1, 2), "has_rows": True},
+        ),
+        (
+            told((A,), given("A", 3), batching=Batching()),
+            Kind.SHAPE,
+            {"model": "m", "input": "A", "found": (3,), "expected": (2,), "has_rows": False},
+        ),
+        (told((A,), given("A")), Kind.NO_SHAPE, {"model": "m", "input": "A"}),
+        (told((A,), given("A", 5, 2)), Kind.TOO_MANY_ROWS, {"model": "m", "most": 4}),
+        (told((A,), given("A", 0, 2)), Kind.BYTE_SIZE, {"input": "A", "expected": 8, "found": 0}),
+        (told((A, B), ROW_A, given("B", 2, 2)), Kind.ROWS_APART, {"model": "m", "input": "A"}),
+    ],
+)
+def test_facts(found, kind, facts):
+    assert found == (kind, facts)

@@ -1,0 +1,71 @@
+"""How much of an answer may be on its way: parts, bytes, and those who wait for room."""
+
+import threading
+
+import pytest
+
+from trivium_child.frames import WINDOW
+from trivium_child.window import BYTES, Window
+
+
+class Sender:
+    """Sends parts in a thread of its own, as far as it gets; `waits` is set when it has to wait."""
+
+    def __init__(self, window, sizes):
+        self.window, self.sent, self.waits = window, 0, threading.Event()
+        self.thread = threading.Thread(target=self.run, args=(sizes,), daemon=True)
+        self.thread.start()
+
+    def run(self, sizes):
+        for size in sizes:
+            if not self.window.enter(self.waits.set):
+                return
+            self.window.wrote(size)
+            self.sent += 1
+
+    def gets(self):
+        """Parts sent when it waits."""
+        assert self.waits.wait(10)
+        return self.sent
+
+    def ends(self):
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        return self.sent
+
+
+@pytest.mark.parametrize(
+    ("size", "most"), [(1, WINDOW), (BYTES // 4, 4), (BYTES // 4 + 1, 4), (BYTES, 1), (9 * BYTES, 1)]
+)
+def test_so_many_parts_and_so_many_bytes(size, most):
+    window = Window()
+    sender = Sender(window, [size] * (most + 1))
+    assert sender.gets() == most
+    window.taken(1)
+    assert sender.ends() == most + 1
+
+
+def test_closed_those_who_wait_are_told():
+    window = Window()
+    sender = Sender(window, [1] * (WINDOW + 5))
+    assert sender.gets() == WINDOW
+    window.close()
+    assert sender.ends() == WINDOW
+    assert not window.enter(lambda: None)
+
+
+def test_a_part_that_is_not_written_leaves_its_place():
+    window = Window()
+    for _ in range(WINDOW):
+        assert window.enter(lambda: pytest.fail("there is room"))
+    window.leave()
+    assert window.enter(lambda: pytest.fail("there is room"))
+
+
+def test_more_receipts_than_parts_do_no_harm():
+    window = Window()
+    window.taken(5)
+    sender = Sender(window, [1] * (WINDOW + 1))
+    assert sender.gets() == WINDOW
+    window.close()
+    sender.ends()
