@@ -1,7 +1,7 @@
 # Each target makes its own virtual environment; nothing else has to be set up.
 PYTHON ?= python3
 
-.PHONY: demo test check e2e bench docs clean
+.PHONY: demo test check e2e bench overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -13,6 +13,7 @@ endef
 $(eval $(call venv,demo,demo))
 $(eval $(call venv,test,test))
 $(eval $(call venv,check,check))
+$(eval $(call venv,food11,food11))
 
 demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
 	.venv-demo/bin/trivium demo
@@ -20,7 +21,7 @@ demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
 test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow"
 
-e2e: .venv-test/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest tests/e2e
 	.venv-test/bin/python -m pytest -m slow
 
@@ -31,12 +32,24 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes.
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python tests/sizes.py
 
+# The real tritonserver, for the suite that holds ours beside it; it has the Python backend alone.
+.venv-tritonserver/.made: Makefile
+	$(PYTHON) -m venv .venv-tritonserver
+	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
+	touch $@
+
 bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
 	.venv-test/bin/python -m bench.run
 
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
 	touch $@
+
+overload: .venv-food11/.made  ## A model under more load than it can bear; writes docs/benchmarks/overload.md.
+	.venv-food11/bin/python -m bench.overload
+
+food11: .venv-food11/.made  ## The example examples/food11 from end to end; writes docs/benchmarks/food11.md.
+	.venv-food11/bin/python -m examples.food11.story
 
 docs: .venv-test/.made  ## Write the pages that are made from code; fails if one was out of date.
 	.venv-test/bin/python docs/make.py

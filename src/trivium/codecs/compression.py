@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from trivium.codecs.binary import Buffer
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 
 CODINGS = ("gzip", "deflate")
 """In the order of our own preference."""
@@ -64,6 +65,7 @@ class Inflater:
                 raise ServeError(
                     Code.TOO_LARGE,
                     f"The {coding} body of {len(data)} bytes unpacks to more than {self._most}, the limit.",
+                    fault=fault(Kind.BODY_SIZE, most=self._most),
                 )
             self._held[number] = size
             if self.held > self._most_together:

@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 
 _LENGTH = Struct("<I")
 _PREFIX = _LENGTH.size
@@ -27,20 +28,25 @@ def decode(name: str, blob: bytes | memoryview, count: int) -> list[bytes]:
     """The `count` elements of a blob, copied out of it. INVALID if it holds fewer, or bytes are left over."""
     size = len(blob)
     if count * _PREFIX > size:
-        raise _misfit(name, count, f"its {size} bytes cannot hold as many lengths of {_PREFIX} bytes")
+        found = fault(Kind.CUT_LENGTH, input=name, found=size % _PREFIX)
+        raise _misfit(name, count, f"its {size} bytes cannot hold as many lengths of {_PREFIX} bytes", found)
     view = memoryview(blob)
     elements: list[bytes] = []
     at = 0
     for index in range(count):
         start = at + _PREFIX
         if start > size:
-            raise _misfit(name, count, f"its {size} bytes end before the length of element {index}")
+            told = f"its {size} bytes end before the length of element {index}"
+            raise _misfit(name, count, told, fault(Kind.CUT_LENGTH, input=name, found=size - start + _PREFIX))
         at = start + _LENGTH.unpack_from(view, start - _PREFIX)[0]
         if at > size:
-            raise _misfit(name, count, f"element {index} claims {at - start} bytes and {size - start} follow")
+            told = f"element {index} claims {at - start} bytes and {size - start} follow"
+            cut = fault(Kind.CUT_STRING, input=name, expected=at - start, found=size - start)
+            raise _misfit(name, count, told, cut)
         elements.append(view[start:at].tobytes())
     if at != size:
-        raise _misfit(name, count, f"{size - at} bytes are left over behind them")
+        more = fault(Kind.MANY_STRINGS, input=name, expected=count, found=count + 1)
+        raise _misfit(name, count, f"{size - at} bytes are left over behind them", more)
     return elements
 
 
@@ -60,9 +66,10 @@ def encode(name: str, elements: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def _misfit(name: str, count: int, found: str) -> ServeError:
+def _misfit(name: str, count: int, found: str, facts: Fault) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"The binary data of BYTES tensor {name!r} is not the {count} elements of its shape: {found}. "
         "Send each element as its length in 4 little-endian bytes, then its bytes.",
+        fault=facts,
     )

@@ -17,6 +17,7 @@ from trivium.codecs.elements import object_array
 from trivium.codecs.shapes import element_count
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 from trivium.types.payload import Tensor
 
 MAX_DEPTH = 100
@@ -68,13 +69,14 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], data: msgspec.
     count = element_count(name, shape)
     form = _FORMS.get(datatype)
     if form is None:
-        raise _not_in_json(name, datatype)
+        raise _not_in_json(name, datatype, fault(Kind.NOT_IN_JSON, input=name, datatype=datatype.wire))
     elements = _elements(name, datatype, form, data)
     if len(elements) != count:
         raise ServeError(
             Code.INVALID,
             f"The data of tensor {name!r} has {len(elements)} elements, but its shape {list(shape)} "
             f"makes {count}. Correct the shape or the data.",
+            fault=_other_count(name, datatype, count, len(elements)),
         )
     return Tensor(name, datatype, shape, _array(name, datatype, elements).reshape(shape))
 
@@ -86,7 +88,9 @@ def encode(tensor: Tensor) -> bytes:
     """
     form = _FORMS.get(tensor.datatype)
     if form is None:
-        raise _not_in_json(tensor.name, tensor.datatype)
+        raise _not_in_json(
+            tensor.name, tensor.datatype, fault(Kind.UNSENDABLE, datatype=tensor.datatype.wire)
+        )
     elements = tensor.array.ravel().tolist()
     if tensor.datatype is DataType.BYTES:
         return msgspec.json.encode(_texts(tensor.name, elements))
@@ -128,6 +132,7 @@ def _parse(name: str, data: msgspec.Raw) -> list[Any]:
     raise ServeError(
         Code.INVALID,
         f"The data of tensor {name!r} is {_shown(value)}, expected an array. Put the elements into brackets.",
+        fault=fault(Kind.NO_LIST),
     )
 
 
@@ -178,7 +183,21 @@ def _unfit(name: str, datatype: DataType, expected: str, index: int, elements: l
         Code.INVALID,
         f"Element {index} of tensor {name!r} (counted from 0, row-major) is {_shown(elements[index])}, "
         f"but {datatype.wire} takes {expected}. Correct the data or the datatype.",
+        fault=None if _is_wide(datatype, elements[index]) else fault(Kind.ELEMENT, datatype=datatype),
     )
+
+
+def _is_wide(datatype: DataType, element: object) -> bool:
+    """An integer that is only too large for its datatype: other servers cut it, for which there is no word."""
+    low, high = (0, 2**64) if datatype.dtype.kind == "u" else (-(2**63), 2**63)
+    return type(element) is int and datatype.dtype.kind in "iu" and low <= element < high
+
+
+def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Fault:
+    if datatype is not DataType.BYTES:
+        return fault(Kind.ELEMENT_COUNT, input=name)
+    kind = Kind.FEW_STRINGS if found < expected else Kind.MANY_STRINGS
+    return fault(kind, input=name, expected=expected, found=found)
 
 
 def _too_deep(name: str) -> ServeError:
@@ -189,9 +208,10 @@ def _too_deep(name: str) -> ServeError:
     )
 
 
-def _not_in_json(name: str, datatype: DataType) -> ServeError:
+def _not_in_json(name: str, datatype: DataType, facts: Fault) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Tensor {name!r} is {datatype.wire}, which JSON cannot carry. Use the binary tensor data extension: "
         "binary_data_size for an input, binary_data set to true for an output.",
+        fault=facts,
     )

@@ -15,6 +15,7 @@ from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, one_element
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 from trivium.types.payload import Tensor
 from trivium.types.spec import TensorSpec
 
@@ -34,16 +35,19 @@ def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
             f"A body of raw data alone can only be the input of a model that has one; '{wanted.model}' takes "
             f"{str(wanted) or 'none'}. Send the JSON header with name, shape, datatype and binary_data_size of each "
             "input.",
+            fault=fault(Kind.RAW_INPUTS, model=wanted.model, count=len(wanted.specs)),
         )
     spec = wanted.specs[0]
     if spec.datatype is DataType.BYTES:
         if any(dim not in (1, -1) for dim in spec.dims):
-            raise _unclear(spec, wanted, "raw data are one element of a BYTES input")
+            many = fault(Kind.RAW_STRINGS, input=spec.name)
+            raise _unclear(spec, wanted, "raw data are one element of a BYTES input", many)
         return (one_element(spec, data, wanted.batch_axis),)
     count, rest = divmod(len(data), spec.datatype.itemsize)
     shape = None if rest else _shape(spec.dims, count)
     if shape is None:
-        raise _unclear(spec, wanted, f"{len(data)} bytes were sent, from which no shape follows")
+        told = f"{len(data)} bytes were sent, from which no shape follows"
+        raise _unclear(spec, wanted, told, _other_size(spec, len(data)))
     return (binary.decode(spec.name, spec.datatype, _in_rows(shape, wanted), data),)
 
 
@@ -71,9 +75,11 @@ def decode_object(data: Buffer, what: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ServeError(Code.INVALID, f"The {what} is no valid JSON: {error}. Send an object.") from error
+        text = f"The {what} is no valid JSON: {error}. Send an object."
+        raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_JSON, found=str(error))) from error
     if not isinstance(found, dict):
-        raise ServeError(Code.INVALID, f"The {what} is JSON, but no object. Send one, in braces.")
+        text = f"The {what} is JSON, but no object. Send one, in braces."
+        raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_OBJECT))
     return found
 
 
@@ -111,8 +117,18 @@ def _in_rows(shape: tuple[int, ...], wanted: Wanted) -> tuple[int, ...]:
     return (1, *shape) if wanted.batch_axis else shape
 
 
-def _unclear(spec: TensorSpec, wanted: Wanted, found: str) -> ServeError:
+def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: Fault | None = None) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input '{spec.name}' of model '{wanted.model}' is {wanted}, and {found}. Send it with its shape to /infer.",
+        fault=facts or fault(Kind.UNFIT),
     )
+
+
+def _other_size(spec: TensorSpec, size: int) -> Fault:
+    if spec.dims.count(-1) > 1:
+        return fault(Kind.RAW_SHAPE, input=spec.name)
+    expected = prod(dim for dim in spec.dims if dim != -1) * spec.datatype.itemsize
+    if -1 in spec.dims and expected:
+        expected *= size // expected
+    return fault(Kind.RAW_SIZE, expected=expected, found=size)

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, Tensor, Tensors
 from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
@@ -41,15 +42,15 @@ class InputRules:
         items = payload.items
         if len(items) == 1 and self._takes_as_it_is(items[0]):
             return items[0].shape[0]
-        for tensor in items:
-            self._check(tensor)
         if len(items) != 1 or len(self._inputs) != 1:
             self._check_names(items)
+        for tensor in items:
+            self._check(tensor)
         if not self._has_axis or not items:
             return 1
         rows = items[0].shape[0]
         if not 0 < rows <= self._max_rows:
-            self._refuse_rows(rows)
+            self._refuse_rows(rows, items[-1])
         if len(items) > 1:
             self._check_rows(items, rows)
         return rows
@@ -74,14 +75,9 @@ class InputRules:
     def _check(self, tensor: Tensor) -> None:
         rule = self._inputs.get(tensor.name)
         if rule is None:
-            self._refuse(f"has no input '{tensor.name}'", f"it takes {self._wanted()}")
+            self._refuse_name(tensor.name)
         if tensor.datatype is not rule.datatype:
-            if tensor.datatype is DataType.BYTES and not self._takes_bytes:
-                self._refuse_bytes(tensor.name)
-            self._refuse(
-                f"got datatype {tensor.datatype.wire} for input '{tensor.name}'",
-                f"it takes {rule.datatype.wire}",
-            )
+            self._refuse_datatype(tensor, rule)
         shape = tensor.shape
         if self._has_axis:
             if not shape:
@@ -93,24 +89,46 @@ class InputRules:
     def _check_rows(self, items: tuple[Tensor, ...], rows: int) -> None:
         for tensor in items:
             if tensor.shape[0] != rows:
+                last = items[-1].shape[0]
+                first = next(each.name for each in reversed(items) if each.shape[0] != last)
                 self._refuse(
                     f"got {rows} rows in '{items[0].name}' and {tensor.shape[0]} in '{tensor.name}'",
                     "the first dimension of every input is the batch and must be the same",
+                    fault(Kind.ROWS_APART, model=self._model, input=first),
                 )
 
     def _check_outputs(self, outputs: tuple[WantedOutput, ...]) -> None:
         for output in outputs:
             if output.name not in self._outputs:
-                self._refuse(f"has no output '{output.name}'", f"its outputs are {_names(self._outputs)}")
+                self._refuse(
+                    f"has no output '{output.name}'",
+                    f"its outputs are {_names(self._outputs)}",
+                    fault(Kind.UNKNOWN_OUTPUT, model=self._model, output=output.name),
+                )
 
     def _check_names(self, items: tuple[Tensor, ...]) -> None:
         names = {tensor.name for tensor in items}
         if len(names) != len(items):
             twice = next(tensor.name for tensor in items if [t.name for t in items].count(tensor.name) > 1)
-            self._refuse(f"got input '{twice}' more than once", "each input is given once")
+            facts = fault(Kind.INPUT_TWICE, input=twice)
+            self._refuse(f"got input '{twice}' more than once", "each input is given once", facts)
+        if len(items) > len(self._inputs):
+            unknown = next(tensor.name for tensor in items if tensor.name not in self._inputs)
+            self._refuse_name(unknown, self._other_count(items, names))
         missing = self._required - names
-        if missing:
-            self._refuse(f"got no input {_names(missing)}", f"it takes {self._wanted()}")
+        if len(items) < len(self._required) or (missing and names <= self._inputs.keys()):
+            facts = self._other_count(items, names)
+            self._refuse(f"got no input {_names(missing)}", f"it takes {self._wanted()}", facts)
+
+    def _other_count(self, items: tuple[Tensor, ...], names: set[str]) -> Fault:
+        return fault(
+            Kind.INPUT_COUNT,
+            model=self._model,
+            least=len(self._required),
+            most=len(self._inputs),
+            got=[tensor.name for tensor in items],
+            missing=[name for name in self._inputs if name in self._required and name not in names],
+        )
 
     def _wanted(self) -> str:
         rows = ["rows"] if self._has_axis else []
@@ -120,29 +138,56 @@ class InputRules:
             for tensor in self._inputs.values()
         )
 
-    def _refuse_bytes(self, name: str) -> NoReturn:
+    def _refuse_name(self, name: str, facts: Fault | None = None) -> NoReturn:
+        facts = facts or fault(Kind.UNKNOWN_INPUT, model=self._model, input=name)
+        self._refuse(f"has no input '{name}'", f"it takes {self._wanted()}", facts)
+
+    def _refuse_datatype(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
+        found, expected = tensor.datatype, rule.datatype
+        facts = fault(
+            Kind.DATATYPE, model=self._model, input=tensor.name, found=found.wire, expected=expected.wire
+        )
+        if found is DataType.BYTES and not self._takes_bytes:
+            self._refuse_bytes(tensor.name, facts)
+        self._refuse(
+            f"got datatype {found.wire} for input '{tensor.name}'", f"it takes {expected.wire}", facts
+        )
+
+    def _refuse_bytes(self, name: str, facts: Fault) -> NoReturn:
         raise ServeError(
             Code.UNSUPPORTED_MEDIA,
             f"Model '{self._model}' got BYTES for input '{name}', and takes numbers alone: {self._wanted()}. What is "
             "in the bytes is never guessed: send the numbers, or serve the model with a handler that decodes it.",
+            fault=facts,
         )
 
-    def _refuse(self, found: str, expected: str) -> NoReturn:
-        raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.")
+    def _refuse(self, found: str, expected: str, facts: Fault) -> NoReturn:
+        raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.", fault=facts)
 
     def _refuse_shape(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
+        told = {"model": self._model, "input": tensor.name, "has_rows": self._has_axis}
+        dims = (-1, *rule.dims) if self._has_axis else rule.dims
+        facts = fault(Kind.SHAPE, found=tensor.shape, expected=dims, **told)
+        if self._has_axis and not tensor.shape:
+            facts = fault(Kind.NO_SHAPE, model=self._model, input=tensor.name)
         expected = _shape_text((*(["rows"] if self._has_axis else []), *rule.dims))
         hint = ", where the first dimension is the batch" if self._has_axis else ""
         self._refuse(
             f"got shape {_shape_text(tensor.shape)} for input '{tensor.name}'",
             f"it takes {expected}{hint}; -1 stands for any size",
+            facts,
         )
 
-    def _refuse_rows(self, rows: int) -> NoReturn:
+    def _refuse_rows(self, rows: int, last: Tensor) -> NoReturn:
         if rows == 0:
-            self._refuse("got an empty batch", f"a request has 1 to {self._max_rows} rows")
+            rule = self._inputs[last.name]
+            size = math.prod(dim for dim in rule.dims if dim > 0) * rule.datatype.itemsize
+            facts = fault(Kind.BYTE_SIZE, input=last.name, expected=size, found=0)
+            self._refuse("got an empty batch", f"a request has 1 to {self._max_rows} rows", facts)
         self._refuse(
-            f"got a batch of {rows} rows", f"it takes at most {self._max_rows}: send it in several requests"
+            f"got a batch of {rows} rows",
+            f"it takes at most {self._max_rows}: send it in several requests",
+            fault(Kind.TOO_MANY_ROWS, model=self._model, most=self._max_rows),
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import (
     ListRegions,
     RegionListing,
@@ -67,6 +68,9 @@ class Regions:
                 Code.INVALID,
                 f"Shared memory region {name!r} has {mapped.region.size} bytes, but {size} from {offset} on were asked "
                 "for. Correct shared_memory_offset and shared_memory_byte_size.",
+                fault=fault(
+                    Kind.REGION_OFFSET if offset >= mapped.region.size else Kind.REGION_SIZE, region=name
+                ),
             )
         if begin + size > mapped.memory.size():  # asks the system: what has shrunk by now must not be touched
             raise ServeError(
@@ -77,7 +81,7 @@ class Regions:
 
     def _check_allowed(self) -> None:
         if not self.is_allowed:
-            raise ServeError(Code.UNSUPPORTED, SWITCHED_OFF)
+            raise ServeError(Code.UNSUPPORTED, SWITCHED_OFF, fault=fault(Kind.NO_REGIONS))
 
     def _find(self, name: str) -> _Mapped:
         mapped = self._mapped.get(name)
@@ -86,6 +90,7 @@ class Regions:
             raise ServeError(
                 Code.NOT_FOUND,
                 f"There is no shared memory region {name!r}; registered are: {there}. Register it first.",
+                fault=fault(Kind.UNKNOWN_REGION, region=name),
             )
         return mapped
 
@@ -94,6 +99,7 @@ class Regions:
             raise ServeError(
                 Code.INVALID,
                 f"A shared memory region {region.name!r} is registered already. Unregister it, or choose another name.",
+                fault=fault(Kind.REGION_TWICE, region=region.name),
             )
         if len(self._mapped) >= MOST_REGIONS:
             raise ServeError(
@@ -145,6 +151,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
                 Code.INVALID,
                 f"The shared memory {region.key!r} has {status.st_size} bytes, but {region.size} from {region.offset} "
                 "on were asked for. Correct offset and byte_size.",
+                fault=fault(Kind.BEYOND_MEMORY, key=region.key),
             )
         return mmap.mmap(descriptor, end)
     except OSError as error:
@@ -160,4 +167,5 @@ def _unopened(region: SharedRegion, error: OSError | ValueError) -> ServeError:
         Code.NOT_FOUND if is_absent else Code.INVALID,
         f"The shared memory {region.key[:80]!r} cannot be opened: {why}. The server must run on the client's machine, "
         "see the same /dev/shm, and may write to it.",
+        fault=fault(Kind.UNOPENED, key=region.key),
     )

@@ -6,6 +6,7 @@ it at the border and keep the cause (`raise ... from error`).
 
 from enum import Enum
 
+from trivium.types.faults import Fault
 from trivium.types.findings import Finding, Severity
 
 
@@ -35,17 +36,28 @@ class ServeError(Exception):
 
     `message` is one or more full sentences for the person at the other end: found, where, expected, next
     step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
-    for, where it did; it goes before a wire's own table.
+    for, where it did; it goes before a wire's own table. `fault` says the same as `message` in facts, for wires
+    with words of their own.
     """
 
     def __init__(
-        self, code: Code, message: str, retry_after: float | None = None, status: int | None = None
+        self,
+        code: Code,
+        message: str,
+        retry_after: float | None = None,
+        status: int | None = None,
+        fault: Fault | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retry_after = retry_after
         self.status = status
+        self.fault = fault
+
+
+class RunAgain(ServeError):
+    """No end: the model wants the request back, to go on with it. An error where nobody gives it back."""
 
 
 class ConfigError(ServeError):

@@ -37,6 +37,7 @@ optimization {
 dynamic_batching {
   preferred_batch_size: [ 4, 8 ]
   max_queue_delay_microseconds: 200
+  preserve_ordering: true
   priority_levels: 3
   default_priority_level: 2
   default_queue_policy {
@@ -63,10 +64,34 @@ instance_group {
 instance_group {
   kind: KIND_GPU
   gpus: [ 0, 1 ]
+  rate_limiter {
+    priority: 2
+    resources [
+      {
+        name: "memory"
+        global: true
+        count: 3
+      }
+    ]
+  }
 }
 default_model_filename: "net.onnx"
 model_transaction_policy {
   decoupled: true
+}
+metric_tags {
+  key: "team"
+  value: "red"
+}
+model_metrics {
+  metric_control {
+    metric_identifier {
+      family: "nv_inference_first_response_histogram_ms"
+    }
+    histogram_options {
+      buckets: [1.5, 50]
+    }
+  }
 }
 parameters {
   key: "intra_op_thread_count"
@@ -119,7 +144,11 @@ platform: "ensemble"
 max_batch_size: 8
 input { name: "words" data_type: TYPE_STRING dims: [ 1 ] }
 output { name: "scores" data_type: TYPE_FP32 dims: [ 3 ] }
+response_cache {
+  enable: true
+}
 ensemble_scheduling {
+  max_inflight_requests: 3
   step {
     model_name: "tokens"
     model_version: -1
@@ -185,16 +214,42 @@ sequence_batching {
     max_queue_delay_microseconds: 100
     minimum_slot_utilization: 0.5
   }
+  state {
+    input_name: "sum_in"
+    output_name: "sum_out"
+    data_type: TYPE_INT32
+    dims: [ 1 ]
+    initial_state {
+      name: "zeros"
+      data_type: TYPE_INT32
+      dims: [ 1 ]
+      zero_data: true
+    }
+  }
+  state {
+    input_name: "words_in"
+    output_name: "words_out"
+    data_type: TYPE_FP32
+    dims: [ -1 ]
+    initial_state {
+      name: "from_file"
+      data_type: TYPE_FP32
+      dims: [ 2 ]
+      data_file: "words.bin"
+    }
+  }
 }
 """
 
 OLDEST = """\
 max_batch_size: 8
 sequence_batching {
+  iterative_sequence: true
   oldest {
     max_candidate_sequences: 4
     preferred_batch_size: [ 2, 4 ]
     max_queue_delay_microseconds: 100
+    preserve_ordering: true
   }
 }
 """

@@ -52,6 +52,7 @@ _UINTS = {FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64}
 _WRONG = {
     FieldDescriptor.CPPTYPE_STRING: ("5", "bare_word", "true", "{ }", "-1.5"),
     FieldDescriptor.CPPTYPE_FLOAT: ('"0.5"', "half", "true", "{ }"),
+    FieldDescriptor.CPPTYPE_DOUBLE: ('"0.5"', "half", "true", "{ }"),
     FieldDescriptor.CPPTYPE_BOOL: ('"true"', "yes", "7", "{ }", "1.0"),
     FieldDescriptor.CPPTYPE_ENUM: ('"TYPE_FP32"', "TYPE_FP33", "4711", "1.5", "{ }"),
     FieldDescriptor.CPPTYPE_MESSAGE: ('"text"', "5", "true"),
@@ -174,7 +175,7 @@ def test_every_served_key_is_in_the_files() -> None:
 
 
 _NOT_SERVED_INSIDE = {
-    "model_operations", "model_repository_agents", "response_cache",
+    "model_operations", "model_repository_agents",
     "optimization.input_pinned_memory", "optimization.output_pinned_memory",
 }  # fmt: skip
 """Blocks that are looked into, but in which every key is refused or reported."""

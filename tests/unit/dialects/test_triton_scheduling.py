@@ -22,6 +22,12 @@ def ensemble(version, outputs='key: "b" value: "B"'):
     return f'ensemble_scheduling {{ step {{ model_name: "m" {version} {maps} }} }}'
 
 
+def states(*blocks):
+    return f"sequence_batching {{ {' '.join(f'state {{ {block} }}' for block in blocks)} }}"
+
+
+STATE = 'input_name: "i" output_name: "o" data_type: TYPE_FP32 dims: [ 2, -1 ]'
+FIRST = 'initial_state { name: "f" data_type: TYPE_FP32 dims: [ 2, 3 ] zero_data: true }'
 TO_ONE_PLACE = 'key: "b" value: "B" } output_map { key: "c" value: "B"'
 FAULTS = [
     (
@@ -55,6 +61,12 @@ FAULTS = [
     ),
     ("sequence_batching { oldest { preferred_batch_size: 9 } }", "preferred_batch_size[0]", "max_batch_size"),
     ("sequence_batching { oldest { max_candidate_sequences: -1 } }", "max_candidate_sequences", "0 (as many"),
+    (states(STATE.replace('"i"', '"x"')), "state[0].input_name", "differ"),
+    (states(STATE, STATE.replace('"i"', '"j"')), "state[1].output_name", "differ"),
+    (states(f"{STATE} {FIRST} {FIRST}"), "state[0].initial_state", "one at most"),
+    (states(f"{STATE} {FIRST.replace('FP32', 'INT8')}"), "initial_state[0].data_type", "that of the state"),
+    (states(f"{STATE} {FIRST.replace('2, 3', '2, -1')}"), "initial_state[0].dims", "every size known"),
+    (states(f"{STATE} {FIRST.replace('2, 3', '3, 3')}"), "initial_state[0].dims", "[2, -1]"),
     (ensemble("model_version: -2"), "step[0].model_version", "-1"),
     (
         ensemble("model_version: -1", TO_ONE_PLACE),

@@ -36,6 +36,7 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
         findings += check_warmups(text)
         findings += check_ensemble(text)
         findings += check_sequences(text)
+        findings += _cache(text)
     return findings
 
 
@@ -121,6 +122,21 @@ def _devices(text: ConfigText, key: str, wanted: Sequence[int], gpus: int) -> It
             yield text.fault(
                 f"{key}.gpus[{j}]", f"the GPU {device}", expected, "Correct or remove the number."
             )
+
+
+def _cache(text: ConfigText) -> Iterator[Finding]:
+    """What answers several times, or by what came before, cannot be answered from a cache."""
+    config = text.config
+    if not config.response_cache.enable:
+        return
+    for has, what in (
+        (config.model_transaction_policy.decoupled, "'decoupled' transaction policy"),
+        (config.HasField("sequence_batching"), "sequence batching scheduler"),
+    ):
+        if has:
+            found = f"Response Cache does not currently support model {config.name} with {what}"
+            mend = "Please disable the response cache."
+            yield text.fault("response_cache.enable", found.replace("  ", " "), "false", mend)
 
 
 def _parameters(text: ConfigText) -> Iterator[Finding]:

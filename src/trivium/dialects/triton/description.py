@@ -59,7 +59,15 @@ def platform_of(spec: ModelSpec) -> str:
 
 def _config(spec: ModelSpec) -> ModelConfig:
     document = document_of(spec)
-    return document.text.config if document else _config_of(spec)
+    if document is None:
+        return _config_of(spec)
+    config = document.text.config
+    if spec.decoupled and not config.model_transaction_policy.decoupled:  # an ensemble, by one of its members
+        whole = new_config()
+        whole.CopyFrom(config)
+        whole.model_transaction_policy.decoupled = True
+        return whole
+    return config
 
 
 def _config_of(spec: ModelSpec) -> ModelConfig:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from trivium.types.state import VersionState
 
 INDEX_STATES: Mapping[VersionState, str] = {
-    VersionState.REGISTERED: "UNAVAILABLE",
+    VersionState.REGISTERED: "",  # a model that was never to be loaded has a name and no more
     VersionState.LOADING: "LOADING",
     VersionState.READY: "READY",
     VersionState.UNLOADING: "UNLOADING",

@@ -38,6 +38,11 @@ ModelConfig: name platform backend version_policy max_batch_size input output in
 ModelConfig: default_model_filename dynamic_batching optimization model_warmup model_operations
 ModelConfig: model_transaction_policy model_repository_agents response_cache
 ModelConfig: sequence_batching ensemble_scheduling
+ModelConfig: metric_tags model_metrics
+ModelMetrics: metric_control
+ModelMetrics.MetricControl: metric_identifier histogram_options
+ModelMetrics.MetricControl.MetricIdentifier: family
+ModelMetrics.MetricControl.HistogramOptions: buckets
 ModelVersionPolicy: latest all specific
 ModelVersionPolicy.Latest: num_versions
 ModelVersionPolicy.Specific: versions
@@ -45,12 +50,18 @@ ModelInput: name data_type dims optional
 ModelOutput: name data_type dims label_filename
 ModelOptimizationPolicy: graph input_pinned_memory output_pinned_memory
 ModelDynamicBatching: preferred_batch_size max_queue_delay_microseconds priority_levels
-ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy
+ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy preserve_ordering
 ModelQueuePolicy: timeout_action default_timeout_microseconds allow_timeout_override max_queue_size
-ModelInstanceGroup: name count kind gpus
+ModelInstanceGroup: name count kind gpus rate_limiter
+ModelRateLimiter: resources priority
+ModelRateLimiter.Resource: name global count
 ModelSequenceBatching: max_sequence_idle_microseconds control_input direct oldest
 ModelSequenceBatching.StrategyDirect: max_queue_delay_microseconds minimum_slot_utilization
 ModelSequenceBatching.StrategyOldest: max_candidate_sequences preferred_batch_size max_queue_delay_microseconds
+ModelSequenceBatching.StrategyOldest: preserve_ordering
+ModelSequenceBatching.State: input_name output_name data_type dims initial_state
+ModelSequenceBatching.InitialState: data_type dims zero_data data_file name
+ModelResponseCache: enable
 ModelSequenceBatching.ControlInput: name control
 ModelSequenceBatching.Control: kind int32_false_true fp32_false_true bool_false_true data_type
 ModelEnsembling: step
@@ -60,7 +71,11 @@ ModelWarmup.Input: data_type dims zero_data random_data input_data_file
 """
 
 _USED_BY_SOME: Mapping[str, str] = {
+    "ModelSequenceBatching.state": "by the backends python and onnxruntime; refused for others",
+    "ModelSequenceBatching.iterative_sequence": "by the Python backend; refused for others",
     "ModelTransactionPolicy.decoupled": "by the Python backend; refused for others, which answer a request once",
+    "ModelEnsembling.max_inflight_requests": "so many parts of a decoupled step are in work behind it at once, per "
+    "request; 0 means 16",
 }
 """Used, with a word about where: a check that knows the backend refuses it elsewhere."""
 
@@ -72,8 +87,6 @@ ModelOptimizationPolicy.Graph: level
 
 _REPORTED: Mapping[str, str | Row] = {
     "ModelConfig.cc_model_filenames": "the default file is opened on every device",
-    "ModelConfig.metric_tags": "metrics carry no labels of the model's own",
-    "ModelConfig.model_metrics": "histograms have the server's own buckets",
     "ModelInput.format": "the layout of a picture is not checked",
     "ModelInput.allow_ragged_batch": "requests of different shapes run in different batches",
     "ModelOptimizationPolicy.priority": "all models have the same priority",
@@ -84,22 +97,17 @@ _REPORTED: Mapping[str, str | Row] = {
     "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": Row(
         Role.REPORTED, "the engine decides about pinned memory", harmless=True
     ),
-    "ModelDynamicBatching.preserve_ordering": "an answer leaves as soon as it is ready",
-    "ModelSequenceBatching.StrategyOldest.preserve_ordering": "an answer leaves as soon as it is ready",
-    "ModelInstanceGroup.rate_limiter": "an instance runs whenever it is free",
+    "ModelSequenceBatching.State.use_same_buffer_for_input_output": "a state is copied once per request",
+    "ModelSequenceBatching.State.use_growable_memory": "a state has the size that the model gave it",
     "ModelInstanceGroup.secondary_devices": "the engine places the model",
     "ModelInstanceGroup.profile": "the engine chooses for itself",
     "ModelInstanceGroup.passive": "the group runs like any other",
     "ModelInstanceGroup.host_policy": "the operating system places the instance's threads",
-    "ModelEnsembling.max_inflight_requests": "the queue of each step's model bounds what waits for it",
     "ModelEnsembling.Step.model_namespace": "there is one namespace for all repositories",
-    "ModelResponseCache.enable": "every request is computed",
 }
 
 _REFUSED: Mapping[str, str] = {
     "ModelConfig.runtime": "Remove it: engines bring their own runtime.",
-    "ModelSequenceBatching.state": "Keep the state in the model, by the id of the sequence (CONTROL_SEQUENCE_CORRID).",
-    "ModelSequenceBatching.iterative_sequence": "Let the model answer in several parts instead (decoupled).",
     "ModelConfig.batch_input": "The model would miss these inputs: remove them, or compute them in the model.",
     "ModelConfig.batch_output": "Answers would be split wrongly: let each output have the batch's rows.",
     "ModelInput.reshape": "Write in dims the shape that the model file has, and remove it.",

@@ -4,7 +4,7 @@ The messages themselves are made by `descriptor`; these classes are never instan
 read, reported or refused are reached by name through the tables and need no line here. Enums are numbers.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -115,6 +115,7 @@ class ModelEnsembling(Message):
     """A graph of models."""
 
     step: Blocks[EnsembleStep]
+    max_inflight_requests: int
 
 
 class Control(Message):
@@ -147,6 +148,27 @@ class StrategyOldest(Message):
     max_candidate_sequences: int
     preferred_batch_size: MutableSequence[int]
     max_queue_delay_microseconds: int
+    preserve_ordering: bool
+
+
+class InitialState(Message):
+    """What a state begins with: one of two sources."""
+
+    data_type: int
+    dims: MutableSequence[int]
+    zero_data: bool
+    data_file: str
+    name: str
+
+
+class State(Message):
+    """A tensor that the server keeps between the requests of a sequence."""
+
+    input_name: str
+    output_name: str
+    data_type: int
+    dims: MutableSequence[int]
+    initial_state: Blocks[InitialState]
 
 
 class ModelSequenceBatching(Message):
@@ -156,6 +178,28 @@ class ModelSequenceBatching(Message):
     control_input: Blocks[ControlInput]
     direct: StrategyDirect
     oldest: StrategyOldest
+    state: Blocks[State]
+    iterative_sequence: bool
+
+
+class RateResource(Message):
+    """So much of a resource; `global` is no name in Python, and is asked for by `getattr`."""
+
+    name: str
+    count: int
+
+
+class ModelRateLimiter(Message):
+    """What an instance needs while it runs."""
+
+    resources: Blocks[RateResource]
+    priority: int
+
+
+class ModelResponseCache(Message):
+    """Are answers kept?"""
+
+    enable: bool
 
 
 class ModelInstanceGroup(Message):
@@ -165,6 +209,7 @@ class ModelInstanceGroup(Message):
     kind: int
     count: int
     gpus: MutableSequence[int]
+    rate_limiter: ModelRateLimiter
 
 
 class ModelParameter(Message):
@@ -198,6 +243,31 @@ class ModelWarmup(Message):
     count: int
 
 
+class MetricIdentifier(Message):
+    """A metric, by its name for Prometheus."""
+
+    family: str
+
+
+class HistogramOptions(Message):
+    """Upper bounds, in the metric's own unit."""
+
+    buckets: Sequence[float]
+
+
+class MetricControl(Message):
+    """How one metric is counted."""
+
+    metric_identifier: MetricIdentifier
+    histogram_options: HistogramOptions
+
+
+class ModelMetrics(Message):
+    """How the model's metrics are counted."""
+
+    metric_control: Blocks[MetricControl]
+
+
 class ModelConfig(Message):
     """A whole config.pbtxt."""
 
@@ -215,6 +285,9 @@ class ModelConfig(Message):
     ensemble_scheduling: ModelEnsembling
     instance_group: Blocks[ModelInstanceGroup]
     default_model_filename: str
+    metric_tags: Mapping[str, str]
+    model_metrics: ModelMetrics
     parameters: MutableMapping[str, ModelParameter]
     model_warmup: Blocks[ModelWarmup]
     model_transaction_policy: ModelTransactionPolicy
+    response_cache: ModelResponseCache

@@ -32,6 +32,21 @@ REQUIRED: Mapping[str, Mapping[str, str]] = {
         "name": 'Add name: "..." as the model calls the input.',
         "control": "Add control [ { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } ].",
     },
+    "ModelSequenceBatching.State": {
+        "input_name": 'Add input_name: "..." as the model calls the input.',
+        "output_name": 'Add output_name: "..." as the model calls the output.',
+        "data_type": _TENSOR["data_type"],
+        "dims": _TENSOR["dims"],
+    },
+    "ModelSequenceBatching.InitialState": {
+        "data_type": "Add data_type: TYPE_..., as the state has it.",
+        "dims": "Add dims: [ ... ], every size known.",
+        "name": 'Add name: "...", for people.',
+    },
+    "ModelRateLimiter.Resource": {
+        "name": 'Add name: "..." as the other models call it.',
+        "count": "Add count: 1, or how much of it an instance needs.",
+    },
     "ModelEnsembling": {"step": _STEP},
     "ModelEnsembling.Step": {
         "model_name": 'Add model_name: "..." with the folder of the model.',
@@ -58,6 +73,7 @@ REQUIRED: Mapping[str, Mapping[str, str]] = {
 _CHOICES = {
     "ModelVersionPolicy": ("latest", "all", "specific"),
     "ModelWarmup.Input": ("zero_data", "random_data", "input_data_file"),
+    "ModelSequenceBatching.InitialState": ("zero_data", "data_file"),
 }
 
 

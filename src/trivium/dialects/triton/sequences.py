@@ -1,6 +1,6 @@
 """What the sequence batcher of a config.pbtxt must not say (sheet "triton", sections 3.1 and 7.7). Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import datatype_of
@@ -50,6 +50,41 @@ def check_sequences(text: ConfigText) -> Iterator[Finding]:
             seen.add(signal)
             yield from _values(text, where, control, signal)
     yield from _sizes(text)
+    yield from _states(text, names)
+
+
+def _states(text: ConfigText, names: set[str]) -> Iterator[Finding]:
+    """`names` are those of the inputs that there are beside states."""
+    given: set[str] = set()
+    for i, state in enumerate(text.config.sequence_batching.state):
+        key = f"sequence_batching.state[{i}]"
+        if state.input_name in names:
+            mend = "Rename one: clients send inputs, the server adds those of states."
+            yield text.fault(
+                f"{key}.input_name", f"a second input named {state.input_name}", "names that differ", mend
+            )
+        if state.output_name in given:
+            mend = "Give each state an output of its own."
+            yield text.fault(
+                f"{key}.output_name", f"two states from {state.output_name}", "names that differ", mend
+            )
+        names.add(state.input_name)
+        given.add(state.output_name)
+        if len(state.initial_state) > 1:
+            found = f"{len(state.initial_state)} initial states of {state.input_name}"
+            yield text.fault(f"{key}.initial_state", found, "one at most", "Keep one.")
+        for j, first in enumerate(state.initial_state):
+            place = f"{key}.initial_state[{j}]"
+            if first.data_type != state.data_type:
+                mend = "Write the data type of the state."
+                yield text.fault(f"{place}.data_type", "another data type", "that of the state", mend)
+            if min(first.dims, default=1) < 1 or not _fits(first.dims, state.dims):
+                found, expected = str(list(first.dims)), f"{list(state.dims)}, every size known"
+                yield text.fault(f"{place}.dims", found, expected, "Write the shape of the data.")
+
+
+def _fits(dims: Sequence[int], wanted: Sequence[int]) -> bool:
+    return len(dims) == len(wanted) and all(w in (-1, s) for s, w in zip(dims, wanted, strict=True))
 
 
 def _values(text: ConfigText, where: str, control: Control, signal: Signal) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 
 import msgspec
 
+from trivium.protocols.kserve.grpc_restricted import RpcRestrictions
 from trivium.protocols.kserve.restricted import Restrictions
 from trivium.types.interfaces import RegionViews
 
@@ -26,13 +27,31 @@ EXTENSIONS = (
 )
 """By their names in the protocol, as `GET /v2` lists them; shared memory comes on top where it is on."""
 
+TRITON_EXTENSIONS = (
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+)
+"""As Triton lists them (spec sheet `triton`, section 4.2), whether there is a GPU or not."""
+
 
 class Abilities(msgspec.Struct, frozen=True):
     """`may_change`: models may be loaded and unloaded, and the log set. `regions`: clients' shared memory, which
     refuses by itself where it is switched off; `shares_memory`: it is on, and told of. `forwards`: header fields
     whose whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all
-    that are held at a time `most_unpacked_together`. What `restricted` names is served to who has the key alone: to
-    them also what `may_change` would keep from them.
+    that are held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who
+    has the key alone: over HTTP to them also what `may_change` would keep from them.
+    `in_tritons_words`: errors have Triton's texts and statuses.
     """
 
     may_change: bool = False
@@ -42,8 +61,13 @@ class Abilities(msgspec.Struct, frozen=True):
     most_unpacked: int = 64 * 2**20
     most_unpacked_together: int = 2**30
     restricted: Restrictions = {}
+    restricted_rpcs: RpcRestrictions = {}
+    in_tritons_words: bool = False
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Those that are served."""
+        """Those that are served; in Triton's words all that it lists, but for shared memory that is off."""
+        if self.in_tritons_words:
+            off = () if self.shares_memory else ("system_shared_memory",)
+            return tuple(name for name in TRITON_EXTENSIONS if name not in off)
         return (*EXTENSIONS, "system_shared_memory") if self.shares_memory else EXTENSIONS

@@ -13,6 +13,7 @@ from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import check_trace, read_switches
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import (
     Describe,
     List,
@@ -30,6 +31,8 @@ from trivium.types.wire import Body, Head, Target
 
 _FORBIDDEN = 403
 _FILE = "file:"
+_HANDLE_BYTES = 64
+_JSON_TYPES = {bool: "boolean", str: "string", int: "unsigned-integer"}
 
 
 def decode_control(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
@@ -52,11 +55,29 @@ def decode_control(head: Head, target: Target, body: Body, abilities: Abilities)
                 Code.UNSUPPORTED,
                 f"The CUDA shared memory {target.model!r} cannot be registered: tensors are taken from the CPU's "
                 "memory alone. Send them in the body, or in system shared memory.",
+                fault=_device_fault(target.model, body),
+            )
+        case Verb.DEVICE_REGIONS if target.model:
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"There is no CUDA shared memory region {target.model!r}: none can be registered here.",
+                fault=fault(Kind.UNKNOWN_DEVICE_REGION, region=target.model),
             )
         case Verb.DEVICE_REGIONS | Verb.DEVICE_UNREGISTER:
             return Live()  # there is none, whatever it is called
         case _:
             return _setting(head, target, body, abilities)
+
+
+def _device_fault(region: str, body: Body) -> Fault:
+    """What there is to say of it beside that: a handle of CUDA has 64 bytes."""
+    handle = decode_object(body.data, "register request").get("raw_handle")
+    text = handle.get("b64") if isinstance(handle, dict) else None
+    try:
+        size = len(base64.b64decode(text)) if isinstance(text, str) else 0
+    except (binascii.Error, ValueError):
+        size = 0
+    return fault(Kind.NO_DEVICE if size == _HANDLE_BYTES else Kind.NO_HANDLE, region=region)
 
 
 def _setting(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
@@ -101,9 +122,14 @@ def _load(model: str, parameters: dict[str, Any]) -> Load:
             raise ServeError(
                 Code.INVALID,
                 f"There is no load parameter {name[:80]!r}; there are 'config' and 'file:VERSION/NAME'. Correct it.",
+                fault=fault(Kind.LOAD_PARAMETER, key=name),
             )
         if not isinstance(value, str):
-            raise ServeError(Code.INVALID, f"The load parameter {name[:80]!r} is no string. Send it as one.")
+            raise ServeError(
+                Code.INVALID,
+                f"The load parameter {name[:80]!r} is no string. Send it as one.",
+                fault=fault(Kind.LOAD_TYPE, key=name, expected="string_param"),
+            )
         if name == "config":
             config = value
         else:
@@ -113,6 +139,7 @@ def _load(model: str, parameters: dict[str, Any]) -> Load:
             Code.INVALID,
             "Files were sent without the parameter 'config': they take the place of the whole folder, its "
             "configuration too. Send both.",
+            fault=fault(Kind.UNREADABLE, model=model),
         )
     return Load(model, config, files)
 
@@ -143,6 +170,7 @@ def _register(name: str, body: Body) -> RegisterRegion:
             raise ServeError(
                 Code.INVALID,
                 f"The register request has no {key!r}; it takes key, byte_size and offset. Give it.",
+                fault=fault(Kind.NO_MEMBER, key=key),
             )
     key = _taken(fields, "key", str, "")
     return RegisterRegion(
@@ -155,5 +183,10 @@ def _taken(fields: dict[str, Any], key: str, kind: type, default: Any) -> Any:
     value: Any = fields.get(key, default)
     if type(value) is not kind or (isinstance(value, int) and not 0 <= value < 2**63):
         expected = {bool: "true or false", dict: "an object", str: "a string", int: "an integer from 0"}[kind]
-        raise ServeError(Code.INVALID, f"{key!r} must be {expected}. Correct it.")
+        facts = (
+            fault(Kind.NO_OBJECT)
+            if kind is dict
+            else fault(Kind.SETTING, key=key, expected=_JSON_TYPES[kind])
+        )
+        raise ServeError(Code.INVALID, f"{key!r} must be {expected}. Correct it.", fault=facts)
     return value

@@ -14,11 +14,10 @@ from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import TRACE, log_document
+from trivium.protocols.kserve.words import OWN_WORDS, Words
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     Answer,
-    BatchStatistics,
-    Duration,
     Listing,
     LogLevel,
     ModelDescription,
@@ -27,17 +26,20 @@ from trivium.types.operations import (
     ResponsePart,
     ServerDescription,
     SharedRegion,
-    StatisticsReport,
-    VersionStatistics,
     VersionStatus,
 )
 from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.statistics import (
+    BatchStatistics,
+    MetricsReport,
+    StatisticsReport,
+    VersionStatistics,
+)
 from trivium.types.wire import HttpAnswer, Target
 
 _NOTHING = HttpAnswer(200, b"Content-Type: text/plain\r\n", (), 0)
 _NOT_READY = HttpAnswer(400, b"Content-Type: text/plain\r\n", (), 0)
 _DONE = json_answer(200, b"")
-_NEVER = Duration()
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -53,11 +55,12 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
 
     target: Target
     identity: Identity
+    words: Words = OWN_WORDS
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The document, or the error. Never raises."""
         if part.error is not None:
-            return refuse(part.error)
+            return self._refusal(part.error)
         try:
             if part.answer is None:
                 raise ServeError(
@@ -66,12 +69,27 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
             fixed = _FIXED_ANSWERS.get(self.target.verb)
             return self._document(part.answer) if fixed is None else fixed
         except Exception as error:
-            return refuse(unwritable(error))
+            return self._refusal(unwritable(error))
+
+    def _refusal(self, error: ServeError) -> HttpAnswer:
+        verb = self.target.verb
+        if self.words.forgives(error, verb):
+            return _DONE
+        return refuse(self.words.of_answer(error, verb, self.target.model))
+
+    def _readiness(self, answer: Readiness, model: str) -> HttpAnswer:
+        """Empty for the server, as probes expect; a model's says why not."""
+        if answer.ready:
+            return _NOTHING
+        if not model:
+            return _NOT_READY
+        reason = answer.reason or f"The model {model!r} is not ready."
+        return self._refusal(ServeError(Code.NOT_READY, reason, status=400))
 
     def _document(self, answer: Answer) -> HttpAnswer:
         match answer:
             case Readiness():
-                return _readiness(answer, self.target.model)
+                return self._readiness(answer, self.target.model)
             case ServerDescription():
                 return _json(self.identity)
             case ModelDescription():
@@ -86,6 +104,8 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(log_document(answer.level))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
+            case MetricsReport():
+                raise ServeError(Code.INTERNAL, "Metrics are a text of another protocol. Report it.")
             case _:
                 assert_never(answer)
 
@@ -104,16 +124,6 @@ _FIXED_ANSWERS: Mapping[str, HttpAnswer] = {
 
 def _json(document: object) -> HttpAnswer:
     return json_answer(200, msgspec.json.encode(document))
-
-
-def _readiness(answer: Readiness, model: str) -> HttpAnswer:
-    """Empty for the server, as probes expect; a model's says why not."""
-    if answer.ready:
-        return _NOTHING
-    if not model:
-        return _NOT_READY
-    reason = answer.reason or f"The model {model!r} is not ready."
-    return json_answer(400, msgspec.json.encode({"error": reason}))
 
 
 def _metadata(answer: ModelDescription) -> dict[str, object]:
@@ -139,7 +149,7 @@ def _region(region: SharedRegion) -> dict[str, object]:
 
 
 def _statistics(version: VersionStatistics) -> dict[str, object]:
-    """All eight durations always: perf_analyzer indexes them. There is no response cache to hit or miss."""
+    """All eight durations always: perf_analyzer indexes them."""
     return {
         "name": version.model,
         "version": version.version,
@@ -153,8 +163,8 @@ def _statistics(version: VersionStatistics) -> dict[str, object]:
             "compute_input": version.compute_input,
             "compute_infer": version.compute_infer,
             "compute_output": version.compute_output,
-            "cache_hit": _NEVER,
-            "cache_miss": _NEVER,
+            "cache_hit": version.cache_hit,
+            "cache_miss": version.cache_miss,
         },
         "response_stats": {},
         "batch_stats": [_batch(batch) for batch in version.batches],
@@ -172,5 +182,6 @@ def _batch(batch: BatchStatistics) -> dict[str, object]:
 
 
 def _index_entry(status: VersionStatus) -> dict[str, str]:
+    """What is not known is left out: a model that cannot be read has no version."""
     entry = {"name": status.model, "version": status.version, "state": INDEX_STATES[status.state]}
-    return entry | {"reason": status.reason} if status.reason else entry
+    return {key: value for key, value in (entry | {"reason": status.reason}).items() if value}

@@ -10,6 +10,7 @@ from math import ceil
 import msgspec
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault
 from trivium.types.wire import HttpAnswer
 
 STATUS: Mapping[Code, int] = {
@@ -32,6 +33,7 @@ STATUS: Mapping[Code, int] = {
 }
 
 JSON_FIELDS = b"Content-Type: application/json\r\n"
+_PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
 
 _MAX_TEXT = 4000
 """Characters of a message: it may quote the request, which may be huge."""
@@ -40,9 +42,28 @@ _MAX_TEXT = 4000
 class WireRefusal(ServeError):
     """A refusal with header lines of its own in `fields`, each with its CRLF: Allow, Accept-Encoding."""
 
-    def __init__(self, code: Code, message: str, fields: bytes) -> None:
-        super().__init__(code, message)
+    def __init__(self, code: Code, message: str, fields: bytes, facts: Fault | None = None) -> None:
+        super().__init__(code, message, fault=facts)
         self.fields = fields
+
+
+class Worded(ServeError):
+    """An error in another server's words, which is told as it is: status, text, content type, reason phrase;
+    `as_event`, on a stream of events, as the first of them.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        is_plain: bool = False,
+        reason: bytes | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(Code.INTERNAL, message, retry_after, status)
+        self.as_event = False
+        self.fields = _PLAIN_FIELDS if is_plain else JSON_FIELDS
+        self.reason = reason
 
 
 def json_answer(status: int, body: bytes, fields: bytes = JSON_FIELDS) -> HttpAnswer:
@@ -52,13 +73,14 @@ def json_answer(status: int, body: bytes, fields: bytes = JSON_FIELDS) -> HttpAn
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    fields = JSON_FIELDS
+    fields = error.fields if isinstance(error, Worded) else JSON_FIELDS
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, WireRefusal):
         fields += error.fields
-    status = error.status or STATUS[error.code]
-    return json_answer(status, error_text(error), fields)
+    body = error_text(error)
+    reason = error.reason if isinstance(error, Worded) else None
+    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body), reason=reason)
 
 
 def error_text(error: ServeError) -> bytes:

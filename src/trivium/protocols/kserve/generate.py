@@ -11,9 +11,12 @@ import msgspec
 
 from trivium.codecs import jsontensors
 from trivium.codecs.v2_bodies import GENERATE, decode_object
-from trivium.protocols.kserve.errors import error_text, json_answer, refuse, unwritable
+from trivium.protocols.kserve.errors import Worded, error_text, json_answer, refuse, unwritable
 from trivium.protocols.kserve.parameters import read_parameters
+from trivium.protocols.kserve.routes import Verb
+from trivium.protocols.kserve.words import OWN_WORDS, Words
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
@@ -53,8 +56,10 @@ def _is_scalar(key: str, value: Any) -> bool:
 class GenerateEncoder:
     """Writes an answer of exactly one part with outputs, once it is known that none follows."""
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, words: Words = OWN_WORDS, model: str = "") -> None:
         self._id = request_id
+        self._words = words
+        self._model = model
         self._held: ResponsePart | None = None
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -62,11 +67,14 @@ class GenerateEncoder:
         try:
             return self._answer(part)
         except Exception as error:
-            return refuse(unwritable(error))
+            return self._refusal(unwritable(error))
+
+    def _refusal(self, error: ServeError) -> HttpAnswer:
+        return refuse(self._words.of_answer(error, Verb.GENERATE, self._model, self._id))
 
     def _answer(self, part: ResponsePart) -> HttpAnswer:
         if part.error is not None:
-            return refuse(part.error)
+            return self._refusal(part.error)
         if part.payload is not None:
             if self._held is not None:
                 raise _not_one(part, "several")
@@ -81,8 +89,10 @@ class GenerateEncoder:
 class GenerateStreamEncoder:
     """Writes every part with outputs as an event."""
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, words: Words = OWN_WORDS, model: str = "") -> None:
         self._id = request_id
+        self._words = words
+        self._model = model
         self._has_begun = False
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -103,11 +113,13 @@ class GenerateStreamEncoder:
         return HttpAnswer(200, _EVENTS, (event,), len(event), part.final)
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
-        refusal = refuse(error)
-        if not self._has_begun:
-            return refusal
+        error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
+        as_event = isinstance(error, Worded) and error.as_event
+        if not self._has_begun and not as_event:
+            return refuse(error)
         event = b"data: %b\n\n" % error_text(error)
-        return HttpAnswer(200, _EVENTS, (event,), len(event))
+        status = 200 if self._has_begun else error.status or 200
+        return HttpAnswer(status, _EVENTS, (event,), len(event))
 
 
 def _document(part: ResponsePart, request_id: str) -> bytes:
@@ -135,4 +147,5 @@ def _not_one(part: ResponsePart, found: str) -> ServeError:
     return ServeError(
         Code.MODEL_FAILED,
         f"generate answers exactly one response, and the model {part.model!r} sent {found}. Use generate_stream.",
+        fault=fault(Kind.SEVERAL_ANSWERS, model=part.model),
     )

@@ -18,10 +18,23 @@ from trivium.protocols.kserve.grpc_control import Reading, readers
 from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
 from trivium.protocols.kserve.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
 from trivium.protocols.kserve.grpc_infer_request import decode_infer
+from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key
 from trivium.protocols.kserve.parameters import RESERVED
+from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords, TritonRpcWords
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RpcEncoder
-from trivium.types.operations import Answer, Describe, Infer, Live, Operation, Ready, ResponsePart, Statistics
+from trivium.types.operations import (
+    Answer,
+    Describe,
+    Infer,
+    Listing,
+    Live,
+    Operation,
+    Ready,
+    ResponsePart,
+    Statistics,
+)
 from trivium.types.wire import Call, RpcAnswer, RpcKind
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -32,17 +45,22 @@ _ENDS_STREAM = "triton_grpc_error"
 
 Write = Callable[[Answer], Message]
 _NO_ABILITIES = Abilities()
+_NOTHING = Listing(())
 
 
 class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
     """Writes the answer of one RPC other than the inferring ones."""
 
     write: Write
+    method: str = ""
+    words: RpcWords = OWN_RPC_WORDS
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The message, or the error. Never raises."""
         if part.error is not None:
-            return refuse(part.error)
+            if self.words.forgives(part.error, self.method):
+                return RpcAnswer(self.write(_NOTHING).SerializeToString())
+            return refuse(self.words.told(part.error, self.method, part.model))
         try:
             assert part.answer is not None, "the server had no answer"
             return RpcAnswer(self.write(part.answer).SerializeToString())
@@ -63,11 +81,14 @@ class KServeGrpc:
             extensions=list(abilities.extensions),
         )
         self._abilities = abilities
+        self._words: RpcWords = TritonRpcWords() if abilities.in_tritons_words else OWN_RPC_WORDS
         self._readers: Mapping[str, Callable[[bytes], Reading]] = {
             HEALTH: lambda data: (Live(), documents.health),
             SERVICE + "ServerMetadata": lambda data: (Describe(), lambda answer: metadata),
             **{SERVICE + name: reader for name, reader in {**_READERS, **readers(abilities)}.items()},
         }
+        if abilities.in_tritons_words:
+            self._readers = {**self._readers, SERVICE + "ModelReady": _ready_of_number}
 
     def kind(self, method: str) -> RpcKind:
         """UNSUPPORTED for an RPC that there is not."""
@@ -83,26 +104,32 @@ class KServeGrpc:
 
     def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""
+        if self._abilities.restricted_rpcs:
+            check_rpc_key(call, self._abilities.restricted_rpcs)
         method = call.method
         is_stream = method == STREAM_INFER
         if not is_stream and method != INFER:
             operation, write = self._readers[method](message)
-            return operation, ReadEncoder(write)
+            return operation, ReadEncoder(write, method.rpartition("/")[2], self._words)
         regions = self._abilities.regions
         request = decode_infer(message, call.timeout, regions)
         infer = request.operation
         if self._abilities.forwards is not None:
             infer = _forwarded(call, infer, self._abilities.forwards)
-        layout = Layout(infer.id, request.places, regions)
+        layout = Layout(infer.id, request.places, regions, self._words)
         if is_stream:
             return infer, StreamEncoder(layout, request.tells_end, _ends_stream(call))
         return infer, UnaryEncoder(layout)
 
     def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
         """A status; of one request of a stream an error message, after which the stream goes on."""
-        if call.method != STREAM_INFER or _ends_stream(call):
-            return refuse(error)
-        return refuse_in_stream(error, error.request_id if isinstance(error, StreamRefusal) else "")
+        request_id, model = "", ""
+        if isinstance(error, StreamRefusal):
+            request_id, model = error.request_id, error.model
+        told = self._words.told(error, call.method.rpartition("/")[2], model, request_id)
+        if call.method != STREAM_INFER or _ends_stream(call) or isinstance(error, WithoutKey):
+            return refuse(told)
+        return refuse_in_stream(told, request_id)
 
 
 def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
@@ -116,7 +143,7 @@ def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                     f"The metadata {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
                     "reserved. Call it otherwise.",
                 )
-                raise StreamRefusal(error, infer.id)
+                raise StreamRefusal(error, infer.id, infer.model)
             found[name] = value
     if not found:
         return infer
@@ -134,11 +161,27 @@ def _ready(data: bytes) -> Reading:
     return Ready(request.name, request.version), documents.model_ready
 
 
+def _ready_of_number(data: bytes) -> Reading:
+    """As in the original, a version that is no number is an error here, too."""
+    version = cast(Named, parse("ModelReadyRequest", data)).version
+    if version and not version.isdigit():
+        raise ServeError(
+            Code.INVALID,
+            f"The version {version[:80]!r} is no number. Correct it, or leave it out.",
+            fault=fault(Kind.UNKNOWN_VERSION, model="", version=version),
+        )
+    return _ready(data)
+
+
 def _describe(name: str, write: Write) -> Callable[[bytes], Reading]:
     def read(data: bytes) -> Reading:
         request = cast(Named, parse(name, data))
         if not request.name:
-            raise ServeError(Code.INVALID, "The request names no model. Set its name.")
+            raise ServeError(
+                Code.INVALID,
+                "The request names no model. Set its name.",
+                fault=fault(Kind.UNKNOWN_MODEL, model=""),
+            )
         return Describe(request.name, request.version), write
 
     return read

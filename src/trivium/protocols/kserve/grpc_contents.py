@@ -14,6 +14,7 @@ from trivium.codecs.shapes import element_count
 from trivium.dialects.triton.service_messages import TensorContents
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Fault, Kind, fault
 from trivium.types.payload import Tensor
 
 FIELDS: Mapping[DataType, str] = {
@@ -45,6 +46,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
         raise ServeError(
             Code.INVALID,
             f"Input {name!r} is {datatype.wire}, for which the message has no contents. Send it in raw_input_contents.",
+            fault=_misplaced(name, datatype, next((each.name for each, _ in contents.ListFields()), "")),
         )
     for descriptor, _ in contents.ListFields():
         if descriptor.name != field:
@@ -52,6 +54,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
                 Code.INVALID,
                 f"Input {name!r} is {datatype.wire} and has values in {descriptor.name}; those of {datatype.wire} "
                 f"belong in {field}. Correct the datatype, or the field.",
+                fault=_misplaced(name, datatype, descriptor.name),
             )
     values: Sequence[object] = getattr(contents, field)
     if len(values) != count:
@@ -59,11 +62,24 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
             Code.INVALID,
             f"Input {name!r} of shape {list(shape)} takes {count} values, but {field} has {len(values)}. Correct the "
             "shape or the contents.",
+            fault=_other_count(name, datatype, count, len(values)),
         )
     if datatype is DataType.BYTES:
         texts = cast(list[bytes], list(values))
         return Tensor(name, datatype, shape, elements.object_array(texts, shape))
     return Tensor(name, datatype, shape, _numbers(name, datatype, values).reshape(shape))
+
+
+def _misplaced(name: str, datatype: DataType, field: str) -> Fault:
+    return fault(Kind.WRONG_CONTENTS, input=name, datatype=datatype.wire, found=field)
+
+
+def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Fault:
+    if datatype is DataType.BYTES:
+        kind = Kind.FEW_STRINGS if found < expected else Kind.MANY_STRINGS
+        return fault(kind, input=name, expected=expected, found=found)
+    size = datatype.itemsize
+    return fault(Kind.BYTE_SIZE, input=name, expected=expected * size, found=found * size)
 
 
 def _numbers(name: str, datatype: DataType, values: Sequence[object]) -> Array:

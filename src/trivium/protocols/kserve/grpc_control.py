@@ -22,6 +22,7 @@ from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.grpc_infer_request import values_of
 from trivium.protocols.kserve.settings import check_trace, read_switches
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import (
     Answer,
     Describe,
@@ -53,10 +54,7 @@ def readers(abilities: Abilities) -> Mapping[str, Callable[[bytes], Reading]]:
         "SystemSharedMemoryRegister": _register,
         "SystemSharedMemoryUnregister": _unregister,
         # There is none on any device, whatever it is called.
-        "CudaSharedMemoryStatus": lambda data: (
-            Live(),
-            documents.nothing("CudaSharedMemoryStatusResponse"),
-        ),
+        "CudaSharedMemoryStatus": _device_regions,
         "CudaSharedMemoryRegister": _register_on_device,
         "CudaSharedMemoryUnregister": lambda data: (
             Live(),
@@ -93,6 +91,7 @@ def _load(data: bytes, abilities: Abilities) -> Reading:
             Code.INVALID,
             "Files were sent without the parameter 'config': they take the place of the whole folder, its "
             "configuration too. Send both.",
+            fault=fault(Kind.UNREADABLE, model=request.model_name),
         )
     return Load(request.model_name, config, files), documents.nothing("RepositoryModelLoadResponse")
 
@@ -139,7 +138,19 @@ def _register_on_device(data: bytes) -> Reading:
         Code.UNSUPPORTED,
         f"The CUDA shared memory {request.name[:80]!r} cannot be registered: tensors are taken from the CPU's memory "
         "alone. Send them in the message, or in system shared memory.",
+        fault=fault(Kind.NO_DEVICE, region=request.name),
     )
+
+
+def _device_regions(data: bytes) -> Reading:
+    request = cast(Region, parse("CudaSharedMemoryStatusRequest", data))
+    if request.name:
+        raise ServeError(
+            Code.NOT_FOUND,
+            f"There is no CUDA shared memory region {request.name[:80]!r}: none can be registered here.",
+            fault=fault(Kind.UNKNOWN_DEVICE_REGION, region=request.name),
+        )
+    return Live(), documents.nothing("CudaSharedMemoryStatusResponse")
 
 
 def _trace(data: bytes) -> Reading:
@@ -177,6 +188,7 @@ def _check_repository(name: str) -> None:
             Code.UNSUPPORTED,
             f"'repository_name' specification is not supported; it is {name[:80]!r}. Leave it out: all repositories "
             "are one.",
+            fault=fault(Kind.NAMED_REPOSITORY),
         )
 
 
@@ -184,10 +196,13 @@ def _unfit(verb: str, name: str, expected: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"invalid value type for {verb} parameter {name[:80]!r}, expected {expected}. Correct it.",
+        fault=fault(Kind.LOAD_TYPE, key=name, expected=expected),
     )
 
 
 def _unknown(verb: str, name: str, known: str) -> ServeError:
     return ServeError(
-        Code.INVALID, f"There is no {verb} parameter {name[:80]!r}; there are: {known}. Correct it."
+        Code.INVALID,
+        f"There is no {verb} parameter {name[:80]!r}; there are: {known}. Correct it.",
+        fault=fault(Kind.LOAD_PARAMETER, key=name),
     )

@@ -14,24 +14,13 @@ from trivium.dialects.triton.description import config_bytes, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.dialects.triton.service_messages import LogSettings, TraceSettings, new
 from trivium.protocols.kserve.settings import TRACE, log_document
-from trivium.types.operations import (
-    Answer,
-    BatchStatistics,
-    Duration,
-    Listing,
-    LogLevel,
-    ModelDescription,
-    Readiness,
-    RegionListing,
-    StatisticsReport,
-    VersionStatistics,
-)
+from trivium.types.operations import Answer, Listing, LogLevel, ModelDescription, Readiness, RegionListing
 from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
 
 Fields = dict[str, object]
 
 _SERVING, _NOT_SERVING = 1, 2
-_NEVER: Fields = {"count": 0, "ns": 0}
 
 
 def health(answer: Answer) -> Message:
@@ -139,7 +128,7 @@ def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[Fields]:
 
 
 def _version(version: VersionStatistics) -> Fields:
-    """All eight durations always: perf_analyzer reads them. There is no response cache to hit or miss."""
+    """All eight durations always: perf_analyzer reads them."""
     return {
         "name": version.model,
         "version": version.version,
@@ -153,8 +142,8 @@ def _version(version: VersionStatistics) -> Fields:
             "compute_input": _duration(version.compute_input),
             "compute_infer": _duration(version.compute_infer),
             "compute_output": _duration(version.compute_output),
-            "cache_hit": _NEVER,
-            "cache_miss": _NEVER,
+            "cache_hit": _duration(version.cache_hit),
+            "cache_miss": _duration(version.cache_miss),
         },
         "batch_stats": [_batch(batch) for batch in version.batches],
     }

@@ -72,13 +72,24 @@ _MOST_BYTES = 4000
 class StreamRefusal(ServeError):
     """A refusal of one request of a stream that could be read far enough to know its `request_id`."""
 
-    def __init__(self, error: ServeError, request_id: str) -> None:
-        super().__init__(error.code, error.message, error.retry_after, error.status)
+    def __init__(self, error: ServeError, request_id: str, model: str = "") -> None:
+        super().__init__(error.code, error.message, error.retry_after, error.status, error.fault)
         self.request_id = request_id
+        self.model = model
+
+
+class RpcWorded(ServeError):
+    """An error in another server's words, which is told as it is, with that status number."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(Code.INTERNAL, message)
+        self.number = number
 
 
 def status_of(error: ServeError) -> int:
     """Its number; what a handler asked for goes first."""
+    if isinstance(error, RpcWorded):
+        return error.number
     if error.status is not None and error.status in _OF_HTTP:
         return _OF_HTTP[error.status]
     return STATUS[error.code]

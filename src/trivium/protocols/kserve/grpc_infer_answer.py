@@ -17,14 +17,15 @@ from trivium.dialects.triton.service_messages import (
 )
 from trivium.protocols.kserve.grpc_errors import refuse, writable
 from trivium.protocols.kserve.placement import Place, write
+from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Scalar, Tensors
 from trivium.types.wire import RpcAnswer
 
 FINAL = "triton_final_response"
-_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
 _MOST_INT64 = 2**63 - 1
 
 
@@ -34,6 +35,7 @@ class Layout(msgspec.Struct, frozen=True, gc=False):
     id: str
     places: Mapping[str, Place] = {}
     regions: RegionViews | None = None
+    words: RpcWords = OWN_RPC_WORDS
 
 
 class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +46,7 @@ class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The whole answer. What cannot be written becomes an error, as does an answer in several parts."""
         if part.error is not None:
-            return refuse(part.error)
+            return self._refused(part, part.error)
         try:
             if not part.final or part.payload is None:
                 raise _not_one(part)
@@ -52,7 +54,10 @@ class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
             _fill(response, self.layout, part)
             return RpcAnswer(response.SerializeToString())
         except Exception as error:  # an encoder never raises; the text says whose fault this is
-            return refuse(_as_served(error))
+            return self._refused(part, _as_served(error))
+
+    def _refused(self, part: ResponsePart, error: ServeError) -> RpcAnswer:
+        return refuse(self.layout.words.told(error, "ModelInfer", part.model, self.layout.id))
 
 
 class StreamEncoder(msgspec.Struct, frozen=True, gc=False):
@@ -80,10 +85,11 @@ class StreamEncoder(msgspec.Struct, frozen=True, gc=False):
             return self._refused(part, _as_served(error))
 
     def _refused(self, part: ResponsePart, error: ServeError) -> RpcAnswer:
+        words = self.layout.words
+        told = words.told(error, "ModelStreamInfer", part.model, self.layout.id)
         if self.ends_stream:
-            return refuse(error)
-        by_model = part.model if error.code in _BY_MODEL else ""
-        return refuse_in_stream(error, self.layout.id, by_model)
+            return refuse(told)
+        return refuse_in_stream(told, self.layout.id, part.model if words.blames_model(error) else "")
 
 
 def refuse_in_stream(error: ServeError, request_id: str, model: str = "") -> RpcAnswer:
@@ -161,6 +167,7 @@ def _not_one(part: ResponsePart) -> ServeError:
         Code.UNSUPPORTED,
         f"The model {part.model!r} answers in several parts, and the ModelInfer RPC doesn't support models with "
         "decoupled transaction policy. Call ModelStreamInfer.",
+        fault=fault(Kind.DECOUPLED, model=part.model),
     )
 
 

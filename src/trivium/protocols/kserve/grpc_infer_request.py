@@ -26,6 +26,7 @@ from trivium.protocols.kserve.parameters import read_parameters
 from trivium.protocols.kserve.placement import Place, check_output, place_of, read
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -34,7 +35,7 @@ EMPTY_FINAL = "triton_enable_empty_final_response"
 _CHOICE = "parameter_choice"
 _TENSORS = PayloadKind.TENSORS
 
-Kind = TypeVar("Kind", InputParameters, OutputParameters)
+Given = TypeVar("Given", InputParameters, OutputParameters)
 
 
 class GrpcInfer(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +56,7 @@ def decode_infer(message: bytes, timeout: float | None, regions: RegionViews | N
     try:
         return _decoded(request, timeout, regions)
     except ServeError as error:
-        raise StreamRefusal(error, request.id) from error
+        raise StreamRefusal(error, request.id, request.model_name) from error
 
 
 def values_of(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -107,6 +108,7 @@ def _tensors(request: InferRequest, regions: RegionViews | None) -> tuple[Tensor
             raise ServeError(
                 Code.INVALID,
                 f"Input {name!r} has the datatype {entry.datatype[:40]!r}; expected is one of {', '.join(BY_NAME)}.",
+                fault=fault(Kind.UNKNOWN_DATATYPE, input=name),
             )
         shape = tuple(entry.shape)
         if entry.parameters:
@@ -123,6 +125,7 @@ def _tensors(request: InferRequest, regions: RegionViews | None) -> tuple[Tensor
                 Code.INVALID,
                 f"Input {name!r} has contents, and the request has raw_input_contents. Send all inputs in the one or "
                 "all in the other.",
+                fault=fault(Kind.CONTENTS_AND_RAW, input=name),
             )
         if index >= held:
             raise _no_data(name)
@@ -164,14 +167,16 @@ def _outputs(outputs: Sequence[RequestedOutput]) -> tuple[tuple[WantedOutput, ..
     return tuple(wanted), places
 
 
-def _parameters(name: str, given: Mapping[str, Parameter], kind: type[Kind]) -> Kind:
+def _parameters(name: str, given: Mapping[str, Parameter], kind: type[Given]) -> Given:
     """Those of one tensor. How it is written in JSON or not means nothing here."""
     values = {key: value for key, value in values_of(given).items() if not key.startswith("binary_data")}
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
         raise ServeError(
-            Code.INVALID, f"The parameters of {name!r} do not fit: {error}. Correct their types."
+            Code.INVALID,
+            f"The parameters of {name!r} do not fit: {error}. Correct their types.",
+            fault=fault(Kind.PARAMETER, key=str(error).rpartition("$.")[2].rstrip("`"), expected="integer"),
         ) from error
 
 
@@ -180,4 +185,5 @@ def _no_data(name: str) -> ServeError:
         Code.INVALID,
         f"There is no data for input {name!r}: neither an entry of raw_input_contents nor contents of its own. Send "
         "one of them.",
+        fault=fault(Kind.NO_DATA, input=name),
     )

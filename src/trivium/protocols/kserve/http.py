@@ -15,12 +15,14 @@ from trivium.protocols.kserve.control import decode_control
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.protocols.kserve.infer_answer import InferEncoder, KnownAnswers
-from trivium.protocols.kserve.infer_request import decode_infer, header_length
+from trivium.protocols.kserve.infer_request import decode_infer, header_length, json_of
 from trivium.protocols.kserve.known_headers import KnownHeaders
 from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import Verb, find_target
+from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, Words
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics
 from trivium.types.wire import Body, Head, HttpAnswer, Target
@@ -44,6 +46,7 @@ class KServeHttp:
         self._inflater = Inflater(abilities.most_unpacked, abilities.most_unpacked_together)
         self._known = KnownHeaders()
         self._answers = KnownAnswers()
+        self._words: Words = TritonWords() if abilities.in_tritons_words else OWN_WORDS
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`. NOT_FOUND, METHOD, INVALID for a name that is no UTF-8, or a status of
@@ -68,33 +71,46 @@ class KServeHttp:
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
-        headers = head.headers
-        if b"content-encoding" in headers:
-            body = self._unpacked(head, body)
-        verb = target.verb
-        if verb is _INFER:
+        try:
+            headers = head.headers
+            if b"content-encoding" in headers:
+                body = self._unpacked(head, body)
+            verb = target.verb
+            if verb is not _INFER:
+                return self._other(head, target, body)
             request = decode_infer(head, target, body, self._known, self._regions)
             infer = request.operation
             if self._forwards is not None:
                 infer = self._forwarded(head, infer)
             encoder = InferEncoder(
-                infer.id, request.forms, request.binary_output, self._answers, self._regions
+                infer.id, request.forms, request.binary_output, self._answers, self._regions, self._words
             )
             return infer, encoder if b"accept-encoding" not in headers else _negotiated(head, encoder)
+        except ServeError as error:
+            told = self._words.of_request(error, target, json_of(head, body), len(body.data))
+            if told is error:
+                raise
+            raise told from error
+
+    def _other(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        verb = target.verb
+        if not body.data and target.takes_body and self._words.needs_body(verb):
+            text = "The request has no body. Send a JSON object."
+            raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_JSON, found=text))
         if verb == Verb.GENERATE:
             operation = self._forwarded(head, decode_generate(target, body))
-            return operation, _negotiated(head, GenerateEncoder(operation.id))
+            return operation, _negotiated(head, GenerateEncoder(operation.id, self._words, operation.model))
         if verb == Verb.GENERATE_STREAM:
             operation = self._forwarded(head, decode_generate(target, body))
-            return operation, GenerateStreamEncoder(operation.id)
-        document = DocumentEncoder(target, self._identity)
+            return operation, GenerateStreamEncoder(operation.id, self._words, operation.model)
+        document = DocumentEncoder(target, self._identity, self._words)
         if verb in _READS:
             return _read(target), document
         return decode_control(head, target, body, self._abilities), document
 
     def refuse(self, error: ServeError) -> HttpAnswer:
-        """`{"error": text}` with the status of `errors.STATUS`."""
-        return errors.refuse(error)
+        """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""
+        return errors.refuse(error if isinstance(error, errors.Worded) else self._words.of_head(error))
 
     def _unpacked(self, head: Head, body: Body) -> Body:
         """The body as it was before it was compressed. Its lease stays with the front end: nothing views it."""

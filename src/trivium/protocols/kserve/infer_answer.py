@@ -13,8 +13,11 @@ from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.placement import Form, Place, write
+from trivium.protocols.kserve.routes import Verb
+from trivium.protocols.kserve.words import OWN_WORDS, Words
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Scalar, Tensor, Tensors
@@ -78,15 +81,19 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     binary_output: bool
     known: KnownAnswers
     regions: RegionViews | None = None
+    words: Words = OWN_WORDS
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""
         if part.error is not None:
-            return refuse(part.error)
+            return self._refusal(part.error, part)
         try:
             return self._answer(part)
         except Exception as error:
-            return refuse(unwritable(error))
+            return self._refusal(unwritable(error), part)
+
+    def _refusal(self, error: ServeError, part: ResponsePart) -> HttpAnswer:
+        return refuse(self.words.of_answer(error, Verb.INFER, part.model, self.id))
 
     def _answer(self, part: ResponsePart) -> HttpAnswer:
         payload = part.payload
@@ -166,6 +173,7 @@ def _not_tensors(part: ResponsePart) -> ServeError:
             Code.UNSUPPORTED,
             f"The model {part.model!r} answers in several parts, and this route answers once. "
             "Use a route that streams.",
+            fault=fault(Kind.DECOUPLED, model=part.model),
         )
     return ServeError(
         Code.UNSUPPORTED,

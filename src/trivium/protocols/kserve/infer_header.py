@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -117,6 +118,7 @@ def _malformed(found: str) -> ServeError:
         Code.INVALID,
         f"The infer request is no valid JSON: {found}. If binary data follows the JSON, give the length of "
         "the JSON in the header Inference-Header-Content-Length.",
+        fault=fault(Kind.NO_JSON, found=found),
     )
 
 
@@ -133,4 +135,5 @@ def _unfit(error: msgspec.ValidationError) -> ServeError:
         Code.INVALID,
         f"The infer request is not of the v2 form {where}: {words[:1].lower()}{words[1:]}. "
         'Expected is {"inputs": [{"name", "shape", "datatype", "data"}], ...}.',
+        fault=fault(Kind.NO_JSON, found=f"{words} {where}"),
     )

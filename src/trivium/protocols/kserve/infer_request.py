@@ -24,11 +24,13 @@ from trivium.protocols.kserve.known_headers import KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.protocols.kserve.placement import Form, check_output, place_of, read
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
 from trivium.types.wire import Body, Head, Target
 
+_TWICE = {"input": Kind.INPUT_TWICE, "output": Kind.OUTPUT_TWICE}
 HEADER_LENGTH = b"inference-header-content-length"
 _TENSORS = PayloadKind.TENSORS
 _LONGEST_LENGTH = 18  # digits: no body is longer, and int() takes no time over it
@@ -119,6 +121,12 @@ def header_length(head: Head) -> int | None:
     return None if value is None else _parsed_length(value)
 
 
+def json_of(head: Head, body: Body) -> Buffer:
+    """What of a body is JSON, for who looks a second time at one that was refused."""
+    value = head.headers.get(HEADER_LENGTH, b"")
+    return body.data[: int(value)] if value.isdigit() and len(value) <= _LONGEST_LENGTH else body.data
+
+
 @lru_cache(maxsize=4096)
 def _parsed_length(value: bytes) -> int:
     if not value.isdigit() or len(value) > _LONGEST_LENGTH:
@@ -126,6 +134,7 @@ def _parsed_length(value: bytes) -> int:
             Code.INVALID,
             f"The header Inference-Header-Content-Length is {value[:40].decode('latin-1')!r}; expected is "
             "the length in bytes of the JSON that the body begins with, in digits.",
+            fault=fault(Kind.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
     return int(value)
 
@@ -136,6 +145,7 @@ def _judge_length(length: int, size: int) -> None:
             Code.INVALID,
             f"The header Inference-Header-Content-Length is {length}, but the body has only {size} bytes. "
             "Give the length of the JSON alone.",
+            fault=fault(Kind.HEADER_LENGTH, found=length),
         )
 
 
@@ -161,6 +171,7 @@ def _tensors(
                 Code.INVALID,
                 f"Input {entry.name!r} has binary_data_size {blob}, but {size - offset} bytes are left for "
                 "it. Send all data, and the length of the JSON in Inference-Header-Content-Length.",
+                fault=fault(Kind.SHORT_BLOB, input=entry.name, lacking=blob - (size - offset)),
             )
         items.append(binary.decode(entry.name, entry.datatype, entry.shape, data, offset, blob))
         offset += blob
@@ -169,6 +180,7 @@ def _tensors(
             Code.INVALID,
             f"The body has {size} bytes, but its JSON and the binary_data_size of its inputs make {offset}: "
             f"{size - offset} are left over. Declare the data of every input.",
+            fault=fault(Kind.LEFT_OVER),
         )
     if len(items) > 1:
         _refuse_twins("input", [tensor.name for tensor in items])
@@ -201,11 +213,16 @@ def _refuse_twins(kind: str, names: list[str]) -> None:
     if len(set(names)) == len(names):
         return
     twin = next(name for index, name in enumerate(names) if name in names[:index])
-    raise ServeError(Code.INVALID, f"The {kind} {twin!r} is given more than once. Give each {kind} once.")
+    raise ServeError(
+        Code.INVALID,
+        f"The {kind} {twin!r} is given more than once. Give each {kind} once.",
+        fault=fault(_TWICE[kind], **{kind: twin}),
+    )
 
 
 def _unclear_data(name: str, found: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input {name!r} has {found} of data and the parameter binary_data_size. Give exactly one of them.",
+        fault=fault(Kind.NO_DATA, input=name),
     )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Scalar
 
@@ -55,14 +56,15 @@ def read_parameters(given: dict[str, Any]) -> RequestParameters:
 def _flag(rest: dict[str, Any], key: str) -> bool:
     value = rest.pop(key, False)
     if not isinstance(value, bool):
-        raise _unfit(key, value, "true or false")
+        raise _unfit(key, value, "true or false", "boolean")
     return value
 
 
 def _unsigned(rest: dict[str, Any], key: str) -> int:
     value = rest.pop(key, 0)
     if type(value) is not int or not 0 <= value <= _MAX_UINT64:
-        raise _unfit(key, value, f"an integer from 0 to {_MAX_UINT64}")
+        kind = "string" if key == "sequence_id" else "unsigned-integer"
+        raise _unfit(key, value, f"an integer from 0 to {_MAX_UINT64}", kind)
     return value
 
 
@@ -82,6 +84,7 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
                 Code.INVALID,
                 f"The parameter {key!r} is not served: names that begin with {RESERVED!r} are reserved. "
                 "Choose another name.",
+                fault=fault(Kind.RESERVED, key=key),
             )
         if not isinstance(value, (bool, int, float, str)):
             raise _unfit(key, value, "true or false, a number or a string")
@@ -90,10 +93,12 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
     return rest
 
 
-def _unfit(key: str, value: object, expected: str) -> ServeError:
+def _unfit(key: str, value: object, expected: str, kind: str = "") -> ServeError:
+    """`kind`: what a parameter of the protocol's has to be, in the words of JSON."""
     shown = msgspec.json.encode(value).decode()
     return ServeError(
         Code.INVALID,
         f"The parameter {key!r} is {shown if len(shown) <= 40 else shown[:37] + '...'}, "
         f"but {expected} was expected. Correct its value.",
+        fault=fault(Kind.PARAMETER, key=key, expected=kind) if kind else fault(Kind.NO_SCALAR, key=key),
     )

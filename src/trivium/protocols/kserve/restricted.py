@@ -4,17 +4,18 @@ Source: spec sheet `triton`, sections 1.1 and 4.14. Which group a route belongs 
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
 from trivium.protocols.kserve.routes import Verb
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.wire import Head
 
 _FORBIDDEN = 403
 
-_GROUPS: Mapping[str, tuple[Verb, ...]] = {
+GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "health": (Verb.LIVE, Verb.READY),
     "metadata": (Verb.METADATA,),
     "inference": (Verb.INFER, Verb.GENERATE, Verb.GENERATE_STREAM),
@@ -50,18 +51,26 @@ def parse_restrictions(text: str) -> dict[str, Key]:
     for a group that is named twice.
     """
     keys: dict[str, Key] = {}
+    for group, key in parse_rules(text, "--restricted-apis", GROUPS):
+        keys |= dict.fromkeys(GROUPS[group], key)
+    return keys
+
+
+def parse_rules(text: str, option: str, known: Collection[str]) -> Iterator[tuple[str, Key]]:
+    """Each group of `known` that such a text names, with its key. INVALID, naming the option, as above."""
+    seen: set[str] = set()
     for rule in filter(None, (part.strip() for part in text.split(";"))):
         groups, colon, secret = rule.partition(":")
         header, equals, value = secret.partition("=")
         if not (colon and equals and header.strip() and value):
-            raise _unfit(f"{groups[:80]!r} has no header and value")
+            raise _unfit(option, known, f"{groups[:80]!r} has no header and value")
         for group in (word.strip() for word in groups.split(",")):
-            if group not in _GROUPS:
-                raise _unfit(f"there is no group {group[:80]!r}")
-            if _GROUPS[group][0] in keys:
-                raise _unfit(f"{group!r} is restricted twice")
-            keys |= dict.fromkeys(_GROUPS[group], Key(header.strip().lower(), value))
-    return keys
+            if group not in known:
+                raise _unfit(option, known, f"there is no group {group[:80]!r}")
+            if group in seen:
+                raise _unfit(option, known, f"{group!r} is restricted twice")
+            seen.add(group)
+            yield group, Key(header.strip().lower(), value)
 
 
 def check_key(head: Head, verb: str, restrictions: Restrictions) -> None:
@@ -75,12 +84,13 @@ def check_key(head: Head, verb: str, restrictions: Restrictions) -> None:
             Code.UNSUPPORTED,
             f"This API is restricted: send the header {key.header!r} with the value that its server was started with.",
             status=_FORBIDDEN,
+            fault=fault(Kind.RESTRICTED_API, header=key.header),
         )
 
 
-def _unfit(found: str) -> ServeError:
+def _unfit(option: str, known: Collection[str], found: str) -> ServeError:
     return ServeError(
         Code.INVALID,
-        f"--restricted-apis cannot be read: {found}. Write it like 'model-repository,logging:admin-key=SECRET', "
-        f"several with a ';' between; the groups are: {', '.join(_GROUPS)}.",
+        f"{option} cannot be read: {found}. Write it like 'model-repository,logging:admin-key=SECRET', "
+        f"several with a ';' between; the groups are: {', '.join(known)}.",
     )

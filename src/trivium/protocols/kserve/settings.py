@@ -7,6 +7,7 @@ written, so that they can be switched off alone.
 from typing import Any
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 
 _SWITCHES = {"log_info": "info", "log_warning": "warning", "log_error": "error"}
 _VERBOSE = "log_verbose_level"
@@ -72,11 +73,17 @@ def _check_fixed(key: str, value: object) -> None:
             Code.UNSUPPORTED,
             f"The setting {key!r} cannot be changed by a client: the log goes to standard error, in one form. Redirect "
             "it where the server is started.",
+            fault=fault(Kind.LOG_FILE) if key == "log_file" else fault(Kind.LOG_FORMAT, value=value),
         )
 
 
 def _unfit(key: str, expected: str) -> ServeError:
-    return ServeError(Code.INVALID, f"The setting {key!r} must be {expected}. Correct it.")
+    words = {"true or false": "boolean", "a string": "string"}
+    return ServeError(
+        Code.INVALID,
+        f"The setting {key!r} must be {expected}. Correct it.",
+        fault=fault(Kind.SETTING, key=key, expected=words.get(expected, "unsigned-integer")),
+    )
 
 
 def _unknown(key: str, known: Any) -> ServeError:

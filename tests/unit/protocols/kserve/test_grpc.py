@@ -13,9 +13,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     Answer,
-    BatchStatistics,
     Describe,
-    Duration,
     List,
     Listing,
     ListRegions,
@@ -32,15 +30,14 @@ from trivium.types.operations import (
     ServerDescription,
     SharedRegion,
     Statistics,
-    StatisticsReport,
     Unload,
     UnregisterRegion,
     Verbosity,
-    VersionStatistics,
     VersionStatus,
 )
 from trivium.types.spec import Batching, InstanceGroup, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
+from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
 from trivium.types.wire import Call, RpcAnswer, RpcKind
 
 SPEC = ModelSpec(
@@ -157,7 +154,7 @@ def test_statistics() -> None:
 def test_the_index() -> None:
     rows = [VersionStatus("m", str(n), state, "why") for n, state in enumerate(VersionState)]
     everything = answered("RepositoryIndex", Listing(tuple(rows))).models
-    assert {row.state for row in everything} == {"UNAVAILABLE", "LOADING", "READY", "UNLOADING"}
+    assert {row.state for row in everything} == {"", "UNAVAILABLE", "LOADING", "READY", "UNLOADING"}
     assert everything[0].reason == "why"
 
 

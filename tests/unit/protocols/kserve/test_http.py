@@ -11,9 +11,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import WireProtocol
 from trivium.types.operations import (
-    BatchStatistics,
     Describe,
-    Duration,
     Infer,
     Listing,
     Live,
@@ -23,13 +21,12 @@ from trivium.types.operations import (
     ResponsePart,
     ServerDescription,
     Statistics,
-    StatisticsReport,
-    VersionStatistics,
     VersionStatus,
 )
 from trivium.types.payload import Raw, RawPart
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
+from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
 from trivium.types.wire import Body, Head
 
 PROTOCOL: WireProtocol = KServeHttp("trivium", "1.2")
@@ -177,16 +174,23 @@ def test_statistics():
 def test_a_listing_is_the_index():
     listing = Listing(
         tuple(
-            VersionStatus("m", str(index), state, "why" * (index == 0))
+            VersionStatus("m", str(index), state, "why" * (state is VersionState.FAILED))
             for index, state in enumerate(VersionState)
+            if state is not VersionState.REGISTERED
         )
     )
     _, answers = exchange("GET", "/v2", answer(listing))
     entries = json.loads(answers[0].partition(b"\r\n\r\n")[2])
-    assert entries[0] == {"name": "m", "version": "0", "state": "UNAVAILABLE", "reason": "why"}
-    assert [entry["state"] for entry in entries if "reason" not in entry] == [
+    assert entries[-1] == {"name": "m", "version": "5", "state": "UNAVAILABLE", "reason": "why"}
+    assert [entry["state"] for entry in entries] == [
         documents.INDEX_STATES[state] for state in list(VersionState)[1:]
     ]
+
+
+def test_a_model_that_was_never_to_be_loaded_has_a_name_in_the_index():
+    listing = Listing((VersionStatus("m", "", VersionState.REGISTERED),))
+    _, answers = exchange("GET", "/v2", answer(listing))
+    assert json.loads(answers[0].partition(b"\r\n\r\n")[2]) == [{"name": "m"}]
 
 
 @pytest.mark.parametrize(

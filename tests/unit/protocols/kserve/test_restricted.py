@@ -2,7 +2,7 @@ import pytest
 
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.kserve.restricted import _GROUPS, Key, parse_restrictions
+from trivium.protocols.kserve.restricted import GROUPS, Key, parse_restrictions
 from trivium.protocols.kserve.routes import Verb
 from trivium.types.errors import ServeError
 from trivium.types.operations import Unload
@@ -41,7 +41,7 @@ def test_wrong_rules(text, words):
 
 
 def test_every_route_is_in_one_group():
-    assert sorted(verb for verbs in _GROUPS.values() for verb in verbs) == sorted(Verb)
+    assert sorted(verb for verbs in GROUPS.values() for verb in verbs) == sorted(Verb)
 
 
 @pytest.mark.parametrize(

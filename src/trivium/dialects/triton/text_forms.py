@@ -1,0 +1,105 @@
+"""Those of Triton's error texts that are more than a template: lists, shapes, the words of its JSON reader.
+
+Source: spec sheet `triton`, sections 4.5 and 5.3. Facts in, one text out.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from trivium.types.datatype import DataType
+
+Facts = Mapping[str, object]
+
+_NOTE = (
+    "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each "
+    "input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting "
+    "max_batch_size to zero. See the model configuration docs for more info on max_batch_size."
+)
+_FIELDS = {
+    "bool_contents": "BOOL",
+    "int_contents": "INT32",
+    "int64_contents": "INT64",
+    "uint_contents": "UINT32",
+    "uint64_contents": "UINT64",
+    "fp32_contents": "FP32",
+    "fp64_contents": "FP64",
+    "bytes_contents": "BYTES",
+}
+_RPC_FIELDS = {
+    "priority": "int64_param or uint64_param",
+    "timeout": "int64_param",
+    "sequence_id": "int64_param or string_param",
+    "sequence_start": "bool_param",
+    "sequence_end": "bool_param",
+}
+
+
+def misread(expected: str) -> str:
+    """What its JSON reader says of a value that is not of the type `expected`."""
+    return f"attempt to access JSON non-{expected} as {'double' if expected == 'number' else expected}"
+
+
+def element(facts: Facts) -> str:
+    """Of an element that does not fit its datatype."""
+    datatype = facts["datatype"]
+    assert isinstance(datatype, DataType)
+    if datatype is DataType.BYTES:
+        return f"Unable to parse JSON bytes array: {misread('string')}"
+    kinds = {"b": "boolean", "u": "unsigned-integer", "i": "signed-integer", "f": "number"}
+    return f"Unable to parse 'data': {misread(kinds[datatype.dtype.kind])}"
+
+
+def parameter(facts: Facts) -> str:
+    """Of a parameter that the protocol knows and that has another type."""
+    return f"Unable to parse '{facts['key']}': {misread(str(facts['expected']))}"
+
+
+def rpc_parameter(facts: Facts) -> str:
+    """The same over gRPC."""
+    key = str(facts["key"])
+    end = "" if key == "classification" else "."
+    return f"invalid value type for '{key}' parameter, expected {_RPC_FIELDS.get(key, 'int64_param')}{end}"
+
+
+def input_count(facts: Facts) -> str:
+    """Of a request with more or fewer inputs than the model takes."""
+    least, most, got = facts["least"], facts["most"], _names(facts["got"])[::-1]
+    model = facts["model"]
+    if least == most:
+        begin = f"expected {most} inputs but got {len(got)} inputs for model '{model}'."
+    else:
+        begin = f"expected number of inputs between {least} and {most} but got {len(got)} inputs for model '{model}'."
+    missing = _names(facts["missing"])
+    # The original opens the second list with its first name only.
+    lacking = f"['{_joined(missing)}']" if missing else "]"
+    listed = f"['{_joined(got)}']" if got else "[]"
+    found = f"Got input(s) {listed}, but missing required input(s) {lacking}."
+    return f"{begin} {found} Please provide all required input(s)."
+
+
+def shape(facts: Facts) -> str:
+    """Of an input of another shape."""
+    text = f"unexpected shape for input '{facts['input']}' for model '{facts['model']}'. "
+    text += f"Expected {_dims(facts['expected'])}, got {_dims(facts['found'])}. "
+    return text + _NOTE if facts["has_rows"] else text
+
+
+def contents_type(facts: Facts) -> str:
+    """Of contents in the field of another datatype."""
+    found = _FIELDS.get(str(facts["found"]), "<invalid>")
+    return (
+        f"unexpected explicit tensor data for input tensor '{facts['input']}' for model '{facts['model']}' of type "
+        f"'{found}', expected datatype '{facts['datatype']}'"
+    )
+
+
+def _names(value: object) -> list[str]:
+    assert isinstance(value, Iterable)
+    return [str(name) for name in value]
+
+
+def _joined(names: list[str]) -> str:
+    return "','".join(names)
+
+
+def _dims(value: object) -> str:
+    return f"[{','.join(_names(value))}]"

@@ -1,0 +1,106 @@
+"""In whose words errors are told over gRPC: Trivium's own, or Triton's with its status codes. See `words`.
+
+Source: spec sheet `triton`, sections 5.3 and 5.4.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
+from trivium.dialects.triton.texts import said
+from trivium.protocols.kserve.grpc_errors import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, RpcWorded
+from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind
+
+_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
+_UNKNOWN = (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING)
+
+
+class RpcWords(Protocol):
+    """How a client is told of an error: the same error, or one with another text and status."""
+
+    def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
+        """Of a call to this method, by its name alone."""
+        ...
+
+    def blames_model(self, error: ServeError) -> bool:
+        """Did the model fail, rather than refuse, or be refused?"""
+        ...
+
+    def forgives(self, error: ServeError, method: str) -> bool:
+        """Is it no error at all to who asked this?"""
+        ...
+
+
+class OwnRpcWords:
+    """Errors as they are."""
+
+    def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
+        """The same."""
+        return error
+
+    def blames_model(self, error: ServeError) -> bool:
+        """By its code."""
+        return error.code in _BY_MODEL
+
+    def forgives(self, error: ServeError, method: str) -> bool:
+        """Never."""
+        return False
+
+
+OWN_RPC_WORDS = OwnRpcWords()
+
+
+class TritonRpcWords:
+    """Triton's texts and statuses."""
+
+    def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
+        """By what the method makes of it, then by the error's facts."""
+        found = _by_method(error, method, model)
+        if found is None:
+            row = said(error, True, {"model": model, "id": request_id})
+            if row is not None:
+                found = RpcWorded(RPC_STATUS[row.code], row.text)
+            elif error.status == _CONFLICT:
+                found = RpcWorded(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
+            elif error.status is not None:
+                return error
+            else:
+                found = RpcWorded(RPC_STATUS[CODES[error.code]], error.message)
+        return found
+
+    def blames_model(self, error: ServeError) -> bool:
+        """Whatever was not refused before it came to the model."""
+        return error.fault is None
+
+    def forgives(self, error: ServeError, method: str) -> bool:
+        """What is not there may be unloaded."""
+        return method == "RepositoryModelUnload" and error.fault is not None and error.fault.kind in _UNKNOWN
+
+
+_CONFLICT = 409
+
+
+def _by_method(error: ServeError, method: str, model: str) -> RpcWorded | None:
+    facts: Mapping[str, object] = error.fault.facts if error.fault is not None else {}
+    kind = error.fault.kind if error.fault is not None else None
+    if kind is Kind.RESTRICTED_API:
+        return RpcWorded(UNAVAILABLE, f"This protocol is restricted, expecting header '{facts['header']}'")
+    if kind is Kind.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
+        text = f"failed to get model version from specified version string '{facts['version']}' (details: stol), "
+        return RpcWorded(INVALID_ARGUMENT, f"{text}version should be an integral value > 0")
+    if method == "ModelStatistics" and kind in _UNKNOWN:
+        return RpcWorded(INVALID_ARGUMENT, f"requested model '{facts['model']}' is not available")
+    if method == "ModelStatistics" and kind is Kind.UNKNOWN_VERSION:
+        text = f"requested model version is not available for model '{facts['model']}'"
+        return RpcWorded(INVALID_ARGUMENT, text)
+    if method == "TraceSetting" and kind in _UNKNOWN:
+        return RpcWorded(INVALID_ARGUMENT, f"Request for unknown model : {facts['model']}")
+    if method == "SystemSharedMemoryStatus" and kind is Kind.UNKNOWN_REGION:
+        return RpcWorded(NOT_FOUND, f"Unable to find system shared memory region: '{facts['region']}'")
+    if method == "RepositoryModelLoad" and kind in (None, Kind.UNREADABLE) and error.code in _UNREAD:
+        return RpcWorded(INTERNAL, f"failed to load '{model}', failed to poll from model repository")
+    return None
+
+
+_UNREAD = frozenset({Code.INVALID, Code.NOT_FOUND})

@@ -1,0 +1,169 @@
+"""In whose words errors are told over HTTP: Trivium's own, or Triton's with its statuses and content types.
+
+Decides nothing about what is wrong. The tables and the second look at a refused body are the dialect's.
+"""
+
+from typing import Protocol
+
+from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
+from trivium.dialects.triton.json_faults import id_in, infer_fault, malformed
+from trivium.dialects.triton.texts import Said, said
+from trivium.protocols.kserve.errors import Worded
+from trivium.protocols.kserve.routes import Verb
+from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind
+from trivium.types.wire import Target
+
+
+class Words(Protocol):
+    """How a client is told of an error: the same error, or one with another text and status."""
+
+    def of_head(self, error: ServeError) -> ServeError:
+        """Of a request that is refused by its head."""
+        ...
+
+    def of_request(
+        self, error: ServeError, target: Target, text: bytes | memoryview, size: int
+    ) -> ServeError:
+        """Of one that could not be decoded; `text` is its JSON, `size` that of its body."""
+        ...
+
+    def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
+        """Of one that the core refused, or that failed."""
+        ...
+
+    def forgives(self, error: ServeError, verb: str) -> bool:
+        """Is it no error at all to who asked this?"""
+        ...
+
+    def needs_body(self, verb: str) -> bool:
+        """Is an empty body an error, and not an empty object?"""
+        ...
+
+
+class OwnWords:
+    """Errors as they are."""
+
+    def of_head(self, error: ServeError) -> ServeError:
+        """The same."""
+        return error
+
+    def of_request(
+        self, error: ServeError, target: Target, text: bytes | memoryview, size: int
+    ) -> ServeError:
+        """The same."""
+        return error
+
+    def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
+        """The same."""
+        return error
+
+    def forgives(self, error: ServeError, verb: str) -> bool:
+        """Never."""
+        return False
+
+    def needs_body(self, verb: str) -> bool:
+        """Never."""
+        return False
+
+
+OWN_WORDS = OwnWords()
+
+_JSON_VERBS = frozenset(
+    {Verb.INDEX, Verb.LOAD, Verb.UNLOAD, Verb.REGISTER, Verb.GENERATE, Verb.GENERATE_STREAM}
+)
+_JSON_VERBS |= {Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS, Verb.DEVICE_REGISTER}
+_NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
+_BEFORE_JSON = frozenset({Kind.HEADER_LENGTH, Kind.NO_CODING})
+_PLAIN_METHODS = ("/infer", "/ready", "/live")
+NOT_FOUND = Worded(404, "Not Found", is_plain=True)
+"""No route."""
+NOT_READY = Worded(400, "Model version not ready", is_plain=True)
+
+
+class TritonWords:
+    """Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to 4.14."""
+
+    def of_head(self, error: ServeError) -> ServeError:
+        """The original names neither routes nor methods."""
+        facts = error.fault.facts if error.fault is not None else {}
+        kind = error.fault.kind if error.fault is not None else None
+        if kind is Kind.METHOD:
+            is_plain = str(facts["path"]).endswith(_PLAIN_METHODS)
+            return Worded(405, "Method Not Allowed", is_plain, reason=b"Not Allowed")
+        if kind is Kind.RESTRICTED_API:
+            return Worded(403, f"This API is restricted, expecting header '{facts['header']}'")
+        if error.code is Code.NOT_FOUND and error.status is None:
+            return NOT_FOUND
+        return _worded(error, said(error, False, {}) if kind is not None else None, False)
+
+    def of_request(
+        self, error: ServeError, target: Target, text: bytes | memoryview, size: int
+    ) -> ServeError:
+        """By a second look at the JSON first, then by the error's facts."""
+        found: Said | None = None
+        if error.fault is not None and error.fault.kind in _BEFORE_JSON:
+            found = said(error, False, {"model": target.model, "size": size})
+        elif target.verb == Verb.INFER:
+            found = infer_fault(text)
+        elif target.verb in _JSON_VERBS:
+            found = malformed(text)
+        if found is None:
+            found = said(error, False, {"model": target.model, "id": id_in(text), "size": size})
+        return _worded(error, found, False)
+
+    def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
+        """By what the route makes of them, then by the error's facts."""
+        about = {"model": model, "id": request_id}
+        return _by_route(error, verb, model) or _worded(error, said(error, False, about), error.fault is None)
+
+    def forgives(self, error: ServeError, verb: str) -> bool:
+        """What is not there may be unloaded."""
+        kind = error.fault.kind if error.fault is not None else None
+        return verb == Verb.UNLOAD and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING)
+
+    def needs_body(self, verb: str) -> bool:
+        """On generate, and of settings."""
+        return verb in _NEED_BODY
+
+
+def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
+    """Where one and the same fault is told otherwise on some routes."""
+    facts = error.fault.facts if error.fault is not None else {}
+    kind = error.fault.kind if error.fault is not None else None
+    if verb == Verb.READY:
+        return NOT_READY
+    if verb == Verb.INFER and kind in (Kind.UNKNOWN_MODEL, Kind.UNKNOWN_VERSION, Kind.NOT_SERVING):
+        found = said(error, False, {"model": model})
+        return _worded(error, found, True)
+    if kind is None and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
+        told = Worded(400, error.message, retry_after=error.retry_after)
+        told.as_event = verb == Verb.GENERATE_STREAM
+        return told
+    if kind is Kind.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
+        return NOT_FOUND
+    if verb == Verb.STATISTICS and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING):
+        return Worded(400, f"requested model '{model}' is not available")
+    if verb == Verb.STATISTICS and kind is Kind.UNKNOWN_VERSION:
+        return Worded(400, f"requested model version is not available for model '{model}'")
+    if verb == Verb.TRACE_SETTINGS and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING):
+        return Worded(400, f"Request for unknown model : {model}")
+    if verb == Verb.REGIONS and kind is Kind.UNKNOWN_REGION:
+        return Worded(404, f"Unable to find system shared memory region: '{facts['region']}'")
+    if (
+        verb == Verb.LOAD
+        and kind is not Kind.NOT_BY_CLIENTS
+        and error.code not in (Code.LOAD_FAILED, Code.DRAINING)
+    ):
+        return Worded(500, f"failed to load '{model}', failed to poll from model repository")
+    return None
+
+
+def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError:
+    if error.status is not None and found is None:
+        code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
+        status = error.status if code is None else STATUS[code]
+        return Worded(status, error.message, is_plain, retry_after=error.retry_after)
+    if found is None:
+        found = Said(CODES[error.code], error.message, is_plain)
+    return Worded(STATUS[found.code], found.text, found.is_plain or is_plain, retry_after=error.retry_after)

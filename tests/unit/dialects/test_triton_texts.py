@@ -1,0 +1,150 @@
+"""Triton's texts: every row can be filled with the facts of its kind, and some read as the sheet has them."""
+
+import inspect
+import re
+
+import pytest
+
+from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, STATUS, ErrorCode
+from trivium.dialects.triton.texts import ROWS, RPC_ROWS, said
+from trivium.types import faults
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
+
+SAMPLES = {
+    "datatype": DataType.INT32,
+    "expected": [1],
+    "found": [2],
+    "got": ["a"],
+    "missing": ["b"],
+    "has_rows": True,
+}
+ABOUT = {"model": "m", "id": "i"}
+_KIND = re.compile(r"^    ([A-Z_]+) = auto\(\)  # (.*)$", re.MULTILINE)
+
+
+def _facts(kind):
+    """Those that the table of kinds names, with values."""
+    told = dict(_KIND.findall(inspect.getsource(faults)))[kind.name]
+    names = [] if told.startswith("nothing") else re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
+    return {name: SAMPLES.get(name, "x") for name in names}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_says_its_facts(kind):
+    assert kind.name in dict(_KIND.findall(inspect.getsource(faults)))
+
+
+@pytest.mark.parametrize("over_rpc", [False, True])
+@pytest.mark.parametrize("kind", [*ROWS, *RPC_ROWS])
+def test_every_row_needs_no_other_facts(kind, over_rpc):
+    error = ServeError(Code.INVALID, "own words", fault=fault(kind, **_facts(kind)))
+    found = said(error, over_rpc, ABOUT | {"size": 3})
+    row = RPC_ROWS.get(kind) if over_rpc else None
+    if row is None and kind not in ROWS:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.text
+        assert "{" not in found.text
+
+
+def _said(kind, over_rpc=False, about=ABOUT, **facts):
+    found = said(ServeError(Code.INVALID, "own", fault=fault(kind, **facts)), over_rpc, about)
+    assert found is not None
+    return found
+
+
+def test_the_id_stands_in_front():
+    assert _said(Kind.TOO_MANY_ROWS, most=4).text == (
+        "[request id: i] inference request batch-size must be <= 4 for 'm'"
+    )
+    assert _said(Kind.TOO_MANY_ROWS, about={"model": "m"}, most=4).text.startswith(
+        "[request id: <id_unknown>] "
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        (
+            {"least": 2, "most": 2, "got": ["A"], "missing": ["B"]},
+            "expected 2 inputs but got 1 inputs for model 'm'. Got input(s) ['A'], but missing required input(s) "
+            "['B']. Please provide all required input(s).",
+        ),
+        (
+            {"least": 2, "most": 2, "got": ["A", "B", "C"], "missing": []},
+            "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['C','B','A'], but missing required "
+            "input(s) ]. Please provide all required input(s).",
+        ),
+        (
+            {"least": 1, "most": 3, "got": [], "missing": ["P"]},
+            "expected number of inputs between 1 and 3 but got 0 inputs for model 'm'. Got input(s) [], but missing "
+            "required input(s) ['P']. Please provide all required input(s).",
+        ),
+    ],
+)
+def test_the_number_of_inputs(facts, text):
+    assert _said(Kind.INPUT_COUNT, model="m", **facts).text == f"[request id: i] {text}"
+
+
+def test_a_shape_with_and_without_rows():
+    plain = _said(Kind.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=False)
+    assert (
+        plain.text
+        == "[request id: i] unexpected shape for input 'a' for model 'm'. Expected [-1,2], got [2]. "
+    )
+    rows = _said(Kind.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=True)
+    assert rows.text.startswith(plain.text + "NOTE: Setting a non-zero max_batch_size")
+
+
+@pytest.mark.parametrize(
+    ("datatype", "text"),
+    [
+        (DataType.BOOL, "Unable to parse 'data': attempt to access JSON non-boolean as boolean"),
+        (
+            DataType.UINT8,
+            "Unable to parse 'data': attempt to access JSON non-unsigned-integer as unsigned-integer",
+        ),
+        (
+            DataType.INT8,
+            "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        ),
+        (DataType.FP32, "Unable to parse 'data': attempt to access JSON non-number as double"),
+        (DataType.BYTES, "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
+    ],
+)
+def test_elements(datatype, text):
+    assert _said(Kind.ELEMENT, datatype=datatype).text == text
+
+
+def test_what_both_wires_say_otherwise():
+    wrong = {"key": "priority", "expected": "unsigned-integer"}
+    assert _said(Kind.PARAMETER, **wrong).code is ErrorCode.INTERNAL
+    rpc = _said(Kind.PARAMETER, True, **wrong)
+    assert rpc.code is ErrorCode.INVALID_ARG
+    assert rpc.text == "invalid value type for 'priority' parameter, expected int64_param or uint64_param."
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (Code.QUEUE_FULL, "[request id: i] Exceeds maximum queue size"),
+        (Code.EXPIRED, "Request timeout expired"),
+    ],
+)
+def test_what_the_queue_says(code, text):
+    found = said(ServeError(code, "own"), False, ABOUT)
+    assert found is not None
+    assert (found.code, found.text) == (ErrorCode.UNAVAILABLE, text)
+
+
+def test_what_has_no_row_keeps_its_words():
+    assert said(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
+    assert said(ServeError(Code.INVALID, "own", fault=fault(Kind.UNFIT)), True, ABOUT) is None
+
+
+def test_every_code_has_a_status():
+    assert CODES.keys() == set(Code)
+    assert STATUS.keys() == RPC_STATUS.keys() == set(ErrorCode)

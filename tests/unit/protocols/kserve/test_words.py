@@ -1,0 +1,279 @@
+"""In whose words errors are told, over HTTP and gRPC: rows of the sheet's sections 4.1 to 4.14, 5.3 and 5.4."""
+
+import json
+
+import pytest
+
+from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.errors import refuse
+from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder
+from trivium.protocols.kserve.grpc import SERVICE, KServeGrpc
+from trivium.protocols.kserve.grpc_errors import StreamRefusal, status_of
+from trivium.protocols.kserve.http import KServeHttp
+from trivium.protocols.kserve.routes import Verb
+from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, TritonRpcWords
+from trivium.protocols.kserve.words import OWN_WORDS, TritonWords
+from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
+from trivium.types.operations import ResponsePart
+from trivium.types.wire import Body, Call, Head, Target
+
+WORDS = TritonWords()
+PROTOCOL = KServeHttp("triton", "2.51.0", Abilities(may_change=True, in_tritons_words=True))
+POLL = "failed to poll from model repository"
+PLAIN, JSON, EVENTS = b"text/plain", b"application/json", b"text/event-stream"
+
+
+def _error(code, kind=None, status=None, **facts):
+    return ServeError(code, "own words", status=status, fault=None if kind is None else fault(kind, **facts))
+
+
+def _answer(error, verb, model="m", request_id=""):
+    return refuse(WORDS.of_answer(error, verb, model, request_id))
+
+
+def _told(answer):
+    kind = answer.fields.split(b"\r\n")[0].removeprefix(b"Content-Type: ")
+    return answer.status, kind, json.loads(answer.buffers[0])["error"]
+
+
+UNKNOWN = _error(Code.NOT_FOUND, Kind.UNKNOWN_MODEL, model="m")
+VERSION = _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="7")
+
+
+@pytest.mark.parametrize(
+    ("error", "verb", "told"),
+    [
+        (UNKNOWN, Verb.METADATA, (404, JSON, "Request for unknown model: 'm' is not found")),
+        (UNKNOWN, Verb.INFER, (404, PLAIN, "Request for unknown model: 'm' is not found")),
+        (VERSION, Verb.CONFIG, (404, JSON, "Request for unknown model: 'm' version 7 is not found")),
+        (UNKNOWN, Verb.STATISTICS, (400, JSON, "requested model 'm' is not available")),
+        (VERSION, Verb.STATISTICS, (400, JSON, "requested model version is not available for model 'm'")),
+        (UNKNOWN, Verb.TRACE_SETTINGS, (400, JSON, "Request for unknown model : m")),
+        (_error(Code.NOT_READY, status=400), Verb.READY, (400, PLAIN, "Model version not ready")),
+        (
+            _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="x"),
+            Verb.METADATA,
+            (404, PLAIN, "Not Found"),
+        ),
+        (
+            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            Verb.REGIONS,
+            (404, JSON, "Unable to find system shared memory region: 'r'"),
+        ),
+        (
+            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            Verb.INFER,
+            (404, JSON, "Unable to find shared memory region: 'r'"),
+        ),
+        (
+            _error(Code.NOT_FOUND),
+            Verb.LOAD,
+            (500, JSON, "failed to load 'm', failed to poll from model repository"),
+        ),
+        (_error(Code.MODEL_FAILED), Verb.INFER, (500, PLAIN, "own words")),
+        (_error(Code.INVALID, status=409), Verb.INFER, (400, PLAIN, "own words")),
+        (_error(Code.NOT_READY), Verb.INFER, (503, PLAIN, "own words")),
+        (_error(Code.INVALID, Kind.UNFIT), Verb.INFER, (400, JSON, "own words")),
+        (_error(Code.MODEL_FAILED), Verb.GENERATE, (400, JSON, "own words")),
+    ],
+)
+def test_of_answers(error, verb, told):
+    assert _told(_answer(error, verb)) == told
+
+
+def test_a_full_queue_says_when_to_come_back():
+    answer = _answer(ServeError(Code.QUEUE_FULL, "own", 1.5), Verb.INFER, request_id="a")
+    assert _told(answer) == (503, PLAIN, "[request id: a] Exceeds maximum queue size")
+    assert b"Retry-After: 2\r\n" in answer.fields
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told"),
+    [
+        ("GET", "/v2/models", (404, PLAIN, "Not Found")),
+        ("GET", "/v2/models/m/infer", (405, PLAIN, "Method Not Allowed")),
+        ("PUT", "/v2/health/live", (405, PLAIN, "Method Not Allowed")),
+        ("GET", "/v2/repository/index", (405, JSON, "Method Not Allowed")),
+        (
+            "POST",
+            "/v2/repository/r/models/m/load",
+            (501, JSON, "'repository_name' specification is not supported"),
+        ),
+    ],
+)
+def test_of_heads(method, path, told):
+    with pytest.raises(ServeError) as refusal:
+        PROTOCOL.head(Head(method, path, "", {}))
+    answer = PROTOCOL.refuse(refusal.value)
+    assert _told(answer) == told
+    assert answer.reason == (b"Not Allowed" if told[0] == 405 else None)
+
+
+def _refused(path, body, headers=None, protocol=PROTOCOL):
+    head = Head("POST", path, "", headers or {}, len(body))
+    with pytest.raises(ServeError) as refusal:
+        protocol.decode(head, protocol.head(head), Body(body))
+    return _told(protocol.refuse(refusal.value))
+
+
+LENGTH = b"inference-header-content-length"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "told"),
+    [
+        (
+            "/v2/models/m/infer",
+            b"{]",
+            {},
+            (500, JSON, "failed to parse the request JSON buffer: Missing a name for object member. at 1"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b"{}",
+            {LENGTH: b"9"},
+            (400, PLAIN, "inference header size should be in range (0, 2), got: 9"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b"{}",
+            {b"content-encoding": b"br"},
+            (501, PLAIN, "Unsupported compression type"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"id":"a","inputs":[{"name":"x","shape":[2],"datatype":"BYTES","data":["b"]}]}',
+            {},
+            (
+                400,
+                JSON,
+                "[request id: a] expected 2 string elements for inference input 'x' for model 'm', got 1",
+            ),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs":[{"name":"x","shape":[2],"datatype":"INT8","data":[1]}]}',
+            {},
+            (500, JSON, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+        ),
+        (
+            "/v2/repository/models/m/load",
+            b'{"parameters":{"config":1}}',
+            {},
+            (500, JSON, "attempt to access JSON non-string as string"),
+        ),
+        (
+            "/v2/repository/models/m/load",
+            b'{"parameters":1}',
+            {},
+            (500, JSON, "attempt to get members for non-object"),
+        ),
+        (
+            "/v2/logging",
+            b'{"log_file":"x"}',
+            {},
+            (501, JSON, "log file location can not be updated through network protocol"),
+        ),
+        (
+            "/v2/systemsharedmemory/region/r/register",
+            b"{}",
+            {},
+            (400, JSON, "Shared memory register request has no 'key' field"),
+        ),
+    ],
+)
+def test_of_requests(path, body, headers, told):
+    assert _refused(path, body, headers) == told
+
+
+def test_own_words_stay_with_the_other_profiles():
+    error = _error(Code.INVALID, Kind.UNFIT)
+    assert OWN_WORDS.of_head(error) is error
+    assert OWN_WORDS.of_request(error, Target("infer"), b"", 0) is error
+    assert OWN_WORDS.of_answer(error, Verb.INFER, "m") is error
+    assert not OWN_WORDS.forgives(UNKNOWN, Verb.UNLOAD)
+    assert OWN_RPC_WORDS.told(error, "ModelInfer") is error
+    assert not OWN_RPC_WORDS.forgives(UNKNOWN, "RepositoryModelUnload")
+    status, _, text = _refused("/v2/models/m/infer", b"{]", protocol=KServeHttp("trivium", "1", Abilities()))
+    assert status == 400
+    assert text.startswith("The infer request is no valid JSON")
+
+
+def test_what_is_not_there_may_be_unloaded():
+    assert WORDS.forgives(UNKNOWN, Verb.UNLOAD)
+    assert not WORDS.forgives(UNKNOWN, Verb.LOAD)
+    assert TritonRpcWords().forgives(UNKNOWN, "RepositoryModelUnload")
+
+
+def test_a_model_that_fails_at_generate():
+    part = ResponsePart(error=_error(Code.NOT_FOUND), model="m")
+    assert _told(GenerateEncoder("", WORDS, "m").encode(part)) == (400, JSON, "own words")
+    stream = GenerateStreamEncoder("", WORDS, "m").encode(part)
+    assert stream.status == 400
+    assert EVENTS in stream.fields
+    assert stream.buffers == (b'data: {"error":"own words"}\n\n',)
+
+
+@pytest.mark.parametrize(
+    ("error", "method", "told"),
+    [
+        (UNKNOWN, "ModelInfer", (5, "Request for unknown model: 'm' is not found")),
+        (UNKNOWN, "ModelStatistics", (3, "requested model 'm' is not available")),
+        (VERSION, "ModelStatistics", (3, "requested model version is not available for model 'm'")),
+        (UNKNOWN, "TraceSetting", (3, "Request for unknown model : m")),
+        (
+            _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="x"),
+            "ModelMetadata",
+            (
+                3,
+                "failed to get model version from specified version string 'x' (details: stol), version should be an "
+                "integral value > 0",
+            ),
+        ),
+        (
+            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            "SystemSharedMemoryStatus",
+            (5, "Unable to find system shared memory region: 'r'"),
+        ),
+        (
+            _error(Code.NOT_FOUND),
+            "RepositoryModelLoad",
+            (13, "failed to load 'm', failed to poll from model repository"),
+        ),
+        (
+            _error(Code.UNSUPPORTED, Kind.RESTRICTED_API, header="k"),
+            "ModelInfer",
+            (14, "This protocol is restricted, expecting header 'k'"),
+        ),
+        (_error(Code.MODEL_FAILED), "ModelInfer", (13, "own words")),
+        (_error(Code.INVALID, status=409), "ModelInfer", (6, "own words")),
+        (_error(Code.EXPIRED), "ModelInfer", (14, "Request timeout expired")),
+        (_error(Code.UNSUPPORTED, status=403), "ModelInfer", (7, "own words")),
+    ],
+)
+def test_over_grpc(error, method, told):
+    found = TritonRpcWords().told(error, method, "m")
+    assert (status_of(found), found.message) == told
+
+
+def test_a_refusal_of_a_stream_names_model_and_request():
+    protocol = KServeGrpc("triton", "2.51.0", Abilities(in_tritons_words=True))
+    error = StreamRefusal(_error(Code.INVALID, Kind.NO_DATA, input="x"), "a", "m")
+    answer = protocol.refuse(Call(SERVICE + "ModelStreamInfer"), error)
+    assert b"unable to find data for input tensor 'x' for model 'm' in request." in (answer.message or b"")
+    assert answer.code == 0
+
+
+def test_a_model_is_blamed_for_what_nobody_refused_before():
+    assert TritonRpcWords().blames_model(_error(Code.NOT_FOUND))
+    assert not TritonRpcWords().blames_model(UNKNOWN)
+    assert not OWN_RPC_WORDS.blames_model(_error(Code.NOT_FOUND))
+    assert OWN_RPC_WORDS.blames_model(_error(Code.MODEL_FAILED))
+
+
+def test_extensions_are_those_of_the_original():
+    alone = Abilities(in_tritons_words=True)
+    assert alone.extensions[:2] == ("classification", "sequence")
+    assert "system_shared_memory" not in alone.extensions
+    assert "system_shared_memory" in Abilities(in_tritons_words=True, shares_memory=True).extensions
