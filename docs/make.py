@@ -3,11 +3,14 @@
 `python docs/make.py` writes them and says what it changed; with `--check` it only fails if one is out of date.
 """
 
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+from trivium.cli.tritonserver.flag_table import FLAGS
+from trivium.cli.tritonserver.flags import Kind
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config import PREFIX, ServerConfig
 from trivium.dialects.triton.keys import ROWS, Role
@@ -54,6 +57,17 @@ def triton_keys() -> str:
     return "\n".join(lines)
 
 
+def tritonserver_flags() -> str:
+    """Every flag of the command `tritonserver` and what becomes of it."""
+    lines = ["| flag | value | default | served | what differs |", "|---|---|---|---|---|"]
+    for flag in FLAGS.values():
+        default = str(flag.default).lower() if flag.kind is Kind.BOOL else str(flag.default)
+        shown = "" if flag.repeats or flag.kind is Kind.SWITCH or default == "" else f"`{default}`"
+        kind = f"{flag.kind.value}{', repeatable' if flag.repeats else ''}"
+        lines.append(f"| `{flag.name}` | {kind} | {shown} | {flag.support.value} | {flag.how} |")
+    return "\n".join(lines)
+
+
 def statuses() -> str:
     """The error table of the v2 protocol."""
     lines = ["| why | status |", "|---|---|"]
@@ -80,6 +94,15 @@ def route_owners() -> str:
     return "\n".join([*lines, f"| all else is refused by | {' | '.join(FALLBACKS.values())} |"])
 
 
+def accepted_differences() -> str:
+    """Where the profile `triton` answers otherwise than the original, as the suite beside it knows."""
+    found = runpy.run_path(str(DOCS.parent / "tests/e2e/side_by_side/differences.py"))["ACCEPTED"]
+    lines = ["| what | Triton | here | why |", "|---|---|---|---|"]
+    return "\n".join(
+        [*lines, *(f"| {each.what} | {each.triton} | {each.trivium} | {each.reason} |" for each in found)]
+    )
+
+
 def payload_readers() -> str:
     """The payload table, bodies to tensors."""
     lines = ["| content types | or the first bytes | what is read |", "|---|---|---|"]
@@ -100,11 +123,13 @@ def _types(names) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "route owners": route_owners,
+    "accepted differences": accepted_differences,
     "version states": lambda: diagram(VERSION_MOVES),
     "item states": lambda: diagram(ITEM_MOVES),
     "server states": lambda: diagram(SERVER_MOVES),
     "options": options,
     "triton keys": triton_keys,
+    "tritonserver flags": tritonserver_flags,
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
     "payload readers": payload_readers,

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING
 from trivium.config import ServerConfig, read_grpc_tls
 from trivium.core.lifecycle import Progress
 from trivium.core.probe import Probe
+from trivium.core.rate_policy import supply_of
+from trivium.core.quantiles import parse_quantiles
 from trivium.core.server import Server
 from trivium.core.workers.host import program
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -29,14 +32,18 @@ from trivium.formats.djl.repository import FORMAT as DJL
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.grpc_site import GrpcLimits
+from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
-from trivium.profiles import routes
+from trivium.profiles import identity, routes
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.grpc import KServeGrpc
+from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
+from trivium.protocols.prometheus.http import PrometheusHttp, Shown
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format
+from trivium.types.interfaces import Engine, Format, WireProtocol
+from trivium.types.metrics import Measures
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 
@@ -72,15 +79,28 @@ def build(config: ServerConfig) -> Server:
     """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
     probe = Probe(PROBE_COMMAND)
     defaults = Defaults(
+        config_name=_config_name(config.model_config_name),
+        measures=_measures(config),
         queue_items=config.queue_items,
         gpus=count_gpus(),
         cpus=len(os.sched_getaffinity(0)),
         scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
         recycle_items=config.worker_items or None,
         recycle_bytes=config.worker_growth or None,
+        max_rows=config.default_rows,
+        loads_at_once=config.load_threads,
+        load_retries=config.load_retries,
+        cache_bytes=config.cache_bytes,
+        supply=None if config.rate_limit == "off" else supply_of(config.rate_limit_resources),
+        unique_names=config.unique_names,
+        completes=not config.no_completion,
     )
     host = partial(program, WORKER_COMMAND, os.environ)
-    return Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
+    server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
+    server.is_lenient = config.ready_despite_failures
+    if config.model_control != "explicit":
+        server.watch(config.poll_seconds if config.model_control == "poll" else None)
+    return server
 
 
 @asynccontextmanager
@@ -103,8 +123,27 @@ async def serving(
 
 def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Every protocol over HTTP, by the routes of the profile."""
-    table = routes(config.profile, VERSION, _abilities(server, config))
-    limits = HttpLimits(
+    abilities = _abilities(server, config, _pattern("--forward-headers", config.forward_headers))
+    table = routes(config.profile, VERSION, abilities, config.server_name, _shown(config))
+    return _over_http(server, table.owners, table.fallback, _limits(config))
+
+
+def metrics_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
+    """Metrics alone, for a port of their own. What is asked there is not in the access log."""
+    metrics = PrometheusHttp(_shown(config))
+    return _over_http(server, {"metrics": metrics}, metrics, replace(_limits(config), access_log=None))
+
+
+def _over_http(
+    server: Server, owners: Mapping[str, WireProtocol], fallback: WireProtocol, limits: HttpLimits
+) -> HttpFrontend:
+    return HttpFrontend(
+        server, owners, fallback, lambda target, size: server.lend(target.model, target.version, size), limits
+    )
+
+
+def _limits(config: ServerConfig) -> HttpLimits:
+    return HttpLimits(
         connections=config.max_connections,
         header_bytes=config.max_header_bytes,
         body_bytes=config.max_body_bytes,
@@ -116,40 +155,66 @@ def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
         slowest_rate=config.slowest_rate,
         access_log=config.access_log or None,
     )
-    return HttpFrontend(
-        server,
-        table.owners,
-        table.fallback,
-        lambda target, size: server.lend(target.model, target.version, size),
-        limits,
+
+
+def _shown(config: ServerConfig) -> Shown:
+    return Shown(not config.no_duration_metrics, bool(config.metrics_quantiles), config.metrics_first_part)
+
+
+def _measures(config: ServerConfig) -> Measures:
+    return Measures(
+        parse_quantiles(config.metrics_quantiles),
+        config.metrics_first_part,
+        config.metrics_interval,
+        not config.no_cpu_metrics,
+        not config.no_gpu_metrics,
     )
 
 
-def _abilities(server: Server, config: ServerConfig) -> Abilities:
-    server.regions.is_allowed = config.client_shared_memory
-    try:
-        forwards = re.compile(config.forward_headers) if config.forward_headers else None
-    except re.error as error:
+def _config_name(name: str) -> str:
+    if "/" in name or name.startswith(".") or any(map(str.isspace, name)):
         raise ServeError(
             Code.INVALID,
-            f"--forward-headers {config.forward_headers!r} is no regular expression: {error}. Correct it.",
+            f"--model-config-name {name!r} is no name of a file without its ending. Give one like 'fast', which "
+            "stands for configs/fast.pbtxt in a model's folder.",
+        )
+    return name
+
+
+def _pattern(option: str, text: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise ServeError(
+            Code.INVALID, f"{option} {text!r} is no regular expression: {error}. Correct it."
         ) from error
+
+
+def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> Abilities:
+    server.regions.is_allowed = config.client_shared_memory
     return Abilities(
-        may_change=config.is_loopback,
+        may_change=config.is_loopback or config.open_management,
         regions=server.regions,
         shares_memory=config.client_shared_memory,
         forwards=forwards,
         most_unpacked=config.max_body_bytes,
         most_unpacked_together=config.max_buffered_bytes,
         restricted=parse_restrictions(config.restricted_apis),
+        in_tritons_words=config.profile == "triton",
+        restricted_rpcs=parse_rpc_restrictions(config.restricted_rpcs),
     )
 
 
-def grpc_frontend(server: Server, config: ServerConfig) -> "GrpcFrontend":
-    """The v2 protocol over gRPC. UNSUPPORTED, with the install command, where grpcio lacks; INVALID for files of TLS
-    that cannot be used.
+def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFrontend":
+    """The v2 protocol over gRPC. INVALID for files of TLS that cannot be used; of grpcio's layer UNSUPPORTED, with the
+    install command, where it lacks.
     """
+    names = identity(config.profile, VERSION, config.server_name)
+    abilities = _abilities(server, config, _pattern("--forward-metadata", config.forward_metadata))
+    protocol = KServeGrpc(*names, abilities)
     tls = read_grpc_tls(config)
+    if config.grpc_layer == "own":
+        return H2Frontend(server, protocol, _grpc_limits(config), tls)
     try:
         with _without_fork_handlers():
             from trivium.frontends.grpc_server import GrpcFrontend
@@ -157,17 +222,26 @@ def grpc_frontend(server: Server, config: ServerConfig) -> "GrpcFrontend":
         raise ServeError(
             Code.UNSUPPORTED, f"grpcio cannot be imported ({error}). Install it: pip install 'grpcio>=1.66'"
         ) from error
-    limits = GrpcLimits(
+    return GrpcFrontend(server, protocol, _grpc_limits(config), tls)
+
+
+def _grpc_limits(config: ServerConfig) -> GrpcLimits:
+    return GrpcLimits(
         calls=config.max_connections,
-        message_bytes=config.max_body_bytes,
+        message_bytes=config.grpc_message_bytes or config.max_body_bytes,
         total_message_bytes=config.max_buffered_bytes,
         keepalive_seconds=config.grpc_keepalive_time,
         keepalive_timeout=config.grpc_keepalive_timeout,
         ping_seconds=config.grpc_min_ping_interval,
         pings_without_calls=config.grpc_pings_without_calls,
+        pings_without_data=config.grpc_pings_without_data,
+        ping_strikes=config.grpc_ping_strikes,
+        age_seconds=config.grpc_connection_age or None,
+        grace_seconds=config.grpc_connection_grace or None,
+        compression=config.grpc_compression,
+        shares_port=config.reuse_grpc_port,
         access_log=config.access_log or None,
     )
-    return GrpcFrontend(server, KServeGrpc("trivium", VERSION, _abilities(server, config)), limits, tls)
 
 
 @contextmanager
@@ -189,6 +263,20 @@ async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[Mod
     async with build(config) as server:
         add_all(server, paths)
         return await server.examine()
+
+
+def add_repository(server: Server, path: Path) -> None:
+    """A folder of Triton's model folders; it may be empty still."""
+    server.add(path, TRITON)
+
+
+def presented(config: ServerConfig) -> tuple[str, str, tuple[str, ...]]:
+    """Name, version and extensions, as the v2 protocol's clients are told."""
+    name, told = identity(config.profile, VERSION, config.server_name)
+    abilities = Abilities(
+        shares_memory=config.client_shared_memory, in_tritons_words=config.profile == "triton"
+    )
+    return name, told, abilities.extensions
 
 
 def add_all(server: Server, paths: Iterable[Path]) -> None:

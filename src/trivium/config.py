@@ -7,17 +7,18 @@ type, default and help are all there is to say.
 import difflib
 import ipaddress
 import os
-import ssl
 import tomllib
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from trivium.tls import Tls, read_tls
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 
 PREFIX = "TRIVIUM_"
+_LONG = (2**31 - 1) / 1000  # gRPC counts milliseconds in 32 bits
 
 
 def _option(
@@ -36,12 +37,17 @@ class ServerConfig:
     open: bool = _option(False, "Listen beyond loopback, for anybody who reaches this machine.")
     profile: str = _option(
         "native",
-        "Whose routes, error bodies and headers: native, djl or torchserve.",
-        choices=("native", "djl", "torchserve"),
+        "Whose routes, error bodies and headers: native, djl, torchserve or triton.",
+        choices=("native", "djl", "torchserve", "triton"),
     )
+    server_name: str = _option("", "Name in the v2 protocol's metadata; the profile's own if empty.")
+    no_http: bool = _option(False, "Do not serve HTTP.")
     http_port: int = _option(8080, "Port for HTTP; 0 takes a free one.", most=65535)
+    reuse_http_port: bool = _option(False, "Share the HTTP port with other servers that do so, too.")
     no_grpc: bool = _option(False, "Do not serve gRPC.")
+    grpc_host: str = _option("", "Address to listen on for gRPC, where it is not that of --host.")
     grpc_port: int = _option(8001, "Port for gRPC; 0 takes a free one.", most=65535)
+    reuse_grpc_port: bool = _option(False, "Share the gRPC port with other servers that do so, too.")
     grpc_tls_certificate: str = _option(
         "", "PEM file with the certificate chain; with --grpc-tls-key gRPC is served over TLS alone."
     )
@@ -50,15 +56,53 @@ class ServerConfig:
         "", "PEM file with authorities: only clients that have a certificate of theirs may call gRPC."
     )
     grpc_keepalive_time: float = _option(
-        7200.0, "Seconds of silence before a gRPC connection is pinged.", 1, 2**21
+        7200.0, "Seconds of silence before a gRPC connection is pinged.", 0.001, _LONG
     )
-    grpc_keepalive_timeout: float = _option(20.0, "Seconds in which that ping must be answered.", 0.1, 2**21)
+    grpc_keepalive_timeout: float = _option(
+        20.0, "Seconds in which that ping must be answered.", 0.001, _LONG
+    )
     grpc_min_ping_interval: float = _option(
-        300.0, "Seconds that gRPC clients must leave between their own pings.", 0, 2**21
+        300.0, "Seconds that gRPC clients must leave between their own pings.", 0, _LONG
     )
     grpc_pings_without_calls: bool = _option(
         False, "Ping gRPC connections that have no call, and let their clients do so."
     )
+    grpc_pings_without_data: int = _option(
+        2, "Pings in a row on a gRPC connection without data between; 0 for any.", most=2**31 - 1
+    )
+    grpc_ping_strikes: int = _option(
+        2, "Pings too early that cut a gRPC client off; 0 for none.", 0, 2**31 - 1
+    )
+    grpc_connection_age: float = _option(0.0, "Seconds that a gRPC connection lasts; 0 for ever.", 0, _LONG)
+    grpc_connection_grace: float = _option(0.0, "Seconds for its calls to finish; 0 for ever.", 0, _LONG)
+    grpc_layer: str = _option(
+        "own",
+        "What gRPC is served by: our own HTTP/2 (own), or grpcio, at many times the cost.",
+        choices=("own", "grpcio"),
+    )
+    grpc_compression: str = _option(
+        "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
+    )
+    grpc_message_bytes: int = _option(
+        0, "Largest gRPC message, where it is not --max-body-bytes; 0 if it is.", most=2**31 - 1
+    )
+    metrics_host: str = _option("", "Address to listen on for metrics alone, where it is not that of --host.")
+    metrics_port: int = _option(
+        -1, "Port for metrics alone; 0 takes a free one, -1 has none: then they are at /metrics.", -1, 65535
+    )
+    metrics_interval: float = _option(2.0, "Seconds for which a reading of the machine is good.")
+    metrics_quantiles: str = _option("", "Quantiles of latencies to measure, like 0.5,0.99; costs time.")
+    metrics_first_part: bool = _option(False, "Measure the time to the first of several answers.")
+    no_duration_metrics: bool = _option(False, "No sums of latencies among the metrics.")
+    no_cpu_metrics: bool = _option(False, "No metrics of the machine.")
+    no_gpu_metrics: bool = _option(False, "No metrics of GPUs.")
+    model_control: str = _option(
+        "explicit",
+        "Who changes what is served: clients (explicit), the folders as they change (poll), nobody (none).",
+        choices=("explicit", "poll", "none"),
+    )
+    poll_seconds: float = _option(15.0, "Seconds between two looks at the folders, with poll.", 0.01)
+    model_config_name: str = _option("", "Configuration to prefer in a Triton model's folder configs.")
     queue_items: int = _option(1000, "Requests that may wait per model before new ones are refused.", 1)
     max_connections: int = _option(4096, "Open connections, and gRPC calls, before new ones are refused.", 1)
     worker_items: int = _option(0, "Requests after which a worker process is replaced; 0 for never.")
@@ -79,10 +123,34 @@ class ServerConfig:
         "",
         "Regular expression: v2 requests' HTTP headers whose whole name (lower case) it matches become parameters.",
     )
+    forward_metadata: str = _option("", "Regular expression: as --forward-headers, for gRPC's metadata.")
+    open_management: bool = _option(
+        False, "Let whoever reaches this server load, unload and change settings, beyond loopback, too."
+    )
+    restricted_rpcs: str = _option("", "As --restricted-apis, for gRPC: groups of RPCs that metadata open.")
     restricted_apis: str = _option(
         "",
         "Groups of v2 routes over HTTP, and the header that opens them: 'model-repository,logging:admin-key=SECRET'. "
         "Beyond loopback models can be loaded and unloaded so alone.",
+    )
+    ready_despite_failures: bool = _option(
+        False, "Be ready as soon as the server answers, whatever did not load."
+    )
+    unique_names: bool = _option(False, "Serve none of several models of one name, instead of the first.")
+    default_rows: int = _option(4, "Largest batch of a model whose file alone says that it batches.", 0)
+    no_completion: bool = _option(False, "Complete no Triton configuration: what lacks is an error.")
+    load_threads: int = _option(4, "Models that are opened at the same time.", 1, 1024)
+    load_retries: int = _option(0, "How often loading a version is tried again after it failed.", most=1000)
+    cache_bytes: int = _option(
+        0, "Bytes of answers that are kept and given again, for models that ask for it; 0 for none."
+    )
+    rate_limit: str = _option(
+        "off",
+        "Do instances run only while the resources that their models claim are free? off or execution_count.",
+        choices=("off", "execution_count"),
+    )
+    rate_limit_resources: str = _option(
+        "", "How much there is of them: 'NAME:COUNT' or, on one GPU, 'NAME:COUNT:GPU', with commas between."
     )
     idle_timeout: float = _option(75.0, "Seconds before a connection without a request is closed.")
     header_timeout: float = _option(10.0, "Seconds in which a request head must have arrived.")
@@ -101,47 +169,27 @@ class ServerConfig:
 
     @property
     def is_loopback(self) -> bool:
-        """Does nobody but this machine reach what listens on `host`?"""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        """Does nobody but this machine reach what listens?"""
+        return not self.wide
+
+    @property
+    def wide(self) -> str:
+        """The first option that has something listen beyond this machine, with its value; empty if none does."""
+        own = {"--grpc-host": self.grpc_host or self.host, "--metrics-host": self.metrics_host or self.host}
+        hosts = {"--host": self.host, **own}
+        return next((f"{name} {host}" for name, host in hosts.items() if not _is_loopback(host)), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """What TLS needs, in PEM. With `client_authorities` clients have to show a certificate of theirs."""
-
-    certificate: bytes
-    key: bytes
-    client_authorities: bytes | None
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def read_grpc_tls(config: ServerConfig) -> Tls | None:
     """The files that the options name; None where none is named. INVALID for files that do not make a pair."""
-    certificate, key = config.grpc_tls_certificate, config.grpc_tls_key
-    authorities = config.grpc_tls_client_authorities
-    if not (certificate or key or authorities):
-        return None
-    if not (certificate and key):
-        raise ServeError(
-            Code.INVALID,
-            "TLS for gRPC takes a certificate and its key. Give both --grpc-tls-certificate and --grpc-tls-key.",
-        )
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key, password=lambda: "")
-        if authorities:
-            context.load_verify_locations(authorities)
-        pems = [Path(path).read_bytes() for path in (certificate, key)]
-        return Tls(pems[0], pems[1], Path(authorities).read_bytes() if authorities else None)
-    except (OSError, ValueError) as error:  # SSLError is an OSError
-        named = ", ".join(filter(None, (certificate, key, authorities)))
-        raise ServeError(
-            Code.INVALID,
-            f"The files for gRPC's TLS ({named}) cannot be used: {error}. Give PEM files, a certificate and the key "
-            "that it was made for, not encrypted.",
-        ) from error
+    return read_tls(config.grpc_tls_certificate, config.grpc_tls_key, config.grpc_tls_client_authorities)
 
 
 def load_config(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> ServerConfig:

@@ -16,17 +16,30 @@ from trivium.types.errors import Code, ServeError
 
 if TYPE_CHECKING:
     from trivium.frontends.grpc_server import GrpcFrontend
+    from trivium.frontends.h2.frontend import H2Frontend
+
+HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
+
+
+class CannotListen(click.ClickException):
+    """The address of a service cannot be had."""
+
+    def __init__(self, message: str, service: str, address: str) -> None:
+        super().__init__(message)
+        self.service = service
+        self.address = address
 
 
 class Listeners:
-    """HTTP, and gRPC unless it is switched off or grpcio lacks. `url` is HTTP's; `lines` say where all listen,
-    `why_no_grpc` what lacks.
+    """HTTP, gRPC unless grpcio lacks, and metrics, each unless it is switched off. `url` is HTTP's; `lines` say where
+    all listen, `places` the address of each; `why_no_grpc` what lacks.
     """
 
     def __init__(self, server: Server, config: ServerConfig) -> None:
         self._config = config
-        self._http: HttpFrontend = app.http_frontend(server, config)
-        self._grpc: GrpcFrontend | None = None
+        self._http: HttpFrontend | None = None if config.no_http else app.http_frontend(server, config)
+        self._metrics = None if config.metrics_port < 0 else app.metrics_frontend(server, config)
+        self._grpc: H2Frontend | GrpcFrontend | None = None
         self.why_no_grpc = ""
         if not config.no_grpc:
             try:
@@ -37,6 +50,7 @@ class Listeners:
                 self.why_no_grpc = f"gRPC is not served: {error.message}"
         self.url = ""
         self.lines: list[str] = []
+        self.places: dict[str, str] = {}
 
     @property
     def serves_grpc(self) -> bool:
@@ -46,47 +60,75 @@ class Listeners:
     async def start(self) -> None:
         """Listen. A port or an access log that cannot be had ends the command with its sentence."""
         config = self._config
-        host = f"[{config.host}]" if ":" in config.host else config.host
         try:
-            port = await self._http.start(config.host, config.http_port)
-        except OSError as error:
-            raise _refusal(error, config, "--http-port", config.http_port) from error
-        self.url = f"http://{host}:{port}"
-        self.lines.append(f"HTTP on {self.url} ({config.profile} profile)")
-        if self._grpc is not None:
-            try:
-                port = await self._grpc.start(config.host, config.grpc_port)
-            except OSError as error:
-                await self._http.close()
-                raise _refusal(error, config, "--grpc-port", config.grpc_port) from error
-            self.lines.append(f"gRPC on {host}:{port}")
-        elif self.why_no_grpc:
+            if self._http is not None:
+                await self._start_http(self._http, config)
+            if self._grpc is not None:
+                await self._start_grpc(self._grpc, config)
+            if self._metrics is not None:
+                await self._start_metrics(self._metrics, config)
+        except click.ClickException:
+            await self.close()
+            raise
+        if self.why_no_grpc:
             self.lines.append(self.why_no_grpc)
 
     async def drain(self, grace: float) -> DrainReport:
         """Let nobody new in, let what is in work finish for `grace` seconds, cut off the rest."""
-        reports = [self._http.drain(grace)]
-        if self._grpc is not None:
-            reports.append(self._grpc.drain(grace))
-        done = await asyncio.gather(*reports)
+        reports = [front.drain(grace) for front in (self._http, self._grpc) if front is not None]
+        done = await asyncio.gather(*reports)  # metrics go on meanwhile: a drain is worth watching
         unfinished = tuple(line for report in done for line in report.unfinished)
         return DrainReport(sum(report.finished for report in done), unfinished)
 
     async def close(self) -> None:
         """End at once."""
-        await self._http.close()
-        if self._grpc is not None:
-            await self._grpc.close()
+        for front in (self._http, self._grpc, self._metrics):
+            if front is not None:
+                await front.close()
+
+    async def _start_http(self, front: HttpFrontend, config: ServerConfig) -> None:
+        try:
+            port = await front.start(config.host, config.http_port, config.reuse_http_port)
+        except OSError as error:
+            raise _refusal(error, HTTP, config.host, config.http_port) from error
+        self.places[HTTP] = _address(config.host, port)
+        self.url = f"http://{self.places[HTTP]}"
+        self.lines.append(f"HTTP on {self.url} ({config.profile} profile)")
+
+    async def _start_grpc(self, front: "H2Frontend | GrpcFrontend", config: ServerConfig) -> None:
+        host = config.grpc_host or config.host
+        try:
+            port = await front.start(host, config.grpc_port)
+        except OSError as error:
+            raise _refusal(error, GRPC, host, config.grpc_port) from error
+        self.places[GRPC] = _address(host, port)
+        self.lines.append(f"gRPC on {self.places[GRPC]}")
+
+    async def _start_metrics(self, front: HttpFrontend, config: ServerConfig) -> None:
+        host = config.metrics_host or config.host
+        try:
+            port = await front.start(host, config.metrics_port)
+        except OSError as error:
+            raise _refusal(error, METRICS, host, config.metrics_port) from error
+        self.places[METRICS] = _address(host, port)
+        self.lines.append(f"Metrics on http://{self.places[METRICS]}/metrics")
 
 
-def _refusal(error: OSError, config: ServerConfig, flag: str, port: int) -> click.ClickException:
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _refusal(error: OSError, service: str, host: str, port: int) -> click.ClickException:
     if error.filename is not None:
         return click.ClickException(
             f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
             "--access-log, or '-' for standard output."
         )
-    off = " or switch it off with --no-grpc," if flag == "--grpc-port" else ""
-    return click.ClickException(
-        f"Cannot listen on {config.host} port {port}: {error.strerror or error}. Choose another with {flag} "
-        f"(0 takes a free one),{off} or stop what listens there."
+    name = service.lower()
+    off = "--metrics-port=-1" if service == METRICS else f"--no-{name}"
+    return CannotListen(
+        f"Cannot listen on {host} port {port}: {error.strerror or error}. Choose another with --{name}-port "
+        f"(0 takes a free one), or switch it off with {off}, or stop what listens there.",
+        service,
+        _address(host, port),
     )

@@ -8,6 +8,11 @@ import click
 COMMANDS = {
     "serve": ("trivium.cli.serve", "Serve model folders and files over HTTP."),
     "check": ("trivium.cli.check", "Explain model folders and files without serving them."),
+    "tritonserver": (
+        "trivium.cli.tritonserver.command",
+        "Serve Triton's model repositories, with the flags of tritonserver.",
+    ),
+    "link": ("trivium.cli.link", "Put the commands of other servers on the PATH under their own names."),
     "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
 

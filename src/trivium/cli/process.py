@@ -39,11 +39,15 @@ def allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def run(main: Coroutine[Any, Any, int], log_level: str) -> int:
-    """Run a server's main coroutine on uvloop; its exit status."""
+def log_to_stderr(log_level: str) -> None:
+    """Have everything from this level on logged."""
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger("trivium.worker").setLevel(logging.INFO)
+
+
+def run(main: Coroutine[Any, Any, int]) -> int:
+    """Run a server's main coroutine on uvloop; its exit status."""
     keep_memory()
     allow_descriptors()
     # A request leaves no cycles behind; looking for them every 700 allocations costs 2 % (measured).

@@ -13,7 +13,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, configure, server_options
-from trivium.cli.process import run
+from trivium.cli.process import log_to_stderr, run
 from trivium.cli.screen import Progress, example_request, print_models
 from trivium.config import ServerConfig
 from trivium.core.server import Server
@@ -38,13 +38,16 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until told to stop; a refusal ends the command with its sentence."""
-    if not config.open and not config.is_loopback:
+    if config.wide and not config.open:
         raise click.ClickException(
-            f"--host {config.host} listens beyond this machine, to anybody who reaches it. Add --open to do "
-            "so all the same, or leave --host at 127.0.0.1."
+            f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "
+            "or leave it at 127.0.0.1."
         )
+    if config.no_http and config.no_grpc:
+        raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
+    log_to_stderr(config.log_level)
     try:
-        status = run(_main(paths, config, greet), config.log_level)
+        status = run(_main(paths, config, greet))
     except ServeError as error:
         raise click.ClickException(error.message) from error
     raise SystemExit(status)
@@ -67,7 +70,8 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             loading.cancel()
             await asyncio.wait({loading})
         elif _tell(console, server, loading.result(), listeners.lines):
-            greet(console, listeners.url, server.specs())
+            if listeners.url:
+                greet(console, listeners.url, server.specs())
         else:
             await listeners.close()
             stopped.cancel()

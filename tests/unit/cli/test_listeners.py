@@ -5,11 +5,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import click
 import pytest
 
 from trivium import app
-from trivium.cli.listeners import Listeners
+from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.serve import serve
 from trivium.config import ServerConfig
+from trivium.frontends.h2.frontend import H2Frontend
+from trivium.frontends.http import HttpFrontend
 from trivium.types.errors import Code, ServeError
 
 
@@ -40,13 +44,13 @@ def test_without_grpcio_http_is_served_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert listeners.why_no_grpc.startswith("gRPC is not served: grpcio cannot be imported")
         assert "pip install" in listeners.why_no_grpc
 
-    made(look)
+    made(look, grpc_layer="grpcio")
 
 
 def test_the_import_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT", raising=False)
     before = dict(app.os.environ)
-    made(lambda listeners: None)
+    made(lambda listeners: None, grpc_layer="grpcio")
     assert dict(app.os.environ) == before
 
 
@@ -55,9 +59,79 @@ def test_what_lacks_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "trivium.frontends.grpc_server", raising=False)
 
     async def scene() -> None:
-        async with app.build(config := ServerConfig()) as server:
+        async with app.build(config := ServerConfig(grpc_layer="grpcio")) as server:
             app.grpc_frontend(server, config)
 
     with pytest.raises(ServeError) as caught:
         asyncio.run(scene())
     assert caught.value.code is Code.UNSUPPORTED
+
+
+def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> Listeners:
+        options: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
+        async with app.build(config := ServerConfig(grpc_host="127.0.0.2", **options)) as server:
+            listeners = Listeners(server, config)
+            started: list[tuple[str, str, int]] = []
+
+            async def start(front: object, host: str, port: int, *rest: object) -> int:
+                started.append((type(front).__name__, host, port))
+                return 80 + len(started)
+
+            for front in (HttpFrontend, H2Frontend):
+                monkeypatch.setattr(front, "start", start)
+            await listeners.start()
+            assert [host for _, host, _ in started] == ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
+            await listeners.close()
+            return listeners
+
+    listeners = asyncio.run(scene())
+    assert listeners.places == {"HTTP": "127.0.0.1:81", "gRPC": "127.0.0.2:82", "metrics": "127.0.0.1:83"}
+    assert listeners.url == "http://127.0.0.1:81"
+
+
+def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[str] = []
+
+    async def scene() -> None:
+        async with app.build(config := ServerConfig()) as server:
+            listeners = Listeners(server, config)
+
+            async def start(front: object, host: str, port: int, *rest: object) -> int:
+                if isinstance(front, H2Frontend):
+                    raise OSError(98, "in use")
+                return port
+
+            async def close(front: object) -> None:
+                closed.append(type(front).__name__)
+
+            for front in (HttpFrontend, H2Frontend):
+                monkeypatch.setattr(front, "start", start)
+                monkeypatch.setattr(front, "close", close)
+            await listeners.start()
+
+    with pytest.raises(CannotListen) as caught:
+        asyncio.run(scene())
+    assert (caught.value.service, caught.value.address) == ("gRPC", "127.0.0.1:8001")
+    assert "--grpc-port" in caught.value.message
+    assert "--no-grpc" in caught.value.message
+    assert closed == ["HttpFrontend", "H2Frontend"]
+
+
+def test_http_can_be_switched_off_but_not_everything() -> None:
+    assert made(lambda listeners: listeners.serves_grpc, no_http=True)
+    with pytest.raises(click.ClickException) as caught:
+        serve([], ServerConfig(no_http=True, no_grpc=True), lambda *_: None)
+    assert "Nothing would be served" in caught.value.message
+
+
+def test_an_address_of_grpc_alone_beyond_loopback_needs_to_be_allowed() -> None:
+    config = ServerConfig(grpc_host="0.0.0.0")
+    assert not config.is_loopback
+    assert ServerConfig(host="::1", grpc_host="localhost").is_loopback
+    with pytest.raises(click.ClickException) as caught:
+        serve([], config, lambda *_: None)
+    assert caught.value.message.startswith("--grpc-host 0.0.0.0 listens beyond this machine")
+    assert "--open" in caught.value.message

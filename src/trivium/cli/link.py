@@ -1,0 +1,110 @@
+"""`trivium link DIR`: puts the commands of other servers on the PATH, under their own names.
+
+Decides what a launcher looks like and which files are ours to replace or remove: those that say so in their second
+line. What the commands do says `main`.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+COMMANDS: Mapping[str, str] = {"tritonserver": "tritonserver"}
+"""Name on the PATH -> subcommand of `trivium`."""
+
+MARK = "# Made by `trivium link`; `trivium link --remove` takes it away."
+_EXECUTABLE = 0o755
+
+
+def launcher(subcommand: str, python: str) -> str:
+    """A script that runs the subcommand under this interpreter, whatever folder it is called in."""
+    words = shlex.join([python, "-P", "-m", "trivium.cli.main", subcommand])
+    return f'#!/bin/sh\n{MARK}\nexec {words} "$@"\n'
+
+
+def is_ours(path: Path) -> bool:
+    """Was this file made here? False for a link, wherever it leads."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(1024).splitlines()[1:2] == [MARK.encode()]
+
+
+def in_the_way(paths: Iterable[Path]) -> list[Path]:
+    """Those that are there and not ours."""
+    return [path for path in paths if (path.exists() or path.is_symlink()) and not is_ours(path)]
+
+
+def is_on_path(folder: Path, variable: str) -> bool:
+    """Is it one of the folders of a PATH like this?"""
+    return folder.resolve() in {Path(part).resolve() for part in variable.split(os.pathsep) if part}
+
+
+@click.command("link")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--names", help=f"Which, with commas between; all unless given: {', '.join(COMMANDS)}.")
+@click.option("--remove", is_flag=True, help="Take away what was put there.")
+@click.option("--search", envvar="PATH", default="", hidden=True)
+def command(folder: Path, names: str | None, remove: bool, search: str) -> None:
+    """Put small scripts into DIR that run Trivium under the names of other servers' commands.
+
+    Nothing is overwritten or removed that was not made by this command; then the exit status is 1.
+    """
+    chosen = _chosen(names)
+    foreign = in_the_way(folder / name for name in chosen)
+    if foreign:
+        listed = ", ".join(map(str, foreign))
+        what = "removed" if remove else "overwritten"
+        raise click.ClickException(
+            f"{listed}: not made by `trivium link`, and so not {what}; nothing was changed. Move it, or choose another "
+            "folder, or other names with --names."
+        )
+    try:
+        if remove:
+            _remove(folder, chosen)
+        else:
+            _link(folder, chosen)
+            _tell_of_path(folder, search)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}. Choose another folder.") from error
+
+
+def _chosen(names: str | None) -> Sequence[str]:
+    chosen = list(COMMANDS) if names is None else list(dict.fromkeys(filter(None, names.split(","))))
+    unknown = [name for name in chosen if name not in COMMANDS]
+    if unknown or not chosen:
+        raise click.UsageError(
+            f"--names: there is no command {unknown[0]!r}; there are: {', '.join(COMMANDS)}."
+            if unknown
+            else f"--names: no name; there are: {', '.join(COMMANDS)}."
+        )
+    return chosen
+
+
+def _link(folder: Path, names: Sequence[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path = folder / name
+        path.write_text(launcher(COMMANDS[name], sys.executable))
+        path.chmod(_EXECUTABLE)
+        click.echo(f"{path} runs `trivium {COMMANDS[name]}`")
+
+
+def _tell_of_path(folder: Path, search: str) -> None:
+    if not is_on_path(folder, search):
+        click.echo(
+            f"{folder} is not on the PATH. Put it there: export PATH={shlex.quote(str(folder.resolve()))}:$PATH"
+        )
+
+
+def _remove(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        path = folder / name
+        if is_ours(path):
+            path.unlink()
+            click.echo(f"{path} removed")
+        else:
+            click.echo(f"{path} is not there")

@@ -1,0 +1,36 @@
+"""`trivium tritonserver`: serve Triton's model repositories under the original's own flags.
+
+Reads the command line and sets the process up; all else is in the modules beside it.
+"""
+
+from typing import Any
+
+import click
+
+from trivium.cli.process import run
+from trivium.cli.tritonserver.life import live
+from trivium.cli.tritonserver.log_lines import set_up
+from trivium.cli.tritonserver.settings import settle
+from trivium.cli.tritonserver.usage import Usage, given, options, refuse
+from trivium.types.errors import ServeError
+
+
+def _serve(**words: Any) -> None:
+    try:
+        settings = settle(given(words))
+    except ServeError as error:
+        refuse(error.message, click.get_current_context())
+    try:
+        set_up(settings.log)
+    except OSError as error:
+        raise click.ClickException(f"Cannot log to {error.filename}: {error.strerror}.") from error
+    raise SystemExit(run(live(settings)))
+
+
+command = Usage(
+    "tritonserver",
+    params=options(),
+    callback=_serve,
+    help="Serve Triton's model repositories: HTTP on port 8000, gRPC on 8001, metrics on 8002.",
+    context_settings={"help_option_names": ["--help"]},
+)

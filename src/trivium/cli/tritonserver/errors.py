@@ -1,0 +1,8 @@
+"""What keeps `tritonserver` from starting, as it says so: the kind of failure, then the text."""
+
+
+class CannotStart(Exception):
+    """`code` is one of the original's words for kinds of failures."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code} - {message}")

@@ -1,0 +1,164 @@
+"""The life of a `tritonserver`: load, tell what is up, open the ports, serve until told to stop, drain, unload.
+
+Decides the order of these, the lines that tell of them and the exit status, all as the original (spec sheet `triton`,
+section 1.2). What is served and how it is configured says `settings`.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from trivium import app
+from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.tritonserver.errors import CannotStart
+from trivium.cli.tritonserver.log_lines import TABLE
+from trivium.cli.tritonserver.narration import narrate
+from trivium.cli.tritonserver.report import tables, used_options, warnings
+from trivium.cli.tritonserver.settings import Settings, check_start
+from trivium.core.server import Server
+from trivium.types.errors import ServeError
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.state import VersionState
+
+log = logging.getLogger(__name__)
+
+_STARTED = {
+    "gRPC": "Started GRPCInferenceService at %s",
+    "HTTP": "Started HTTPService at %s",
+    "metrics": "Started Metrics Service at %s",
+}
+_SERVICES = {"gRPC": "GRPC", "HTTP": "HTTP", "metrics": "Metrics"}
+_FAILED = 1
+
+
+async def live(settings: Settings) -> int:
+    """From start to end; the exit status."""
+    stop = asyncio.Event()
+
+    def end(number: signal.Signals) -> None:
+        click.echo(f"Signal ({number.value}) received.")
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    for line in warnings(settings):
+        log.warning("%s", line)
+    try:
+        return await _serve(settings, stop)
+    except CannotStart as error:
+        click.echo(f"error: creating server: {error}", err=True)
+        return _FAILED
+
+
+async def _serve(settings: Settings, stop: asyncio.Event) -> int:
+    try:
+        check_start(settings)
+    except CannotStart:
+        log.info("\n%s", used_options(settings).rstrip("\n"), extra=TABLE)
+        raise
+    async with _built(settings) as server:
+        listeners = _made(server, settings)
+        for path in _folders(settings.repositories):
+            app.add_repository(server, path)
+        listing = await _load(server, settings, stop)
+        if listing is None:
+            return await _go_down(server, settings, listeners)
+        for text in tables(server, listing, settings):
+            log.info("%s", text.rstrip("\n"), extra=TABLE)
+        if any(row.state is VersionState.FAILED for row in listing.versions):
+            if settings.values["--exit-on-error"]:
+                await _go_down(server, settings, listeners)
+                raise CannotStart("Internal", "failed to load all models")
+            log.error("Internal: failed to load all models")
+        if not await _listen(listeners):
+            return _FAILED
+        gc.freeze()  # what has been loaded stays: later collections need not look at it
+        await stop.wait()
+        return await _go_down(server, settings, listeners)
+
+
+def _built(settings: Settings) -> Server:
+    try:
+        return app.build(settings.config)
+    except ServeError as error:
+        raise CannotStart("Invalid argument", error.message) from error
+
+
+def _made(server: Server, settings: Settings) -> Listeners:
+    try:
+        return Listeners(server, settings.config)
+    except ServeError as error:
+        raise CannotStart("Invalid argument", error.message) from error
+
+
+def _folders(repositories: Sequence[str]) -> list[Path]:
+    for path in repositories:
+        if not Path(path).is_dir():
+            raise CannotStart("Internal", f"failed to stat file {path}")
+    return [Path(path) for path in repositories]
+
+
+async def _load(server: Server, settings: Settings, stop: asyncio.Event) -> Listing | None:
+    """What came of loading; None if it was told to stop meanwhile."""
+    loading = asyncio.ensure_future(server.start(_tell, settings.startup))
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
+    stopped.cancel()
+    if loading.done():
+        return loading.result()
+    loading.cancel()
+    await asyncio.wait({loading})
+    return None
+
+
+def _tell(status: VersionStatus) -> None:
+    for level, text in narrate(status):
+        log.log(level, "%s", text)
+
+
+async def _listen(listeners: Listeners) -> bool:
+    try:
+        await listeners.start()
+    except CannotListen as error:
+        service = _SERVICES[error.service]
+        log.error(
+            "failed to start %s service: Unavailable - Socket '%s' already in use ", service, error.address
+        )
+        return False
+    except click.ClickException as error:
+        log.error("%s", error.message)
+        return False
+    for service, line in _STARTED.items():
+        if service in listeners.places:
+            log.info(line, listeners.places[service])
+    if listeners.why_no_grpc:
+        log.warning("%s", listeners.why_no_grpc)
+    return True
+
+
+async def _go_down(server: Server, settings: Settings, listeners: Listeners) -> int:
+    loop, grace = asyncio.get_running_loop(), settings.config.drain_timeout
+    end = loop.time() + grace
+    server.begin_drain()
+    log.info("Waiting for in-flight requests to complete.")
+    report = await listeners.drain(grace)
+    await listeners.close()
+    for line in report.unfinished:
+        log.warning("cut off: %s", line)
+    if report.unfinished:
+        log.error("failed to stop server: Internal - Exit timeout expired. Exiting immediately.")
+    log.info("All models are stopped, unloading models")
+    _count(server, end - loop.time())
+    await server.close(grace=1.0 if report.unfinished else grace)
+    _count(server, end - loop.time())
+    return _FAILED if report.unfinished else 0
+
+
+def _count(server: Server, left: float) -> None:
+    live = len(server.specs())
+    log.info("Timeout %d: Found %d live models and 0 in-flight non-inference requests", max(left, 0), live)

@@ -1,0 +1,83 @@
+"""What `tritonserver` tells of itself at its start: the four tables, and what differs from what it was told.
+
+Gathers; how tables are drawn says `tables`, what was told `settings`.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+
+from trivium import app
+from trivium.cli.tritonserver.settings import Settings
+from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
+from trivium.core.server import Server
+from trivium.dialects.triton.backends import BACKENDS
+from trivium.types.operations import Listing
+
+_BACKENDS = {backend.engine_name: backend.name for backend in BACKENDS}
+_MODES = {"none": "MODE_NONE", "poll": "MODE_POLL", "explicit": "MODE_EXPLICIT"}
+_RATES = {"off": "OFF", "execution_count": "EXEC_COUNT"}
+
+
+def tables(server: Server, listing: Listing, settings: Settings) -> tuple[str, ...]:
+    """Repository agents, backends, models, options: in the original's order."""
+    engines = {spec.engine for spec in server.specs()} & app.ENGINES.keys()  # ensembles have none
+    paths = {_BACKENDS.get(name, name): inspect.getfile(type(app.ENGINES[name])) for name in engines}
+    return (
+        agents_table(),
+        backends_table(paths, _backend_settings(settings)),
+        models_table(listing.versions),
+        used_options(settings),
+    )
+
+
+def used_options(settings: Settings) -> str:
+    """The table of what the server was told."""
+    return options_table(_options(settings))
+
+
+def warnings(settings: Settings) -> Iterator[str]:
+    """What is wider than our own defaults, in one line, and what was told for nothing, in another."""
+    config = settings.config
+    wide = [] if config.is_loopback else ["listens to whoever reaches this machine"]
+    if settings.control == "explicit" and "model-repository" not in config.restricted_apis:
+        wide.append("lets every client load and unload models")
+    if config.client_shared_memory:
+        wide.append("lets every client register shared memory of this machine")
+    wide.append("lets every client change what is logged")
+    yield f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
+    if settings.unused:
+        yield f"These flags have no effect here: {'; '.join(settings.unused)}"
+
+
+def _backend_settings(settings: Settings) -> Mapping[str, str]:
+    values = settings.values
+    return {
+        "auto-complete-config": str(not settings.config.no_completion).lower(),
+        "backend-directory": values["--backend-directory"],
+        "min-compute-capability": f"{values['--min-supported-compute-capability']:f}",
+        "default-max-batch-size": str(settings.config.default_rows),
+    }
+
+
+def _options(settings: Settings) -> Iterator[tuple[str, str]]:
+    values, config = settings.values, settings.config
+    name, version, extensions = app.presented(config)
+    yield "server_id", name
+    yield "server_version", version
+    yield "server_extensions", " ".join(extensions)
+    for i, path in enumerate(settings.repositories):
+        yield f"model_repository_path[{i}]", path
+    yield "model_control_mode", _MODES[settings.control]
+    for i, model in enumerate(values["--load-model"]):
+        yield f"startup_models_{i}", model
+    yield "strict_model_config", str(int(config.no_completion))
+    yield "model_config_name", values["--model-config-name"]
+    yield "rate_limit", _RATES[values["--rate-limit"]]
+    yield "pinned_memory_pool_byte_size", str(values["--pinned-memory-pool-byte-size"])
+    for pool in values["--cuda-memory-pool-byte-size"]:
+        gpu, _, size = pool.partition(":")
+        yield f"cuda_memory_pool_byte_size{{{gpu}}}", size
+    yield "min_supported_compute_capability", f"{values['--min-supported-compute-capability']:.1f}"
+    yield "strict_readiness", str(int(values["--strict-readiness"]))
+    yield "exit_timeout", str(values["--exit-timeout-secs"])
+    yield "cache_enabled", str(int(config.cache_bytes > 0))
