@@ -13,17 +13,22 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from trivium.config import Tls
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.grpc_site import GrpcLimits, GrpcSite, Visit
 from trivium.frontends.grpc_stream import Stream
 from trivium.frontends.grpc_unary import answer
 from trivium.frontends.http import DrainReport
+from trivium.tls import Tls
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcProtocol, Submits
 from trivium.types.wire import Call, RpcAnswer, RpcKind
 
 _FLUSH_SECONDS = 0.5
+_COMPRESSION = {
+    "none": None,
+    "gzip": grpc.Compression.Gzip,
+    "deflate": grpc.Compression.Deflate,
+}
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 Context = Any
@@ -50,7 +55,11 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
         if limits.access_log is not None:
             self._site.log = AccessLog(limits.access_log)
             self._flusher = asyncio.create_task(self._flush_for_ever(), name="grpc access log")
-        self._server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=limits.calls)
+        self._server = grpc.aio.server(
+            options=_options(limits),
+            maximum_concurrent_rpcs=limits.calls,
+            compression=_COMPRESSION[limits.compression],
+        )
         self._server.add_generic_rpc_handlers((self,))
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -78,7 +87,8 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
         site = self._site
         self._drain_ends = asyncio.get_running_loop().time() + grace
         site.drain()
-        await self._server.stop(grace)
+        if self._server is not None:
+            await self._server.stop(grace)
         await self._until_empty()
         return DrainReport(site.finished, tuple(self._cut))
 
@@ -196,8 +206,13 @@ def _call(method: str, context: Context) -> Call:
 
 
 def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
+    ages = (("age", limits.age_seconds), ("age_grace", limits.grace_seconds))
     return [
-        ("grpc.so_reuseport", 0),  # else a second server on the same port would take half of the calls
+        # Unless it is wished for, a second server on the same port would take half of the calls.
+        ("grpc.so_reuseport", int(limits.shares_port)),
+        ("grpc.http2.max_pings_without_data", limits.pings_without_data),
+        ("grpc.http2.max_ping_strikes", limits.ping_strikes),
+        *((f"grpc.max_connection_{name}_ms", round(s * 1000)) for name, s in ages if s is not None),
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.keepalive_time_ms", round(limits.keepalive_seconds * 1000)),

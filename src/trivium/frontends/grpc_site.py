@@ -31,7 +31,10 @@ class GrpcLimits:
     `unsent_bytes`: responses that one stream's client has not taken yet; more ends the stream. `stream_requests`:
     requests in work on one stream before no more are read from it. The rest is what gRPC calls keep-alive: the
     server pings a silent connection after `keepalive_seconds` and closes it `keepalive_timeout` later; a client
-    may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call.
+    may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call; after `ping_strikes` pings
+    too early it is cut off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
+    after `age_seconds`, its calls `grace_seconds` later (None: never). `compression` is that of responses: none, gzip
+    or deflate. With `shares_port` others may have the port, too.
     """
 
     calls: int = 4096
@@ -43,6 +46,12 @@ class GrpcLimits:
     keepalive_timeout: float = 20.0
     ping_seconds: float = 300.0
     pings_without_calls: bool = False
+    pings_without_data: int = 2
+    ping_strikes: int = 2
+    age_seconds: float | None = None
+    grace_seconds: float | None = None
+    compression: str = "none"
+    shares_port: bool = False
     access_log: str | None = None
 
 

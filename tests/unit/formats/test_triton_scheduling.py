@@ -11,8 +11,9 @@ from trivium.dialects.triton.description import config_json, platform_of
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
-from trivium.types.schedules import Control, Graph, Sequence, Signal, Step, Strategy
+from trivium.types.schedules import Control, Graph, Sequence, Signal, State, Step, Strategy
 from trivium.types.spec import Batching, InstanceGroup, Isolation, ModelFacts, TensorSpec
+from trivium.types.warmups import Fill, WarmupInput
 
 PYTHON = 'backend: "python"\n' + TENSORS
 
@@ -31,8 +32,22 @@ def test_a_direct_sequence_batcher(tmp_path: Path) -> None:
         ),
         max_delay=0.0001,
         utilization=0.5,
+        states=(
+            State("sum_out", DataType.INT32, (1,), WarmupInput("sum_in", DataType.INT32, (1,), Fill.ZERO)),
+            State(
+                "words_out",
+                DataType.FP32,
+                (-1,),
+                WarmupInput(
+                    "words_in", DataType.FP32, (2,), Fill.FILE, tmp_path / "m" / "initial_state" / "words.bin"
+                ),
+            ),
+        ),
     )
     assert spec.batching == Batching(True, 8, merge=True)
+    assert not spec.in_order
+    assert [tensor.name for tensor in (*spec.inputs, *spec.outputs)] == ["x", "y"]
+    assert spec.origin["scheduling.states[1]"].key == "sequence_batching.state[1]"
     assert spec.origin["scheduling.controls[3]"].key == "sequence_batching.control_input[3]"
     assert spec.origin["scheduling.utilization"].line is not None
     assert "scheduling.levels" not in spec.origin
@@ -40,7 +55,8 @@ def test_a_direct_sequence_batcher(tmp_path: Path) -> None:
 
 def test_an_oldest_sequence_batcher(tmp_path: Path) -> None:
     spec = one(make(tmp_path, "m", PYTHON + OLDEST, "1/model.py"))
-    assert spec.scheduling == Sequence(Strategy.OLDEST, 1.0, 4, (), 0.0001, (2, 4))
+    assert spec.scheduling == Sequence(Strategy.OLDEST, 1.0, 4, (), 0.0001, (2, 4), is_iterative=True)
+    assert spec.in_order
 
 
 @pytest.mark.parametrize(
@@ -66,7 +82,8 @@ def test_an_ensemble(tmp_path: Path) -> None:
         (
             Step("tokens", "", {"text": "words"}, {"ids": "numbers"}),
             Step("classes", "3", {"x": "numbers"}, {"y": "scores"}),
-        )
+        ),
+        in_flight=3,
     )
     assert (spec.engine, spec.entry, spec.batching) == ("ensemble", "", Batching(True, 8))
     assert spec.groups == (InstanceGroup("e", isolation=Isolation.INLINE),)

@@ -13,7 +13,6 @@ from trivium.types.spec import (
     Defaults,
     Device,
     Dynamic,
-    Fill,
     InstanceGroup,
     Latest,
     OnExpiry,
@@ -21,9 +20,8 @@ from trivium.types.spec import (
     QueuePolicy,
     Specific,
     TensorSpec,
-    Warmup,
-    WarmupInput,
 )
+from trivium.types.warmups import Fill, Warmup, WarmupInput
 
 WHOLE = """\
 name: "m"

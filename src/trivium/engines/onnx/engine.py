@@ -17,6 +17,7 @@ from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Batch, Outcome, Placement, Ran
+from trivium.types.schedules import Sequence as SequenceRules
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ class OnnxRunner:
     def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec) -> None:
         self._session = session
         self._outputs = [(tensor.name, tensor.datatype) for tensor in spec.outputs]
-        self._names = [tensor.name for tensor in spec.outputs]
+        if isinstance(spec.scheduling, SequenceRules):
+            states = spec.scheduling.states
+            self._outputs += [(state.output, state.datatype) for state in states if not state.is_shown]
+        self._names = [name for name, _ in self._outputs]
         self._splits = spec.batching.batch_axis
         self._takes_text = any(tensor.datatype is DataType.BYTES for tensor in spec.inputs)
         self._stacker = Stacker()

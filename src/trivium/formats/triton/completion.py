@@ -60,7 +60,7 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
     inputs = tuple(tensor for tensor in facts.inputs if tensor.name not in controls)
     for section, blocks, tensors in (
         ("input", config.input, inputs),
-        ("output", config.output, facts.outputs),
+        ("output", config.output, _shown(text, facts.outputs)),
     ):
         if not len(blocks):
             fill_tensors(blocks, tuple(replace(tensor, dims=tensor.dims[first:]) for tensor in tensors))
@@ -70,7 +70,14 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
 
 def _control_names(text: ConfigText) -> set[str]:
     """Inputs of the model file that the server makes itself."""
-    return {control.name for control in text.config.sequence_batching.control_input}
+    batching = text.config.sequence_batching
+    return {block.name for block in batching.control_input} | {block.input_name for block in batching.state}
+
+
+def _shown(text: ConfigText, outputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+    """Those outputs of the model file that are no state."""
+    hidden = {block.output_name for block in text.config.sequence_batching.state}
+    return tuple(tensor for tensor in outputs if tensor.name not in hidden)
 
 
 def _respecify(spec: ModelSpec, document: Document, rules: dict[str, str]) -> ModelSpec:
@@ -85,7 +92,7 @@ def _respecify(spec: ModelSpec, document: Document, rules: dict[str, str]) -> Mo
         inputs=translation.tensors(iter(text.config.input)),
         outputs=spec.outputs or outputs,
         batching=translation.batching(text),
-        scheduling=translation.scheduling(text),
+        scheduling=translation.scheduling(text, spec.root.parent),
         foreign=Foreign(DIALECT, document),
         origin={**spec.origin, **kept},
     )

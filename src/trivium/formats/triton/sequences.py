@@ -1,15 +1,18 @@
 """The sequence batcher of a completed configuration -> the spec's words, and where each value was found."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from pathlib import Path
 
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import datatype_of
 from trivium.dialects.triton.model_config import ControlInput, ModelConfig
+from trivium.dialects.triton.model_config import State as StateBlock
 from trivium.dialects.triton.sequences import SIGNALS
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
-from trivium.types.schedules import Control, Sequence, Signal, Strategy
+from trivium.types.schedules import Control, Sequence, Signal, State, Strategy
+from trivium.types.warmups import Fill, WarmupInput
 
 _BLOCK = "sequence_batching"
 
@@ -32,12 +35,38 @@ def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
             )
 
 
-def sequence(config: ModelConfig) -> Sequence:
-    """Direct where nothing else is said. No number of candidates means as many as a batch has rows."""
+def check_more(text: ConfigText, backend: Backend) -> Iterator[Finding]:
+    """Can the backend's engine be given states, and ask for a request again?"""
+    batching = text.config.sequence_batching
+    if len(batching.state) and backend.engine_name not in _TAKE_CONTROLS:
+        mend = "Keep the state in the model, or serve it with the backend python."
+        found = f"states with the backend {backend.name}"
+        yield text.fault(f"{_BLOCK}.state[0]", found, "the backend python or onnxruntime", mend)
+    for i, state in enumerate(batching.state):
+        if backend.engine_name == "onnx" and datatype_of(state.data_type) is DataType.BYTES:
+            mend = "Serve the model with the backend python."
+            yield text.fault(f"{_BLOCK}.state[{i}].data_type", "text in an ONNX model", "numbers", mend)
+    if batching.iterative_sequence and backend.engine_name != "python-triton":
+        mend = "Remove it: this backend cannot ask for a request to be run again."
+        found = f"iterative sequences with the backend {backend.name}"
+        yield text.fault(f"{_BLOCK}.iterative_sequence", found, "the backend python", mend)
+
+
+def in_order(config: ModelConfig) -> bool:
+    """Do answers leave in the order of their requests?"""
+    return config.dynamic_batching.preserve_ordering or config.sequence_batching.oldest.preserve_ordering
+
+
+def sequence(config: ModelConfig, folder: Path) -> Sequence:
+    """Direct where nothing else is said. No number of candidates means as many as a batch has rows. Files with initial
+    states lie in the model's folder, in `initial_state`.
+    """
     block = config.sequence_batching
     idle_seconds = block.max_sequence_idle_microseconds / 1e6
     told = tuple(map(_control, block.control_input))
     rows = config.max_batch_size or 1
+    shown = {tensor.name for tensor in config.output}
+    states = tuple(_state(state, folder / "initial_state", shown) for state in block.state)
     if block.HasField("oldest"):
         oldest = block.oldest
         return Sequence(
@@ -47,6 +76,8 @@ def sequence(config: ModelConfig) -> Sequence:
             told,
             max_delay=oldest.max_queue_delay_microseconds / 1e6,
             preferred_rows=tuple(oldest.preferred_batch_size),
+            states=states,
+            is_iterative=block.iterative_sequence,
         )
     direct = block.direct
     return Sequence(
@@ -56,7 +87,21 @@ def sequence(config: ModelConfig) -> Sequence:
         told,
         max_delay=direct.max_queue_delay_microseconds / 1e6,
         utilization=direct.minimum_slot_utilization,
+        states=states,
+        is_iterative=block.iterative_sequence,
     )
+
+
+def _state(block: StateBlock, folder: Path, shown: Container[str]) -> State:
+    """Without an initial state it begins with zeros, and with one element where its size may be any."""
+    datatype = datatype_of(block.data_type)
+    dims = tuple(block.dims)
+    first = WarmupInput(block.input_name, datatype, tuple(max(size, 1) for size in dims), Fill.ZERO)
+    for said in block.initial_state:
+        path = folder / said.data_file if said.WhichOneof("state_data") == "data_file" else None
+        fill = Fill.ZERO if path is None else Fill.FILE
+        first = WarmupInput(block.input_name, datatype, tuple(said.dims), fill, path)
+    return State(block.output_name, datatype, dims, first, block.output_name in shown)
 
 
 def _control(block: ControlInput) -> Control:
@@ -87,3 +132,8 @@ def fields(config: ModelConfig) -> Iterator[tuple[str, str]]:
         yield "scheduling.utilization", f"{strategy}.minimum_slot_utilization"
     for i in range(len(config.sequence_batching.control_input)):
         yield f"scheduling.controls[{i}]", f"{_BLOCK}.control_input[{i}]"
+    for i in range(len(config.sequence_batching.state)):
+        yield f"scheduling.states[{i}]", f"{_BLOCK}.state[{i}]"
+    yield "scheduling.is_iterative", f"{_BLOCK}.iterative_sequence"
+    if is_oldest:
+        yield "in_order", f"{strategy}.preserve_ordering"

@@ -13,26 +13,27 @@ from trivium.dialects.triton.model_config import (
     EnsembleStep,
     ModelInstanceGroup,
     ModelQueuePolicy,
+    ModelRateLimiter,
     ModelTensor,
     ModelWarmup,
     WarmupInput,
 )
 from trivium.formats.triton import sequences
+from trivium.types.resources import Claim, Need
 from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (
     Batching,
     Device,
     Dynamic,
-    Fill,
     InstanceGroup,
     Isolation,
     OnExpiry,
     Origin,
     QueuePolicy,
     TensorSpec,
-    Warmup,
 )
-from trivium.types.spec import WarmupInput as OurWarmupInput
+from trivium.types.warmups import Fill, Warmup
+from trivium.types.warmups import WarmupInput as OurWarmupInput
 
 _DEFAULT = "default"
 
@@ -59,12 +60,16 @@ def batching(text: ConfigText) -> Batching:
     return Batching(True, config.max_batch_size, merges)
 
 
-def scheduling(text: ConfigText) -> Dynamic | Sequence | Graph:
-    """As the one scheduler that a configuration may name says; without one the dynamic one's defaults."""
+def scheduling(text: ConfigText, folder: Path) -> Dynamic | Sequence | Graph:
+    """As the one scheduler that a configuration may name says; without one the dynamic one's defaults. `folder` is the
+    model's.
+    """
     if text.config.HasField("ensemble_scheduling"):
-        return Graph(tuple(map(_step, text.config.ensemble_scheduling.step)))
+        steps = tuple(map(_step, text.config.ensemble_scheduling.step))
+        most = text.config.ensemble_scheduling.max_inflight_requests
+        return Graph(steps, most) if most else Graph(steps)
     if text.config.HasField("sequence_batching"):
-        return sequences.sequence(text.config)
+        return sequences.sequence(text.config, folder)
     return _dynamic(text)
 
 
@@ -115,7 +120,14 @@ def _group(group: ModelInstanceGroup) -> InstanceGroup:
         maximum=instances,
         device=Device.GPU if is_gpu else Device.CPU,
         device_ids=tuple(group.gpus),
+        claim=_claim(group.rate_limiter),
     )
+
+
+def _claim(block: ModelRateLimiter) -> Claim:
+    """A priority of 0 is the highest there is, as 1 is."""
+    needs = tuple(Need(each.name, each.count, getattr(each, "global")) for each in block.resources)
+    return Claim(needs, block.priority or 1)
 
 
 def parameters(text: ConfigText) -> Mapping[str, str]:
@@ -175,10 +187,12 @@ def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
         for i in range(count):
             yield from ((f"{section}s[{i}].{ours}", f"{section}[{i}].{key}") for ours, key in parts.items())
     parts = {"name": "name", "minimum": "count", "maximum": "count", "device": "kind", "device_ids": "gpus"}
+    parts |= {"claim": "rate_limiter"}
     for i in range(len(config.instance_group)):
         yield from ((f"groups[{i}].{ours}", f"instance_group[{i}].{key}") for ours, key in parts.items())
     for i in range(len(config.model_warmup)):
         yield f"warmups[{i}]", f"model_warmup[{i}]"
+    yield from (("metrics.labels", "metric_tags"), ("metrics.first_part_bounds", "model_metrics"))
     for block in text.blocks("ModelConfig.parameters"):
         yield f"parameters[{text.entries[f'{block}.key'].value}]", block
     if config.optimization.HasField("graph"):
@@ -201,5 +215,8 @@ _PLAIN = {
     "scheduling.default_policy": "dynamic_batching.default_queue_policy",
     "scheduling.level_policies": "dynamic_batching.priority_queue_policy",
     "version_policy": "version_policy",
+    "decoupled": "model_transaction_policy.decoupled",
+    "in_order": "dynamic_batching.preserve_ordering",
+    "caches": "response_cache.enable",
     "limits.queue_items": "limits.queue_items",
 }
