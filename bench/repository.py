@@ -33,12 +33,15 @@ PYTHON = ECHO.replace('"identity"', '"python"')
 PYTHON_MOBILENET = MOBILENET.replace('platform: "onnxruntime_onnx"', 'backend: "python"')
 
 BATCHED = "dynamic_batching { }\n"
+BOUNDED = "dynamic_batching { default_queue_policy { max_queue_size: 64 } }\n"
 
 MODELS = {
     "echo": ECHO,
     "echo_batched": ECHO + BATCHED,
     "sleeper": ECHO + SLEEPER,
     "sleeper_batched": ECHO + SLEEPER + BATCHED,
+    "overloaded": ECHO.replace("max_batch_size: 16", "max_batch_size: 1") + SLEEPER + BOUNDED,
+    "overloaded_batched": ECHO + SLEEPER + BOUNDED,
     "mobilenet": MOBILENET,
 }
 
