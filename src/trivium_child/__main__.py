@@ -23,6 +23,11 @@ def load_package() -> None:
 
 if __name__ == "__main__":
     load_package()
-    from trivium_child.main import main
+    if sys.argv[1:] == ["--complete"]:
+        from trivium_child import completion
 
-    main(sys.argv[1:])
+        completion.main()
+    else:
+        from trivium_child.main import main
+
+        main(sys.argv[1:])

@@ -22,7 +22,7 @@ class TritonAdapter(Adapter):
 
     def __init__(self, setup: Setup, host: Host) -> None:
         """Raises Failure ("load failed") with what user code raised, or where there is no numpy."""
-        _check_numpy()
+        check_numpy()
         from c_python_backend_utils.backend import BACKEND
         from c_python_backend_utils.request import ReceivedRequest
         from c_python_backend_utils.response import InferenceResponse
@@ -194,7 +194,8 @@ def _failed(requests: List[Any], message: str, code: str) -> List[Outcome]:
     return [request.fail(message, code) for request in requests]
 
 
-def _check_numpy() -> None:
+def check_numpy() -> None:
+    """Raises Failure ("load failed") where it lacks."""
     try:
         import numpy  # noqa: F401 - only whether it is there
     except ImportError as error:

@@ -232,11 +232,12 @@ def test_check_of_good_models(repository: Path) -> None:
 
 
 def test_check_names_what_is_not_served_and_passes(tmp_path: Path) -> None:
-    models.identity(tmp_path, "cached", extra="response_cache { enable: true }\n" + models.ONE_INSTANCE)
-    done = trivium("check", tmp_path / "cached")
+    group = 'instance_group [ { count: 1 kind: KIND_CPU host_policy: "near" } ]\n'
+    models.identity(tmp_path, "placed", extra=group)
+    done = trivium("check", tmp_path / "placed")
     assert done.returncode == 0
     assert "notice " in done.stdout
-    assert f"{tmp_path}/cached/config.pbtxt:6" in done.stdout
+    assert f"{tmp_path}/placed/config.pbtxt:6" in done.stdout
 
 
 def test_check_of_bad_models(tmp_path: Path) -> None:

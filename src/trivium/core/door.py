@@ -15,6 +15,7 @@ from trivium.core.cache import Section
 from trivium.core.calls import Calls
 from trivium.core.item import Item
 from trivium.core.rate_limiter import RateLimiter
+from trivium.core.tracing import NOTHING_TRACED, Tracing
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measures
@@ -30,8 +31,8 @@ ONLY_TENSORS = frozenset({TENSORS})
 @dataclass(frozen=True, slots=True)
 class Means:
     """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
-    the server, the books of upward calls, what is measured beside the counters, where its answers are kept, and who
-    bounds what runs.
+    the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
+    bounds what runs, and what traces its requests.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -40,6 +41,7 @@ class Means:
     measures: Measures = field(default_factory=Measures)
     cache: Section | None = None
     limiter: RateLimiter | None = None
+    tracing: Tracing = NOTHING_TRACED
 
 
 class Door:

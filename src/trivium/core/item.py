@@ -79,3 +79,6 @@ class Item(msgspec.Struct, eq=False):
 
 
 CANCELLED = ServeError(Code.CANCELLED, "The request was cancelled by its client.")
+GIVEN_UP = ServeError(
+    Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
+)

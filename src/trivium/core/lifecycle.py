@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from trivium.core import graph, graph_policy, version_policy
 from trivium.core.cache import ResponseCache, Section
@@ -18,6 +19,7 @@ from trivium.core.calls import Calls
 from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.rate_limiter import RateLimiter
+from trivium.core.probe import can_tell
 from trivium.core.registry import Record, Registry
 from trivium.core.repository import Found
 from trivium.core.workers.launch import Launcher
@@ -56,6 +58,8 @@ class Lifecycle:
         self._clock = clock
         self._around = around
         self._calls = Calls()
+        measures, tracing = around.defaults.measures, around.tracing
+        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing)
         size = around.defaults.cache_bytes
         self.cache = ResponseCache(size) if size else None
         supply = around.defaults.supply
@@ -67,7 +71,7 @@ class Lifecycle:
 
     async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
         """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
-        if isinstance(spec.scheduling, Graph) or not self._engine(spec).has_facts:
+        if isinstance(spec.scheduling, Graph) or not can_tell(self._engine(spec), spec):
             return spec
         async with self._turn:
             facts = await self._facts(spec)
@@ -216,14 +220,12 @@ class Lifecycle:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._around.submits, self._clock.now)
-            means = Means(
-                calls=self._calls, measures=self._around.defaults.measures, cache=self._section(spec)
-            )
+            means = self._means(cache=self._section(spec))
             return LoadedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, executor, self._around)
-        measures, section = self._around.defaults.measures, self._section(spec)
-        means = Means(engine.takes, launcher.arena, self._calls, measures, section, self._limiter)
+        section = self._section(spec)
+        means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
         return LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
 
     def _section(self, spec: ModelSpec) -> Section | None:

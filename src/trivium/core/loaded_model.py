@@ -13,7 +13,7 @@ from trivium.core.deadlines import Deadlines
 from trivium.core.door import Door, Means
 from trivium.core.entrance import Entrance
 from trivium.core.first_parts import answering
-from trivium.core.item import Item
+from trivium.core.item import GIVEN_UP, Item
 from trivium.core.ordering import Line
 from trivium.core.queue import RequestQueue
 from trivium.core.schedulers.choice import scheduler_for
@@ -32,9 +32,6 @@ from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
-GIVEN_UP = ServeError(
-    Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
-)
 PLAIN = Means()
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
@@ -54,6 +51,7 @@ class LoadedModel:
         self.spec = spec
         self._arena = means.arena
         self._calls = means.calls
+        self._tracing = means.tracing
         self._name = spec.name
         self._now = clock.now
         self._door = Door(spec, means.takes)
@@ -124,6 +122,8 @@ class LoadedModel:
             if self._scaler.is_given_up:
                 raise self.why_not()
             self._door.admit(item)
+            if self._tracing.is_on:
+                self._tracing.admitted(item, self.spec)
             if self._cache is not None and self._cache.answers(item, self._counters):
                 self._leave(item)
                 return item
@@ -182,6 +182,8 @@ class LoadedModel:
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """Answer the items of an execution, each with its own outcome."""
+        if self._tracing.is_on:
+            self._tracing.executed(run)
         now = self._now()
         rows = 0
         answer = self._answers.answer
@@ -228,8 +230,7 @@ class LoadedModel:
         self._scaler.died(slot)
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in reversed(recalled):
-            item.state = ItemState.QUEUED
-            item.instance = 0
+            item.state, item.instance = ItemState.QUEUED, 0
             self._deadlines.recalled(item)
             self._queue.put_back(item)
         for item in lost:

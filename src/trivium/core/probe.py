@@ -5,6 +5,9 @@ program that is, the composition root says; what it runs is `answer`.
 """
 
 import asyncio
+import contextlib
+import logging
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +16,7 @@ import msgspec
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine
-from trivium.types.spec import ModelFacts, ModelSpec
+from trivium.types.spec import Handler, ModelFacts, ModelSpec
 
 STDERR_LINES = 20
 
@@ -32,7 +35,7 @@ class Told(msgspec.Struct, tag="told"):
 
 
 class Question(msgspec.Struct):
-    """What an engine needs of a spec to look into the model file."""
+    """What an engine needs of a spec to look into the model file, or to ask the handler."""
 
     engine: str
     name: str
@@ -40,16 +43,17 @@ class Question(msgspec.Struct):
     root: str
     entry: str
     parameters: dict[str, str]
+    handler: Handler | None = None
 
     def spec(self) -> ModelSpec:
         """A spec with nothing in it but this."""
-        root = Path(self.root)
-        return ModelSpec(self.name, self.version, root, self.engine, self.entry, parameters=self.parameters)
+        root, told = Path(self.root), {"parameters": self.parameters, "handler": self.handler}
+        return ModelSpec(self.name, self.version, root, self.engine, self.entry, **told)  # type: ignore[arg-type]
 
 
 def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
     """What the probe process does: a `Question` in, a `Told` or `Refused` out."""
-    question = msgspec.json.decode(request, type=Question)
+    question = msgspec.json.decode(request, type=Question, dec_hook=lambda kind, value: kind(value))
     try:
         return msgspec.json.encode(Told(engines[question.engine].facts(question.spec())))
     except ServeError as error:
@@ -67,20 +71,24 @@ class Probe:
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
         root = str(spec.root.absolute())
-        question = Question(spec.engine, spec.name, spec.version, root, spec.entry, dict(spec.parameters))
+        question = Question(
+            spec.engine, spec.name, spec.version, root, spec.entry, dict(spec.parameters), spec.handler
+        )
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         try:
             reply, noise = await asyncio.wait_for(
-                process.communicate(msgspec.json.encode(question)), spec.limits.startup_deadline
+                process.communicate(msgspec.json.encode(question, enc_hook=str)), spec.limits.startup_deadline
             )
         except BaseException as error:
             if process.returncode is None:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # with what a handler's interpreter runs in
                 await process.wait()
             if isinstance(error, TimeoutError):
                 raise _lost(spec, f"told nothing in {spec.limits.startup_deadline:g} s", b"") from error
@@ -91,9 +99,22 @@ class Probe:
             said = msgspec.json.decode(reply, type=Told | Refused)
         except msgspec.MsgspecError as error:
             raise _lost(spec, "gave no answer that can be read", noise) from error
+        if spec.handler is not None:
+            _print(spec.name, noise)
         if isinstance(said, Refused):
             raise ServeError(said.code, said.message)
         return said.facts
+
+
+def can_tell(engine: Engine, spec: ModelSpec) -> bool:
+    """Is it worth starting a process to ask the model file, or the handler?"""
+    return engine.has_facts or (spec.handler is not None and spec.handler.completes)
+
+
+def _print(model: str, noise: bytes) -> None:
+    """What user code printed is seen, as that of a worker is."""
+    for line in noise.decode("utf-8", "replace").splitlines():
+        logging.getLogger(f"trivium.worker.{model}").info("completing: %s", line)
 
 
 def _how(status: int) -> str:

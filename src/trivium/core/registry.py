@@ -14,6 +14,7 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
 from trivium.types.state import VERSION_MOVES, VersionState, move
+from trivium.types.statistics import StatisticsReport
 
 
 @dataclass(slots=True)
@@ -122,6 +123,15 @@ class Registry:
     def listing(self, name: str = "") -> Listing:
         """Every version's state; of one that is loaded and cannot serve: failed, and why."""
         return Listing(tuple(map(self._status, self.records(name))))
+
+    def report(self, name: str = "", version: str = "") -> StatisticsReport:
+        """What the version, those of the model, or all count that serve. Raises like `serving`."""
+        if version:
+            return StatisticsReport((self.serving(name, version).report(),))
+        if name:
+            self.serving(name)
+        rows = [r.loaded.report() for r in self.records(name) if r.loaded is not None]
+        return StatisticsReport(tuple(rows))
 
     def lacking(self, loaded: LoadedModel) -> str:
         """Why a loaded model cannot serve all the same: it was given up, or it is a graph whose members do not serve.

@@ -23,6 +23,7 @@ from trivium.core.registry import Registry
 from trivium.core.repository import Repository, chosen, loading_order
 from trivium.core.scraping import Scraping
 from trivium.core.settled import SETTLED
+from trivium.core.tracing import Tracing
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.launch_process import MakeProgram, Surroundings
 from trivium.core.workers.mailbox import Mailbox
@@ -48,6 +49,7 @@ from trivium.types.operations import (
     Scrape,
     ServerDescription,
     Statistics,
+    TraceControl,
     Unload,
     Verbosity,
 )
@@ -55,7 +57,7 @@ from trivium.types.payload import Tensors
 from trivium.types.running import Placement, Program
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
-from trivium.types.statistics import StatisticsReport, VersionStatistics
+from trivium.types.statistics import VersionStatistics
 
 _PACKAGE_LOG = logging.getLogger("trivium")
 
@@ -87,6 +89,7 @@ class Server:
         self.metrics = CustomMetrics()
         self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
         self._around.forget = self.metrics.forget
+        self.tracing = self._around.tracing = Tracing(clock.now)
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
@@ -232,6 +235,7 @@ class Server:
         await self._scraping.close()
         await self._lifecycle.close(grace)
         await self._around.close(END_SECONDS + TERM_SECONDS)
+        await asyncio.to_thread(self.tracing.close)
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
         self._mailbox.close()
@@ -239,7 +243,8 @@ class Server:
         self._move(ServerState.STOPPED)
 
     def _answer(
-        self, operation: Live | Ready | Describe | List | Statistics | RegionOperation | Verbosity
+        self,
+        operation: Live | Ready | Describe | List | Statistics | RegionOperation | Verbosity | TraceControl,
     ) -> Answer:
         match operation:
             case Live():
@@ -257,9 +262,13 @@ class Server:
                 listing = self._registry.listing()
                 return _ready_alone(listing) if ready else listing
             case Statistics(model, version):
-                return self._statistics(model, version)
+                return self._registry.report(model, version)
             case Verbosity(switches):
                 return LogLevel(verbosity.switch(_PACKAGE_LOG, switches))
+            case TraceControl(model, _):
+                if model:
+                    self._registry.serving(model)
+                return self.tracing.answer(operation)
             case _:
                 return self.regions.answer(operation)
 
@@ -280,14 +289,6 @@ class Server:
             return Readiness(False, error.message)
         why = self._registry.lacking(loaded)
         return Readiness(not why, why)
-
-    def _statistics(self, model: str, version: str) -> StatisticsReport:
-        if version:
-            return StatisticsReport((self._registry.serving(model, version).report(),))
-        if model:
-            self._registry.serving(model)
-        rows = [r.loaded.report() for r in self._registry.records(model) if r.loaded is not None]
-        return StatisticsReport(tuple(rows))
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)

@@ -4,7 +4,9 @@ It opens nothing in this process; what runs the handler is `trivium_child`, unde
 model asks for. The server's own interpreter and environment come from the composition root.
 """
 
+import json
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -27,7 +29,10 @@ CHILD = Path(trivium_child.__file__).parent
 
 
 class PythonEngine:
-    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Launches`, too."""
+    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Launches`, too.
+
+    `has_facts` is false of them: only a handler that completes its configuration is asked.
+    """
 
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
     has_facts = False
@@ -46,8 +51,30 @@ class PythonEngine:
         self._environment = environment
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What the configuration says: user code is not run to be asked."""
-        return ModelFacts(spec.inputs, spec.outputs, batchable=False)
+        """The configuration as the handler completes it, under its own interpreter; what the configuration says where
+        it does not. Raises LOAD_FAILED with what its code raised, or how its process ended.
+        """
+        if spec.handler is None or not spec.handler.completes:
+            return ModelFacts(spec.inputs, spec.outputs, batchable=False)
+        program = self.program(spec, Placement(spec.name, Isolation.PROCESS))
+        done = subprocess.run(
+            [*program.command, "--complete"],
+            input=json.dumps(program.setup).encode(),
+            stdout=subprocess.PIPE,
+            cwd=program.directory,
+            env=program.environment,
+            check=False,
+        )
+        try:
+            answer = json.loads(done.stdout)
+            return ModelFacts((), (), batchable=False, document=answer["document"])
+        except ValueError as error:
+            text = (
+                f"Model '{spec.name}' ended its process with status {done.returncode} while it was asked to "
+            )
+            raise ServeError(Code.LOAD_FAILED, text + "complete its configuration.") from error
+        except KeyError as error:
+            raise ServeError(Code.LOAD_FAILED, answer["message"]) from error
 
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
         """Never: a handler does not run in this process."""

@@ -86,6 +86,12 @@ class Kind(Enum):
     LOG_FILE = auto()  # nothing
     LOG_FORMAT = auto()  # value
     SETTING = auto()  # key, expected
+    TRACE_FILE = auto()  # nothing
+    TRACE_UNFIT = auto()  # why
+    TRACE_LEVELS = auto()  # nothing
+    TRACE_NUMBER = auto()  # key, value, least, most (None where it is no number)
+    TRACE_COUNT = auto()  # value
+    SEVERAL_VALUES = auto()  # key
     # of sequences
     SEQUENCE = auto()  # told
     # of answers

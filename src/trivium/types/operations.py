@@ -13,6 +13,7 @@ from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
+from trivium.types.tracing import Origin, TraceChange, TraceSettings
 
 
 class WantedOutput(msgspec.Struct, frozen=True, gc=False):
@@ -33,10 +34,13 @@ class SequenceRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallRef(msgspec.Struct, frozen=True, gc=False):
-    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it."""
+    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it. If that one
+    is traced, the call is a part of its trace, where it `is_traced`.
+    """
 
     items: tuple[int, ...]
     chain: tuple[str, ...]
+    is_traced: bool = True
 
 
 class Infer(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +48,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
-    the queue, and until the answer.
+    the queue, and until the answer. `origin` is told where requests may be traced.
     """
 
     model: str
@@ -59,6 +63,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     sequence: SequenceRef | None = None
     wants: PayloadKind | None = None
     parent: CallRef | None = None
+    origin: Origin | None = None
 
 
 class Live(msgspec.Struct, frozen=True, gc=False):
@@ -152,9 +157,27 @@ class Verbosity(msgspec.Struct, frozen=True, gc=False):
     switches: Mapping[str, bool] = {}
 
 
+class TraceControl(msgspec.Struct, frozen=True):
+    """What is traced, of the server (no model) or of a model; `change` sets it. Answered with `TraceReport`."""
+
+    model: str = ""
+    change: TraceChange | None = None
+
+
 RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
 Operation = (
-    Infer | Live | Ready | Describe | List | Statistics | Scrape | Load | Unload | RegionOperation | Verbosity
+    Infer
+    | Live
+    | Ready
+    | Describe
+    | List
+    | Statistics
+    | Scrape
+    | Load
+    | Unload
+    | RegionOperation
+    | Verbosity
+    | TraceControl
 )
 
 
@@ -210,6 +233,16 @@ class LogLevel(msgspec.Struct, frozen=True, gc=False):
     level: str
 
 
+class TraceReport(msgspec.Struct, frozen=True):
+    """The settings that hold, and where traces are written: to a `file` (empty: nowhere), or (None) elsewhere; `told` is
+    what that place tells of itself.
+    """
+
+    settings: TraceSettings
+    file: str | None
+    told: Mapping[str, str] = {}
+
+
 Answer = (
     Readiness
     | ServerDescription
@@ -219,6 +252,7 @@ Answer = (
     | MetricsReport
     | RegionListing
     | LogLevel
+    | TraceReport
 )
 
 

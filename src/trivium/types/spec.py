@@ -151,7 +151,8 @@ VersionPolicy = Latest | All | Specific
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
-    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration.
+    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`: it
+    is asked, before any instance is opened, what of the configuration it wants otherwise.
     """
 
     python: str = ""
@@ -160,6 +161,7 @@ class Handler:
     directory: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
+    completes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +230,15 @@ class ModelFacts:
     """What the model file itself says, gathered by its engine in a probe process; JSON-encodable.
 
     Dims here are whole, as the file declares them, -1 for a symbolic one. `batchable`: every input and
-    output has a first dimension of any size. `notes` are sentences for `trivium check`.
+    output has a first dimension of any size. `notes` are sentences for `trivium check`. `document` is the whole
+    configuration as a handler completed it, a text in its dialect's own words; empty for all others.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     batchable: bool
     notes: tuple[str, ...] = ()
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

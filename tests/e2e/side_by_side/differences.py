@@ -125,13 +125,5 @@ ACCEPTED: tuple[Difference, ...] = (
         "reads that of the folder",
         "what is loaded is what is there; else only an unload would end what somebody once sent",
     ),
-    Difference(
-        (("story", "a request in it"),),
-        frozenset({"body"}),
-        "an output in shared memory, over HTTP",
-        "says nothing of it",
-        "says region, size and offset, as newer originals do",
-        "the size of BYTES cannot be known otherwise",
-    ),
 )
 """At most 15, by the order of the wires."""

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_an_environment_in_the_model_s_folder(tmp_path: Path, monkeypatch: pytes
         ("env", "which is no absolute path"),
         ("", "an empty path"),
         ("{root}/m", "has no bin/python"),
-        ("{root}/env.tar.gz", "are not served yet (left to Triton's own issue)"),
+        ("{root}/env.tar.gz", "which is neither archive nor bin/activate"),
     ],
 )
 def test_environments_that_cannot_be_used(tmp_path: Path, value: str, found: str) -> None:
@@ -120,10 +121,7 @@ def test_an_interpreter_that_may_not_be_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        (
-            "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c): ...\n",
-            ["auto_complete_config"],
-        ),
+        ("class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c): ...\n", []),
         (
             "class TritonPythonModel:\n    async def is_ready(self): ...\n    def execute(self): ...\n",
             ["is_ready"],
@@ -152,14 +150,103 @@ def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
     assert "triton_python_backend_stub is not used" in second
 
 
-def test_inputs_and_outputs_must_be_written(tmp_path: Path) -> None:
-    folder = make(tmp_path, "m", None, "1/model.py")
-    assert {fault.key for fault in faults(folder)} == {"input", "output"}
-    reading = FORMAT.read(tmp_path, Defaults())
-    assert [model.name for model in reading.unreadable] == ["m"]
+@pytest.mark.parametrize("completes", [True, False])
+def test_a_model_may_have_neither_inputs_nor_outputs(tmp_path: Path, completes: bool) -> None:
+    """So it is in the original, whether configurations are completed or not."""
+    make(tmp_path, "m", 'name: "m" backend: "python"', "1/model.py")
+    (spec,) = FORMAT.read(tmp_path, Defaults(completes=completes)).specs
+    assert (spec.inputs, spec.outputs) == ((), ())
 
 
 def test_a_model_file_that_is_a_folder(tmp_path: Path) -> None:
     folder = make(tmp_path, "m", PYTHON, "1/model.py/x")
     (broken,) = FORMAT.read(folder, Defaults()).unreadable
     assert "directory" in broken.findings[0].found
+
+
+# -- a configuration that the model completes -----------------------------------------------------------------
+
+
+OWN = "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c):\n        return c\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        (OWN, True),
+        ("class TritonPythonModel:\n    def execute(self): ...\n", False),
+        ("class TritonPythonModel(object):\n    def execute(self): ...\n", False),
+        ("from base import Base\nclass TritonPythonModel(Base):\n    def execute(self): ...\n", True),
+        ("from base import TritonPythonModel\n", True),
+        ("@decorated\nclass TritonPythonModel:\n    def execute(self): ...\n", True),
+        ("", False),
+        ("class TritonPythonModel(:\n", False),
+        ("class TritonPythonModel(:\n  def auto_complete_config(c): match\n", True),
+    ],
+)
+def test_whether_a_model_is_asked(tmp_path: Path, text: str, asks: bool) -> None:
+    folder = make(tmp_path, "m", PYTHON, "1/model.py")
+    (folder / "1" / "model.py").write_text(text)
+    handler = one(folder).handler
+    assert handler is not None
+    assert handler.completes is asks
+
+
+def test_nobody_is_asked_where_nothing_is_completed(tmp_path: Path) -> None:
+    folder = make(tmp_path, "m", 'name: "m"' + PYTHON, "1/model.py")
+    (folder / "1" / "model.py").write_text(OWN)
+    (spec,) = FORMAT.read(folder, Defaults(completes=False)).specs
+    assert spec.handler is not None
+    assert not spec.handler.completes
+    (report,) = spec.reports
+    assert "defines auto_complete_config: it is not called" in report.found
+
+
+# -- packed environments --------------------------------------------------------------------------------------
+
+
+def test_a_packed_environment_is_unpacked_once(tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "env")
+    (tmp_path / "env" / "bin" / "activate").write_text("#!/bin/sh\n")
+    (tmp_path / "env" / "bin" / "activate").chmod(0o755)
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "env" / "bin", "bin", filter=_with_script)
+    python.unlink()
+    folder = make(tmp_path, "m", environment(f"{tmp_path}/env.tar.gz"), "1/model.py")
+    scratch = tmp_path / "scratch"
+    found = set()
+    for _ in range(2):
+        (spec,) = FORMAT.read(folder, Defaults(scratch=scratch)).specs
+        assert spec.handler is not None
+        found.add(spec.handler.python)
+    (place,) = found
+    assert Path(place).parent.parent.parent == scratch
+    assert Path(place).read_text() == "#!/bin/sh\n"
+    assert len(list(scratch.iterdir())) == 1
+    (broken,) = FORMAT.read(folder, Defaults()).unreadable
+    assert "no scratch folder" in broken.findings[0].found
+
+
+def _with_script(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Its interpreter is a link to a script beside it, as those of conda are links."""
+    if member.name == "bin/python":
+        member.linkname = "activate"
+    return member
+
+
+def test_a_packed_environment_stays_in_its_folder(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "env.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("../out"))
+    folder = make(tmp_path, "m", environment(f"{tmp_path}/env.tar"), "1/model.py")
+    (broken,) = FORMAT.read(folder, Defaults(scratch=tmp_path / "scratch")).unreadable
+    assert "which cannot be unpacked" in broken.findings[0].found
+    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_the_script_that_activates_an_environment(tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "env")
+    (tmp_path / "env" / "bin" / "activate").write_text("export X=1\n")
+    spec = one(make(tmp_path, "m", environment(f"{tmp_path}/env/bin/activate"), "1/model.py"))
+    assert spec.handler is not None
+    assert spec.handler.python == str(python)

@@ -24,7 +24,7 @@ MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 class Surroundings:
     """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
-    counted), who waits for their end.
+    counted), who traces their requests, who waits for their end.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class Surroundings:
         self.submits = submits
         self.measure = measure
         self.forget: Callable[[str], None] = lambda model: None
+        self.tracing = NOTHING_TRACED
         self.host = host
         self.defaults = defaults
         self._living: set[ProcessInstance] = set()

@@ -16,7 +16,7 @@ class Backend:
     """A backend, the platform that names it too (may be empty) and the file it opens (empty: needs none).
 
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
-    and outputs may be left to the model file.
+    and outputs may be left to the model file; `needs_tensors` whether there must be some at all.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Backend:
     engine: str = ""
     cpu_instances: int = 1
     completes: bool = False
+    needs_tensors: bool = True
 
     @property
     def engine_name(self) -> str:
@@ -40,7 +41,7 @@ BACKENDS = (
     Backend("openvino", "", "model.xml"),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch"),
     Backend("pytorch", "torch_aoti", "model.pt2"),
-    Backend("python", "", "model.py", engine="python-triton"),
+    Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
 )

@@ -40,6 +40,16 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
     return findings
 
 
+def check_completed(text: ConfigText) -> Iterator[Finding]:
+    """What can be wrong with inputs, outputs and batching that were filled in after the file had been checked."""
+    for section in ("input", "output"):
+        yield from _tensors(text, section)
+    yield from _batching(text)
+    yield from check_warmups(text)
+    yield from check_sequences(text)
+    yield from _cache(text)
+
+
 def _tensors(text: ConfigText, section: str) -> Iterator[Finding]:
     names: set[str] = set()
     for i, tensor in enumerate(text.config.input if section == "input" else text.config.output):

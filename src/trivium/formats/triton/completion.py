@@ -14,6 +14,7 @@ from trivium.dialects.triton.description import DIALECT, Document, document_of, 
 from trivium.dialects.triton.descriptor import new_config
 from trivium.formats.triton import translation
 from trivium.formats.triton.normalisation import fill_preferred
+from trivium.formats.triton.own_completion import complete_by_model
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Foreign, ModelFacts, ModelSpec, Origin, TensorSpec
@@ -25,8 +26,10 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     """The spec with inputs, outputs and batching filled in where its configuration left them to the file.
 
     Raises ConfigError where the two contradict each other. A backend whose model files name no tensors says
-    nothing about them: its spec stays as it is.
+    nothing about them: its spec stays as it is, unless the model's own code completed it.
     """
+    if facts.document:
+        return complete_by_model(spec, facts.document)
     if not any(backend.completes for backend in BACKENDS if backend.engine_name == spec.engine):
         return spec
     document = document_of(spec)

@@ -120,7 +120,7 @@ def check_paths(text: ConfigText) -> Iterator[Finding]:
 
 def check_completeness(text: ConfigText, backend: Backend, completes: bool) -> Iterator[Finding]:
     """Only some backends find out inputs and outputs from the model file, and only on a server that completes."""
-    if backend.completes and completes:
+    if not backend.needs_tensors or (backend.completes and completes):
         return
     why = f"the backend {backend.name or backend.platform} cannot find it out"
     if not completes:

@@ -1,10 +1,9 @@
-"""What only the Python backend has: an interpreter, settings for its worker, and methods that nobody calls yet.
+"""What only the Python backend has: settings for its worker, and methods of the model that are called, or are not.
 
 Reads the text of model.py and never runs it. Sheet "triton", sections 8.1 and 8.8. Must not know the worker.
 """
 
 import ast
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,25 +11,21 @@ from pathlib import Path
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import config_json
+from trivium.formats.triton.environments import ENVIRONMENT, interpreter, key_of
 from trivium.formats.triton.folder import ModelFolder
 from trivium.types.findings import Finding
-from trivium.types.spec import Handler, ModelSpec, Origin
+from trivium.types.spec import Defaults, Handler, ModelSpec, Origin
 
 BACKEND = "python"
-ENVIRONMENT = "EXECUTION_ENV_PATH"
-MODEL_FOLDER = "$$TRITON_MODEL_DIRECTORY"
 MOST_TEXT = 2**22
 """Bytes of a model.py that is looked into."""
 
 _CLASS = "TritonPythonModel"
-_UNCALLED = {
-    "auto_complete_config": "it is not called, and what config.pbtxt says holds",
-    "is_ready": "it is not called, and the model is ready once it is loaded",
-}
-_LATER = "(left to Triton's own issue)"
+_COMPLETES = "auto_complete_config"
+_UNCALLED = {"is_ready": "it is not called, and the model is ready once it is loaded"}
 
 
-def check(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iterator[Finding]:
+def check(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Defaults) -> Iterator[Finding]:
     """What the Python backend cannot serve, and what other backends cannot that it can."""
     if backend.name != BACKEND:
         if text.config.model_transaction_policy.decoupled:
@@ -38,19 +33,24 @@ def check(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iterator[F
             mend = "Remove it: a request to this backend has one response."
             yield text.fault("model_transaction_policy.decoupled", found, "the backend python", mend)
         return
-    chosen = _interpreter(text, folder)
+    chosen = interpreter(text, folder, defaults.scratch)
     if isinstance(chosen, Finding):
         yield chosen
     yield from _without_effect(text, folder)
     for version, names in folder.versions.items():
         entry = text.config.default_model_filename or backend.filename
-        for name in _defined(folder.path / version / entry) if entry in names else ():
-            found = f"{version}/{entry} defines {name}: {_UNCALLED[name]} {_LATER}"
+        defined = _defined(folder.path / version / entry) if entry in names else frozenset()
+        for name in sorted(defined & _UNCALLED.keys()):
+            yield text.notice("", f"{version}/{entry} defines {name}: {_UNCALLED[name]}")
+        if _COMPLETES in defined and not defaults.completes:
+            found = (
+                f"{version}/{entry} defines {_COMPLETES}: it is not called, since nothing is completed here"
+            )
             yield text.notice("", found)
 
 
 def handler(
-    text: ConfigText, folder: ModelFolder, spec: ModelSpec
+    text: ConfigText, folder: ModelFolder, spec: ModelSpec, defaults: Defaults
 ) -> tuple[Handler | None, Mapping[str, Origin]]:
     """How the worker of such a model is started, and where that was found; nothing for other backends.
 
@@ -58,48 +58,28 @@ def handler(
     """
     if text.config.backend != BACKEND:
         return None, {}
-    chosen = _interpreter(text, folder)
+    chosen = interpreter(text, folder, defaults.scratch)
     assert isinstance(chosen, str), "a model with an unusable environment was not refused"
-    key = _key_of(text, ENVIRONMENT)
-    interpreter = (
-        Origin(text.file, key, text.line(key)) if chosen else Origin("the server's own interpreter", "")
-    )
+    key = key_of(text, ENVIRONMENT)
+    found = Origin(text.file, key, text.line(key)) if chosen else Origin("the server's own interpreter", "")
     settings = {"model_config": config_json(spec).decode()}
+    files = [
+        folder.path / version / spec.entry
+        for version, names in folder.versions.items()
+        if spec.entry in names
+    ]
+    completes = defaults.completes and any(map(may_complete, files))
     whole = Origin("the whole configuration, for the model's initialize", "")
-    return Handler(python=chosen, settings=settings), {
-        "handler.python": interpreter,
+    return Handler(python=chosen, settings=settings, completes=completes), {
+        "handler.python": found,
         "handler.settings": whole,
     }
-
-
-def _interpreter(text: ConfigText, folder: ModelFolder) -> str | Finding:
-    """The interpreter of the environment that the configuration names: empty if it names none, or what is wrong."""
-    if ENVIRONMENT not in text.config.parameters:
-        return ""
-    named = text.config.parameters[ENVIRONMENT].string_value
-    path = Path(named.replace(MODEL_FOLDER, str(folder.path.absolute())))
-    expected = "the absolute path of an environment's folder, with bin/python in it"
-    key = _key_of(text, ENVIRONMENT)
-    if not named or not path.is_absolute():
-        mend = f"Begin it with / or with {MODEL_FOLDER}/."
-        return text.fault(key, f"{named or 'an empty path'}, which is no absolute path", expected, mend)
-    if not path.exists():
-        return text.fault(key, f"{path}, which is not there", expected, "Correct the path, or remove it.")
-    if not path.is_dir():
-        mend = "Unpack the archive (conda-unpack), or name the folder around the script's bin."
-        found = f"{path}, which is a file: packed environments and scripts are not served yet {_LATER}"
-        return text.fault(key, found, expected, mend)
-    for python in (path / "bin" / "python", path / "bin" / "python3"):
-        if python.is_file() and os.access(python, os.X_OK):
-            return str(python)
-    found = f"{path}, which has no bin/python that may be run"
-    return text.fault(key, found, expected, "Name the folder of an environment.")
 
 
 def _without_effect(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
     name = "FORCE_CPU_ONLY_INPUT_TENSORS"
     if name in text.config.parameters and text.config.parameters[name].string_value.lower() == "no":
-        yield text.notice(_key_of(text, name), "inputs come in the CPU's memory all the same")
+        yield text.notice(key_of(text, name), "inputs come in the CPU's memory all the same")
     if "triton_python_backend_stub" in folder.names:
         yield text.notice(
             "",
@@ -108,30 +88,43 @@ def _without_effect(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
         )
 
 
-def _key_of(text: ConfigText, parameter: str) -> str:
-    for block in text.blocks("ModelConfig.parameters"):
-        if text.entries[f"{block}.key"].value == parameter:
-            return f"{block}.value.string_value"
-    return "parameters"
-
-
-def _defined(path: Path) -> list[str]:
-    """Which of the methods that nobody calls yet the model's class has. What cannot be parsed has none: its
-    worker will say what is wrong, under its own version of Python.
+def may_complete(path: Path) -> bool:
+    """May the class of this model.py have `auto_complete_config`, its own or from elsewhere? Whoever says yes for
+    nothing pays a process at the load.
     """
-    with path.open("rb") as file:
-        source = file.read(MOST_TEXT)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    names = {
+    source, module = _parsed(path)
+    if _COMPLETES.encode() in source:
+        return True
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == _CLASS]
+    return bool(source) and bool(module.body) and not any(map(_is_plain, classes))
+
+
+def _is_plain(node: ast.ClassDef) -> bool:
+    """Does it have nothing but what is written in it?"""
+    bases = [base for base in node.bases if not (isinstance(base, ast.Name) and base.id == "object")]
+    return not (bases or node.keywords or node.decorator_list)
+
+
+def _defined(path: Path) -> frozenset[str]:
+    """The methods of the model's class. What cannot be parsed has none: its worker will say what is wrong, under its
+    own version of Python.
+    """
+    _, module = _parsed(path)
+    return frozenset(
         method.name
         for node in module.body
         if isinstance(node, ast.ClassDef) and node.name == _CLASS
         for method in node.body
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    return sorted(names & _UNCALLED.keys())
+    )
+
+
+def _parsed(path: Path) -> tuple[bytes, ast.Module]:
+    with path.open("rb") as file:
+        source = file.read(MOST_TEXT)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return source, ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source, ast.Module([], [])

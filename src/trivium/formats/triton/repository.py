@@ -95,7 +95,7 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += metrics.check(text)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
-            findings += python_backend.check(text, folder, backend)
+            findings += python_backend.check(text, folder, backend, defaults)
             findings += sequences.check(text, backend)
             findings += sequences.check_more(text, backend)
         else:
@@ -135,7 +135,7 @@ def _specs(
         reports=text.findings,
     )
     places = {"version": "the folder's name", "limits.queue_items": _QUEUE_RULE}
-    handler, handler_origins = python_backend.handler(text, folder, first)
+    handler, handler_origins = python_backend.handler(text, folder, first, defaults)
     return [
         replace(
             first,

@@ -28,17 +28,11 @@ class _BinarySize(msgspec.Struct, frozen=True, gc=False):
     binary_data_size: int
 
 
-class _Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    shared_memory_region: str
-    shared_memory_byte_size: int
-    shared_memory_offset: int = 0
-
-
 class _Output(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     name: str
     datatype: DataType
     shape: tuple[int, ...]
-    parameters: _BinarySize | _Placed | UnsetType = UNSET
+    parameters: _BinarySize | UnsetType = UNSET
     data: Raw | UnsetType = UNSET
 
 
@@ -124,7 +118,9 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             if form is None:
                 continue
             if isinstance(form, Place):
-                outputs.append(_described(tensor, self._place(tensor, form), UNSET))
+                # Nothing is said of the place: NVIDIA's C++ clients read no output whose parameters lack a binary size.
+                write(tensor, form, self.regions)
+                outputs.append(_described(tensor, UNSET, UNSET))
             elif form:
                 blob = binary.encode(tensor)
                 blobs.append(blob)
@@ -148,17 +144,12 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             )
         )
 
-    def _place(self, tensor: Tensor, place: Place) -> _Placed:
-        return _Placed(place.region, write(tensor, place, self.regions), place.offset)
-
     def _form(self, name: str) -> Form | None:
         """Binary or not, or where; None for an output that was not asked for."""
         return self.forms.get(name) if self.forms else self.binary_output
 
 
-def _described(
-    tensor: Tensor, parameters: _BinarySize | _Placed | UnsetType, data: Raw | UnsetType
-) -> _Output:
+def _described(tensor: Tensor, parameters: _BinarySize | UnsetType, data: Raw | UnsetType) -> _Output:
     return _Output(tensor.name, tensor.datatype, tensor.shape, parameters, data)
 
 

@@ -1,6 +1,6 @@
 """The configuration that a model may complete: `ModelConfig` of pb_utils.
 
-`auto_complete_config` is not called yet; the class is there for code that makes or names one.
+`auto_complete_config` gets one and returns it. What clients may look for in its errors is worded as the original's.
 """
 
 import json
@@ -22,8 +22,8 @@ class ModelConfig:
         there = self._model_config["max_batch_size"]
         if there > max_batch_size:
             raise ValueError(
-                "%s: max_batch_size is %d in the configuration and cannot become %d, which is smaller"
-                % (self._name, there, max_batch_size)
+                "configuration specified max_batch_size %d, but in auto-complete-config function for %s specified "
+                "max_batch_size %d" % (there, self._name, max_batch_size)
             )
         self._model_config["max_batch_size"] = max_batch_size
 
@@ -75,7 +75,8 @@ class ModelConfig:
         for key, said_nothing in (("data_type", "TYPE_INVALID"), ("dims", [])):
             if there.get(key, said_nothing) not in (said_nothing, tensor[key]):
                 raise ValueError(
-                    "%s has %s %s in the configuration, not %s" % (of, key, there[key], tensor[key])
+                    "%s, tensor '%s': the model expects %s %s but the model configuration specifies %s %s"
+                    % (self._name, tensor["name"], key, tensor[key], key, there[key])
                 )
         if "optional" in tensor and there.get("optional", tensor["optional"]) != tensor["optional"]:
             raise ValueError("%s: optional is %s in the configuration" % (of, there["optional"]))
