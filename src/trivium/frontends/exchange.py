@@ -150,7 +150,7 @@ class Exchange:
 
     def alike(self) -> "Exchange":
         """Another request with the same head, and nothing of its body yet."""
-        other = Exchange(self._site, self._outlet, self.head)
+        other = type(self)(self._site, self._outlet, self.head)
         other.protocol = self.protocol
         other.target = self.target
         other.is_head = self.is_head

@@ -20,7 +20,8 @@ class HttpLimits:
     has left in `write_seconds`; one in parts also when `unsent_bytes` of it wait. `linger_seconds`: how long
     what a refused client still sends is read and thrown away, so that it gets to read why.
 
-    `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output.
+    `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
+    `stamps` requests say how they came, so that they can be traced.
     """
 
     connections: int = 4096
@@ -37,3 +38,4 @@ class HttpLimits:
     linger_seconds: float = 2.0
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
+    stamps: bool = False

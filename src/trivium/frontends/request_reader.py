@@ -19,6 +19,7 @@ from trivium.frontends.faults import HttpFault, malformed
 from trivium.frontends.head_memo import HeadMemo
 from trivium.frontends.request_head import join_repeated, read_head
 from trivium.frontends.site import Site
+from trivium.frontends.stamped import StampedExchange
 from trivium.types.errors import Code, ServeError
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class RequestReader:
         self._outlet = outlet
         self._queue = queue
         self._memo = HeadMemo(site.scratch)
+        self._begin = StampedExchange if site.limits.stamps else Exchange
         self._exchange: Exchange | None = None  # the one being received
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
@@ -158,7 +160,7 @@ class RequestReader:
             is_http11 = _is_http11(parser.get_http_version())
         method = parser.get_method()
         head = read_head(method, url, headers, is_http11)
-        self._exchange = exchange = Exchange(self._site, self._outlet, head)
+        self._exchange = exchange = self._begin(self._site, self._outlet, head)
         if method == b"HEAD":
             exchange.is_head = True
         if not keeps_alive:

@@ -1,0 +1,126 @@
+"""A call with one request and one response: its message becomes an operation, the operation's answer its response.
+
+The twin of `grpc_unary` without a task, a future or a timer: the core's sink writes the answer. Decides what an answer,
+a cancellation and a missing message mean for this call; knows no frame.
+"""
+
+from typing import Protocol
+
+from trivium.frontends.grpc_site import GrpcSite, Visit
+from trivium.frontends.grpc_unary import ANSWERED, CANCELLED
+from trivium.frontends.h2.channel import NO_REQUEST, Channel
+from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.types.interfaces import RpcEncoder, Ticket
+from trivium.types.operations import ResponsePart
+from trivium.types.wire import Call, RpcAnswer
+
+
+class Place(Protocol):
+    """What a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
+
+    site: GrpcSite
+    peer: str
+    now: float
+
+    def leave(self, visit: Visit, code: int, is_answered: bool) -> None:
+        """The call is over: a line in the access log, and one call less."""
+        ...
+
+
+class UnaryCall(Visit):
+    """Implements `channel.Receives`. What comes behind the first message is ignored, as grpcio does."""
+
+    def __init__(self, place: Place, channel: Channel, head: RpcHead) -> None:
+        super().__init__(head.method, place.peer, place.now)
+        self._place = place
+        self._site = place.site
+        self._channel = channel
+        self._head = head
+        self._ticket: Ticket | None = None
+        self._call: Call | None = None  # once the message has come
+        self._encoder: RpcEncoder | None = None
+        self._is_over = False
+        self._is_early = False  # answered before the core's last part
+        self._site.enter(self)
+
+    def on_message(self, message: bytes) -> None:
+        if self._call is not None or self._is_over:
+            self._channel.give_back(len(message))
+            return
+        head = self._head
+        timeout = head.timeout
+        if timeout is not None:
+            timeout = max(timeout - (self._place.now - self.began), 0.0)
+        call = self._call = Call(head.method, head.metadata, timeout)
+        try:
+            operation, self._encoder = self._site.protocol.decode(call, message)
+            ticket = self._site.core.submit(operation, self._take)
+        except Exception as error:
+            self._finish(self._site.refuse(call, error))
+            return
+        if not self._is_over:
+            self._ticket = ticket
+        elif self._is_early:
+            ticket.cancel(ANSWERED)
+
+    def on_end(self) -> None:
+        if self._call is None:
+            self._finish(NO_REQUEST)
+
+    def on_sent(self) -> None:
+        pass
+
+    def on_refused(self, answer: RpcAnswer) -> None:
+        self._leave(answer.code, True)
+
+    def on_reset(self) -> None:
+        self._leave(CANCELLED_STATUS, False)
+
+    def cut(self, answer: RpcAnswer) -> None:
+        """The server cannot wait any longer."""
+        if not self._is_over:
+            self._channel.end(answer.code, answer.details)
+            self._leave(answer.code, False)
+
+    def _take(self, part: ResponsePart) -> None:
+        """The sink."""
+        if self._is_over:
+            return
+        assert self._encoder is not None
+        assert self._call is not None
+        try:
+            said = self._encoder.encode(part)
+        except Exception as error:
+            said = self._site.refuse(self._call, error)
+        if not said.final:
+            return
+        ticket, self._ticket = self._ticket, None
+        self._is_early = not part.final
+        self._finish(said)
+        if self._is_early and ticket is not None:
+            ticket.cancel(ANSWERED)
+
+    def _finish(self, said: RpcAnswer) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        if said.code:
+            self._channel.end(said.code, said.details)
+        else:
+            message = said.message or b""
+            self.sent = len(message)
+            self._channel.answer(message)
+        self._place.leave(self, said.code, True)
+
+    def _leave(self, code: int, is_answered: bool) -> None:
+        """Not by an answer of the core: what runs is cancelled."""
+        if self._is_over:
+            return
+        self._is_over = True
+        ticket, self._ticket = self._ticket, None
+        self._place.leave(self, code, is_answered)
+        if ticket is not None:
+            ticket.cancel(CANCELLED)
+
+
+CANCELLED_STATUS = 1

@@ -1,0 +1,280 @@
+"""One stream of a connection as the call on it sees it: messages in, responses and a status out.
+
+Source: RFC 9113, sections 5.1 and 8.1; "gRPC over HTTP2". Decides which frames an answer is, and when the client may
+send more. The call owns what runs; the session owns the connection.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from trivium.codecs.compression import LEAST_BYTES, MOST_BYTES, deflate
+from trivium.frontends.grpc_site import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcSite
+from trivium.frontends.h2 import frames
+from trivium.frontends.h2.flow import Bytes, Sender, SendFlow
+from trivium.frontends.h2.frames import FLOW_CONTROL_ERROR, STREAM_CLOSED, StreamFault
+from trivium.frontends.h2.messages import CallRefused, MessageReader, Packed
+from trivium.frontends.h2.responses import (
+    OPENING,
+    PREFIX,
+    before_answer,
+    behind_answer,
+    opening,
+    refusal,
+    trailers,
+)
+from trivium.types.errors import ServeError
+from trivium.types.wire import RpcAnswer
+
+_log = logging.getLogger(__name__)
+
+WINDOW = 4 * 2**20
+"""Bytes that a client may send on a stream before it has to wait; grpcio's number."""
+
+_SMALL = 16 * 1024
+"""Bytes of an answer up to which it is one frame."""
+
+NO_REQUEST = RpcAnswer(
+    code=INTERNAL, details="The call ended without a request message, or in the middle of it. Send it whole."
+)
+
+
+class Receives(Protocol):
+    """A call. Nothing follows `on_end` but `on_reset` and `on_sent`, and nothing `on_reset`."""
+
+    def on_message(self, message: bytes) -> None:
+        """A whole request. Its bytes stay booked until the channel's `give_back`, or its end."""
+        ...
+
+    def on_end(self) -> None:
+        """The client has sent all."""
+        ...
+
+    def on_sent(self) -> None:
+        """What was to be sent has left for the transport."""
+        ...
+
+    def on_refused(self, answer: RpcAnswer) -> None:
+        """What the client sent cannot be taken; the call has been ended with `answer`."""
+        ...
+
+    def on_reset(self) -> None:
+        """The client has cancelled the call, or is gone."""
+        ...
+
+
+class Line(Protocol):
+    """The connection as its channels use it."""
+
+    site: GrpcSite
+    flow: SendFlow
+    is_choked: bool
+
+    def put(self, *buffers: Bytes) -> None:
+        """Write, at the end of this turn."""
+        ...
+
+    def answered(self, channel: "Channel") -> None:
+        """Its last frame has been put: forget it."""
+        ...
+
+    def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
+        """Somewhere else than on the loop; `done` is called on it, with what became of it."""
+        ...
+
+    def rouse(self) -> None:
+        """There may be something to send by the flow."""
+        ...
+
+
+class Channel(Sender):
+    """Used on the loop only. `coding`: how responses are packed, empty for not. `kept`: bytes of messages that the
+    call has been given and not begun with; of the window so much is not given back.
+    """
+
+    __slots__ = (
+        "_is_open",
+        "_line",
+        "_owed",
+        "_room",
+        "_waiting",
+        "coding",
+        "is_half_closed",
+        "is_over",
+        "kept",
+        "receiver",
+        "requests",
+    )
+
+    def __init__(self, line: Line, number: int, requests: MessageReader, coding: str) -> None:
+        super().__init__(number, line.flow.initial)
+        self._line = line
+        self._room = WINDOW
+        self._owed = 0
+        self._is_open = False  # the response's headers have been sent
+        self.requests = requests
+        self.coding = coding
+        self._waiting: deque[bytes | Packed | None] | None = None  # behind one that is being unpacked
+        self.kept = 0
+        self.is_half_closed = False  # the client has sent all
+        self.is_over = False  # the call has been answered or cancelled
+        self.receiver: Receives | None = None
+
+    # -- from the client -------------------------------------------------------------------------------
+
+    def take(self, piece: memoryview, counted: int, ends: bool) -> None:
+        """DATA; see `Hears.on_data`. StreamFault where it must not come."""
+        if self.is_half_closed:
+            raise StreamFault(self.number, STREAM_CLOSED, "DATA came behind the end of its stream")
+        self._room -= counted
+        self._owed += counted
+        if self._room < 0:
+            raise StreamFault(self.number, FLOW_CONTROL_ERROR, "DATA came beyond its window")
+        self.is_half_closed = ends
+        if self.is_over:
+            return
+        try:
+            for message in self.requests.feed(piece):
+                self._deliver(message)
+        except (CallRefused, ServeError) as error:
+            self._refuse(error)
+        if ends:
+            self.half_close()
+        else:
+            self.give_back(0)
+
+    def half_close(self) -> None:
+        """The client has sent all."""
+        self.is_half_closed = True
+        if self.is_over or self.receiver is None:
+            return
+        if self.requests.is_between_messages:
+            self._deliver(None)
+        else:
+            self._refuse(CallRefused(NO_REQUEST))
+
+    def _deliver(self, message: bytes | Packed | None) -> None:
+        """To the call, in order: a message, or (None) that there are no more."""
+        if self._waiting is not None:
+            self._waiting.append(message)
+        elif self.receiver is None:
+            return
+        elif message is None:
+            self.receiver.on_end()
+        elif isinstance(message, Packed):
+            packed = message
+            self._waiting = deque()
+            self._line.unpack(packed, lambda result: self._on_unpacked(packed, result))
+        else:
+            self.receiver.on_message(message)
+
+    def _on_unpacked(self, packed: Packed, result: bytes | Exception) -> None:
+        waiting, self._waiting = self._waiting, None
+        if self.is_over or waiting is None:
+            return
+        if isinstance(result, Exception):
+            self._refuse(result)
+            return
+        try:
+            self.requests.book_unpacked(packed, result)
+        except ServeError as error:
+            self._refuse(error)
+            return
+        self._deliver(result)
+        while waiting:
+            self._deliver(waiting.popleft())
+        self.give_back(0)
+
+    def _refuse(self, error: Exception) -> None:
+        """What came cannot be taken."""
+        if isinstance(error, CallRefused):
+            answer = error.answer
+        elif isinstance(error, ServeError):
+            answer = RpcAnswer(code=RESOURCE_EXHAUSTED, details=error.message)
+        else:
+            _log.error("a message could not be unpacked", exc_info=error)
+            answer = LAST_RESORT
+        receiver = self.receiver
+        if receiver is not None and not self.is_over:
+            self.end(answer.code, answer.details)
+            receiver.on_refused(answer)
+
+    def give_back(self, size: int) -> None:
+        """A message of `size` bytes is needed no more, or books itself; the client may send more."""
+        if self.is_over:
+            return  # `close` gives back all
+        if size:
+            self.requests.held -= size
+            self._line.site.unreserve(size)
+        room = 0 if self._waiting else self._owed - self.kept
+        if room >= WINDOW // 2 and not self.is_half_closed:
+            self._line.put(frames.window_update(self.number, room))
+            self._room += room
+            self._owed -= room
+
+    # -- to the client ---------------------------------------------------------------------------------
+
+    def answer(self, message: bytes) -> None:
+        """The one response, and the end."""
+        if self.is_over:
+            return
+        line = self._line
+        flow = line.flow
+        size = len(message) + PREFIX.size
+        if (
+            size > _SMALL
+            or size > self.window
+            or size > flow.window
+            or flow.unsent
+            or line.is_choked
+            or self.coding
+        ):
+            self.send(message)
+            self.end(0, "")
+            return
+        flow.window -= size
+        self.is_over = True
+        line.put(before_answer(self.number, len(message)), message, behind_answer(self.number))
+        line.answered(self)
+
+    def send(self, message: bytes) -> None:
+        """One of several responses."""
+        if self.is_over:
+            return
+        if not self._is_open:
+            self._is_open = True
+            self._line.put(
+                frames.headers(self.number, opening(self.coding) if self.coding else OPENING, False)
+            )
+        packed = 0
+        if self.coding and LEAST_BYTES <= len(message) <= MOST_BYTES:
+            packed, message = 1, deflate((message,), self.coding)
+        self._line.flow.put(self, PREFIX.pack(packed, len(message)), message)
+        self._line.rouse()
+
+    def end(self, code: int, details: str) -> None:
+        """The status, behind what is unsent."""
+        if self.is_over:
+            return
+        self.is_over = True
+        block = trailers(code, details) if self._is_open else refusal(code, details)
+        tail = frames.headers(self.number, block, True)
+        if self._line.flow.end(self, tail):
+            self._line.put(tail)
+            self._line.answered(self)
+
+    def on_sent(self) -> None:
+        """By the flow."""
+        if self.is_over:
+            self._line.answered(self)
+        elif self.receiver is not None:
+            self.receiver.on_sent()
+
+    def close(self) -> None:
+        """By the session: nothing more comes or goes."""
+        self.is_over = True
+        self._line.flow.drop(self)
+        self._line.site.unreserve(self.requests.held)
+        self.requests.held = 0
+        self.receiver = None

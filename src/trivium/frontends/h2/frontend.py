@@ -1,0 +1,132 @@
+"""The gRPC listener on our own HTTP/2: sockets, and the way down. Has the same face as `grpc_server.GrpcFrontend`.
+
+Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a call in
+`call` and `streaming`.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from trivium.frontends.access_log import AccessLog
+from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
+from trivium.frontends.h2.connection import Connection
+from trivium.frontends.h2.shared import Shared
+from trivium.frontends.h2.tls import context_of
+from trivium.frontends.http import DrainReport
+from trivium.tls import Tls
+from trivium.types.interfaces import RpcProtocol, Submits
+
+_BACKLOG = 1024
+_UNPACKING_THREADS = 2
+_FLUSH_SECONDS = 0.5
+_CLOSING_SECONDS = 2.0
+
+
+class H2Frontend:
+    """Serves one protocol to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop."""
+
+    def __init__(
+        self, core: Submits, protocol: RpcProtocol, limits: GrpcLimits, tls: Tls | None = None
+    ) -> None:
+        self._tls = tls
+        self._site = GrpcSite(core, protocol, limits)
+        self._guests: set[Connection] = set()
+        self._emptied = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._flusher: asyncio.TimerHandle | None = None
+        self._unpackers = ThreadPoolExecutor(_UNPACKING_THREADS, "unpack")
+        self._unpacking: set[asyncio.Future[bytes | Exception]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port that was bound, 0 having asked for any. OSError where port or log cannot be had."""
+        site = self._site
+        limits = site.limits
+        loop = asyncio.get_running_loop()
+        shared = Shared(site, loop.time, time.time, self._offload, self._emptied)
+        site.log = None if limits.access_log is None else AccessLog(limits.access_log)
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(shared, self._guests, loop),
+                host,
+                port,
+                ssl=None if self._tls is None else context_of(self._tls),
+                backlog=_BACKLOG,
+                reuse_port=limits.shares_port or None,
+            )
+        except OSError:
+            await self.close()
+            raise
+        if site.log is not None:
+            self._flush()
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def drain(self, grace: float) -> DrainReport:
+        """Refuse new calls, let those in work finish for `grace` seconds, cut off the rest."""
+        self._stop_accepting()
+        site = self._site
+        site.drain()
+        for guest in tuple(self._guests):
+            guest.leave()
+        await self._until_empty(grace)
+        now = asyncio.get_running_loop().time()
+        unfinished = tuple(
+            f"gRPC {visit.method} from {visit.peer}, after {now - visit.began:.1f} s" for visit in site.visits
+        )
+        self._cut_all()
+        return DrainReport(site.finished, unfinished)
+
+    async def close(self) -> None:
+        """End at once; returns when every call is gone."""
+        self._stop_accepting()
+        self._cut_all()
+        await self._until_empty(_CLOSING_SECONDS)
+        if self._unpacking:
+            await asyncio.wait(self._unpacking)
+        self._unpackers.shutdown()
+        if self._flusher is not None:
+            self._flusher.cancel()
+            self._flusher = None
+        if self._site.log is not None:
+            self._site.log.close()
+            self._site.log = None
+
+    def _stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def _cut_all(self) -> None:
+        for guest in tuple(self._guests):
+            guest.cut()
+
+    async def _until_empty(self, seconds: float) -> None:
+        """Until every call and connection is gone, for so many seconds at most."""
+        site = self._site
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._guests:
+                    self._emptied.clear()
+                    await self._emptied.wait()
+                while site.visits:
+                    site.emptied.clear()
+                    await site.emptied.wait()
+
+    def _offload(self, work: Callable[[], bytes], done: Callable[[bytes | Exception], None]) -> None:
+        def attempt() -> bytes | Exception:
+            try:
+                return work()
+            except Exception as error:
+                return error
+
+        future = asyncio.get_running_loop().run_in_executor(self._unpackers, attempt)
+        self._unpacking.add(future)
+        future.add_done_callback(self._unpacking.discard)
+        future.add_done_callback(lambda future: done(future.result()))
+
+    def _flush(self) -> None:
+        if self._site.log is not None:
+            self._site.log.flush()
+        self._flusher = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._flush)

@@ -1,0 +1,65 @@
+"""What all connections of one HTTP/2 front end share, beside the site of their calls.
+
+Decides whether a call is let in. Knows no connection, and opens no socket.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trivium.codecs.compression import Inflater
+from trivium.frontends.grpc_site import RESOURCE_EXHAUSTED, GrpcSite
+from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.types.errors import ServeError
+from trivium.types.wire import Call, RpcAnswer, RpcKind
+
+_TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words
+
+SCRATCH_BYTES = 256 * 1024
+
+Offload = Callable[[Callable[[], bytes], Callable[[bytes | Exception], None]], None]
+"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
+
+
+@dataclass(slots=True, eq=False)
+class Shared:
+    """Used on the loop only. `monotonic` and `epoch` are clocks, in seconds. `kinds`: the methods that have been
+    called. `scratch` is what every connection receives into, one at a time; `emptied` is set when the last one has
+    gone.
+    """
+
+    site: GrpcSite
+    monotonic: Callable[[], float]
+    epoch: Callable[[], float]
+    offload: Offload
+    emptied: asyncio.Event
+    kinds: dict[str, RpcKind] = field(default_factory=dict)
+    scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SCRATCH_BYTES)))
+    coding: str = field(init=False)
+    inflater: Inflater = field(init=False)
+    most_unsent: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = self.site.limits
+        self.coding = "" if limits.compression == "none" else limits.compression
+        self.inflater = Inflater(limits.message_bytes, limits.total_message_bytes)
+        self.most_unsent = limits.total_message_bytes // 8
+
+    def why_not(self, head: RpcHead, unsent: int) -> RpcAnswer | None:
+        """The refusal of a call that is not let in. `unsent`: bytes of responses that its connection has not taken."""
+        if head.code:
+            return RpcAnswer(code=head.code, details=head.details)
+        if len(self.site.visits) >= self.site.limits.calls:
+            return _TOO_MANY
+        if unsent > self.most_unsent:
+            text = (
+                f"The client has left {unsent} bytes of responses unread; the limit is {self.most_unsent}. Read "
+                "faster, or ask for less at a time."
+            )
+            return RpcAnswer(code=RESOURCE_EXHAUSTED, details=text)
+        if head.method not in self.kinds:
+            try:
+                self.kinds[head.method] = self.site.protocol.kind(head.method)  # few: those that there are
+            except ServeError as error:
+                return self.site.refuse(Call(head.method), error)
+        return None

@@ -1,0 +1,71 @@
+"""Requests that say how they came: when, over which wire, and as a part of which trace of their client's.
+
+In use where requests may be traced, and nowhere else. The header is that of W3C Trace Context; what becomes of it the
+core decides.
+"""
+
+from time import monotonic
+
+import msgspec
+
+from trivium.frontends.exchange import Exchange, Outlet
+from trivium.frontends.site import Site
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
+from trivium.types.operations import Infer, Operation
+from trivium.types.tracing import Origin
+from trivium.types.wire import Call, Head, RpcAnswer, RpcKind
+
+_PARENT, _STATE = b"traceparent", b"tracestate"
+
+
+class StampedExchange(Exchange):
+    """It is made when its head has come, and started when its body has."""
+
+    __slots__ = ("_arrived", "_whole")
+
+    def __init__(self, site: Site, outlet: Outlet, head: Head) -> None:
+        super().__init__(site, outlet, head)
+        self._arrived = self._whole = monotonic()
+
+    def start(self) -> None:
+        """See `Exchange`."""
+        self._whole = monotonic()
+        super().start()
+
+    def _submit(self, operation: Operation, encoder: Encoder) -> None:
+        if isinstance(operation, Infer):
+            headers = self.head.headers
+            parent = headers.get(_PARENT, b"").decode("latin-1")
+            state = headers.get(_STATE, b"").decode("latin-1") if parent else ""
+            origin = Origin("HTTP", self._arrived, self._whole, parent, state)
+            operation = msgspec.structs.replace(operation, origin=origin)
+        super()._submit(operation, encoder)
+
+
+class StampedRpcs:
+    """A protocol over gRPC whose requests say how they came. When the first byte of a message came is not known: one
+    that is there has just come, all of it.
+    """
+
+    def __init__(self, protocol: RpcProtocol) -> None:
+        self._protocol = protocol
+
+    def kind(self, method: str) -> RpcKind:
+        """See `RpcProtocol`."""
+        return self._protocol.kind(method)
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+        """See `RpcProtocol`."""
+        now = monotonic()
+        operation, encoder = self._protocol.decode(call, message)
+        if isinstance(operation, Infer):
+            parent = call.metadata.get("traceparent", "")
+            state = call.metadata.get("tracestate", "") if parent else ""
+            origin = Origin("GRPC", now, now, parent, state)
+            operation = msgspec.structs.replace(operation, origin=origin)
+        return operation, encoder
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        """See `RpcProtocol`."""
+        return self._protocol.refuse(call, error)

@@ -1,0 +1,81 @@
+"""A protocol for the tests: a request is `verb text`, its answer the text, or what the test says as the core."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tests.unit.frontends.actors import FakeCore
+
+from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
+from trivium.frontends.h2.shared import Shared
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RpcEncoder
+from trivium.types.operations import Infer, Operation, ResponsePart
+from trivium.types.payload import Raw, RawPart
+from trivium.types.wire import Call, RpcAnswer, RpcKind
+
+UNARY, STREAM = "/test.Echo/Unary", "/test.Echo/Stream"
+KINDS = {UNARY: RpcKind.UNARY, STREAM: RpcKind.STREAM}
+
+
+class EchoRpc:
+    """Verbs that begin with `crash` are faults of the server's own."""
+
+    def kind(self, method: str) -> RpcKind:
+        if method not in KINDS:
+            raise ServeError(Code.UNSUPPORTED, f"no RPC {method}")
+        return KINDS[method]
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+        verb, _, text = bytes(message).partition(b" ")
+        if verb == b"bad":
+            raise ServeError(Code.INVALID, "bad message")
+        if verb == b"crash":
+            raise RuntimeError("a fault in decode")
+        return Infer(verb.decode("latin-1"), Raw((RawPart(text),)), deadline=call.timeout), self
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        if part.error is not None:
+            return self.refuse(Call(""), part.error)
+        assert isinstance(part.payload, Raw)
+        text = bytes(part.payload.parts[0].data)
+        if text == b"crash":
+            raise RuntimeError("a fault in encode")
+        return RpcAnswer(text, part.final or text == b"enough")
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        if call.method == STREAM:
+            return RpcAnswer(f"error: {error.message}".encode())
+        return RpcAnswer(code=12 if error.code is Code.UNSUPPORTED else 3, details=error.message)
+
+
+class Time:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Threads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], None]]]):
+    """What is to be done in them, when the test says so."""
+
+    def __call__(self, work: Callable[[], bytes], done: Callable[[bytes | Exception], None]) -> None:
+        self.append((work, done))
+
+    def run(self) -> None:
+        while self:
+            work, done = self.pop(0)
+            try:
+                result: bytes | Exception = work()
+            except Exception as error:
+                result = error
+            done(result)
+
+
+def shared(core: FakeCore, time: Time, threads: Threads, **limits: Any) -> Shared:
+    """What connections share, over that core."""
+    site = GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
+    return Shared(site, time, lambda: 1e9, threads, asyncio.Event())

@@ -1,0 +1,120 @@
+"""Header blocks: the examples of RFC 7541, what is remembered and when it is forgotten, and what is too much."""
+
+import contextlib
+
+import pytest
+from hpack import Encoder
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.frontends.h2.peer import USUAL
+
+from trivium.frontends.h2 import frames
+from trivium.frontends.h2.frames import ConnectionFault
+from trivium.frontends.h2.header_blocks import HeaderBlocks
+from trivium.frontends.h2.rpc_head import read_head
+
+C3 = (
+    "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+    "8286 84be 5808 6e6f 2d63 6163 6865",
+    "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+)
+C4 = (
+    "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+    "8286 84be 5886 a8eb 1064 9cbf",
+    "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+)
+PATHS = ("/", "/", "/index.html")
+
+
+@pytest.mark.parametrize("blocks", [C3, C4])
+def test_the_examples_of_the_specification(blocks: tuple[str, ...]) -> None:
+    """Three requests on one connection, plain and in Huffman's code; none is a POST."""
+    reader = HeaderBlocks(4096)
+    heads = [reader.head(bytes.fromhex(block)) for block in blocks]
+    assert tuple(head.method for head in heads) == PATHS
+    assert [head.http for head in heads] == [405] * 3
+
+
+def block_of(encoder: Encoder, path: str, *more: tuple[str, str]) -> bytes:
+    return encoder.encode([*USUAL[:2], (":path", path), *USUAL[2:], *more])
+
+
+def test_what_is_repeated_is_looked_up() -> None:
+    encoder, reader = Encoder(), HeaderBlocks(4096)
+    block_of(encoder, "/a/B")
+    first = reader.head(block_of(Encoder(), "/a/B"))
+    block = block_of(encoder, "/a/B")
+    heads = [reader.head(block) for _ in range(3)]
+    assert heads[0] == first
+    assert heads[1] is heads[0]
+    assert heads[2] is heads[0]
+
+
+def test_a_changed_table_forgets() -> None:
+    """The same bytes mean something else once another entry is in front."""
+    reader = HeaderBlocks(4096)
+    plain = [(name.encode(), value.encode()) for name, value in [*USUAL[:2], (":path", "/a/B"), *USUAL[2:]]]
+    literals = b"".join(b"\0%c%s%c%s" % (len(name), name, len(value), value) for name, value in plain)
+    newest = literals + b"\xbe"
+    for value in (b"1", b"2", b"3"):
+        reader.skip(b"\x40\x01k\x01" + value)
+        for _ in range(2):
+            assert reader.head(newest).metadata == {"k": value.decode()}
+
+
+NAMES = st.sampled_from(["a", "b", "user-agent", "grpc-timeout"])
+VALUES = st.sampled_from(["1S", "2S", "3S", "a longer value that is not in any table"])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.tuples(NAMES, VALUES), max_size=3),
+            st.sampled_from([None, 0, 100, 4096]),
+            st.booleans(),
+        ),
+        max_size=30,
+    )
+)
+def test_remembering_changes_nothing(calls: list[tuple[list[tuple[str, str]], int | None, bool]]) -> None:
+    encoder, reader = Encoder(), HeaderBlocks(4096)
+    for more, size, is_skipped in calls:
+        if size is not None:
+            encoder.header_table_size = size
+        block = block_of(encoder, "/a/B", *more)
+        if is_skipped:
+            reader.skip(block)
+            continue
+        plain = [*USUAL[:2], (":path", "/a/B"), *USUAL[2:], *more]
+        expected = read_head([(name.encode(), value.encode()) for name, value in plain])
+        assert reader.head(block) == expected
+
+
+WRONG = [
+    (b"\x80", frames.COMPRESSION_ERROR),  # index 0
+    (b"\xbe", frames.COMPRESSION_ERROR),  # an entry that is not there
+    (b"\x40\x05ab", frames.COMPRESSION_ERROR),  # cut short
+    (b"\x40", frames.COMPRESSION_ERROR),
+    (b"\x3f\xe2\x1f", frames.COMPRESSION_ERROR),  # a table larger than allowed
+    (b"\x82\x20", frames.COMPRESSION_ERROR),  # its size behind a header
+    (b"\x40\x01a\x81\xff", frames.COMPRESSION_ERROR),  # no Huffman code
+    (b"\xff" * 20, frames.COMPRESSION_ERROR),
+    (
+        b"\x40\x01a\x7f\x81\x02" + bytes(384) + b"\xbe" * 20,
+        frames.ENHANCE_YOUR_CALM,
+    ),  # few bytes, a long list
+]
+
+
+@pytest.mark.parametrize(("block", "code"), WRONG)
+@pytest.mark.parametrize("method", ["head", "skip"])
+def test_what_cannot_be_decoded(block: bytes, code: int, method: str) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        getattr(HeaderBlocks(4096), method)(block)
+    assert caught.value.code == code
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_head_or_a_fault(block: bytes) -> None:
+    with contextlib.suppress(ConnectionFault):
+        HeaderBlocks(4096).head(block)
