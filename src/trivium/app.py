@@ -16,11 +16,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trivium import tracing
 from trivium.config import ServerConfig, read_grpc_tls
 from trivium.core.lifecycle import Progress
 from trivium.core.probe import Probe
-from trivium.core.rate_policy import supply_of
 from trivium.core.quantiles import parse_quantiles
+from trivium.core.rate_policy import supply_of
 from trivium.core.server import Server
 from trivium.core.workers.host import program
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -35,6 +36,7 @@ from trivium.frontends.grpc_site import GrpcLimits
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
+from trivium.frontends.stamped import StampedRpcs
 from trivium.profiles import identity, routes
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.grpc import KServeGrpc
@@ -42,7 +44,7 @@ from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import PrometheusHttp, Shown
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, WireProtocol
+from trivium.types.interfaces import Engine, Format, RpcProtocol, WireProtocol
 from trivium.types.metrics import Measures
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
@@ -77,6 +79,7 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 def build(config: ServerConfig) -> Server:
     """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
+    traces, traced = tracing.exporter(config), tracing.settings(config)
     probe = Probe(PROBE_COMMAND)
     defaults = Defaults(
         config_name=_config_name(config.model_config_name),
@@ -98,6 +101,7 @@ def build(config: ServerConfig) -> Server:
     host = partial(program, WORKER_COMMAND, os.environ)
     server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
     server.is_lenient = config.ready_despite_failures
+    server.tracing.use(traces, traced)
     if config.model_control != "explicit":
         server.watch(config.poll_seconds if config.model_control == "poll" else None)
     return server
@@ -154,6 +158,7 @@ def _limits(config: ServerConfig) -> HttpLimits:
         write_seconds=config.write_timeout,
         slowest_rate=config.slowest_rate,
         access_log=config.access_log or None,
+        stamps=tracing.can_trace(config),
     )
 
 
@@ -211,7 +216,9 @@ def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFro
     """
     names = identity(config.profile, VERSION, config.server_name)
     abilities = _abilities(server, config, _pattern("--forward-metadata", config.forward_metadata))
-    protocol = KServeGrpc(*names, abilities)
+    protocol: RpcProtocol = KServeGrpc(*names, abilities)
+    if tracing.can_trace(config):
+        protocol = StampedRpcs(protocol)
     tls = read_grpc_tls(config)
     if config.grpc_layer == "own":
         return H2Frontend(server, protocol, _grpc_limits(config), tls)

@@ -160,6 +160,30 @@ class ServerConfig:
     )
     slowest_rate: int = _option(16 * 2**10, "Bytes per second below which a client is too slow.", 1)
     drain_timeout: float = _option(30.0, "Seconds that requests in work get to finish after SIGTERM.")
+    trace_file: str = _option(
+        "", "File for traces of requests, in Triton's JSON; which are traced --trace-levels and clients say."
+    )
+    trace_endpoint: str = _option(
+        "", "URL of a collector that takes traces by OTLP over HTTP; not together with --trace-file."
+    )
+    trace_resource: str = _option(
+        "service.name=trivium", "What such traces say of this server: KEY=VALUE, with commas between."
+    )
+    trace_queue: int = _option(2048, "Spans that may wait for the collector.", 1)
+    trace_delay: float = _option(5.0, "Seconds between two deliveries to the collector.", 0.001, _LONG)
+    trace_batch: int = _option(512, "Spans that are delivered at once.", 1)
+    trace_levels: str = _option(
+        "", "What is traced from the start: timestamps, tensors, or both with a comma."
+    )
+    trace_rate: int = _option(
+        1000, "One request in so many is traced; 0: those with a trace context.", 0, 2**31 - 1
+    )
+    trace_count: int = _option(
+        -1, "How many requests are traced until clients say more; -1: any number.", -1, 2**31 - 1
+    )
+    trace_frequency: int = _option(
+        0, "Traces after which a numbered file is begun; 0 puts all into one.", most=2**31 - 1
+    )
     access_log: str = _option(
         "", "File for a JSON line per request or gRPC call; '-' is standard output; empty is none."
     )

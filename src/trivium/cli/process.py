@@ -12,7 +12,10 @@ from typing import Any
 
 import uvloop
 
+from trivium.core.verbosity import LOG
+
 SWITCH_SECONDS = 0.0005
+_WORKERS = "trivium.worker"
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Parameters of glibc's mallopt(3)."""
 
@@ -43,7 +46,9 @@ def log_to_stderr(log_level: str) -> None:
     """Have everything from this level on logged."""
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
-        logging.getLogger("trivium.worker").setLevel(logging.INFO)
+        logging.getLogger(_WORKERS).setLevel(logging.INFO)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:

@@ -78,14 +78,6 @@ ACCEPTED: tuple[Difference, ...] = (
         "RFC 9110 asks it of every server, and load balancers do it",
     ),
     Difference(
-        (("http", "an unknown setting"),),
-        frozenset({"status", "text", "body"}),
-        "an unknown key in log settings",
-        "ignored, 200",
-        "400, with the keys that there are",
-        "a misspelt setting would seem to be set",
-    ),
-    Difference(
         (("http", "an unknown model, and no JSON"),),
         frozenset({"status", "content type", "text"}),
         "several faults in one request, the model's name among them, over HTTP",

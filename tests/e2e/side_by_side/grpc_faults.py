@@ -139,6 +139,24 @@ def _setting(rng: random.Random) -> Rpc:
     return Rpc("LogSettings", message)
 
 
+def _log_text(key: str) -> Make:
+    def make(rng: random.Random) -> Rpc:
+        message = pb.LogSettingsRequest()
+        message.settings[key].string_param = "x"
+        return Rpc("LogSettings", message)
+
+    return make
+
+
+def _trace(key: str, *values: str) -> Make:
+    def make(rng: random.Random) -> Rpc:
+        message = pb.TraceSettingRequest()
+        message.settings[key].value.extend(values)
+        return Rpc("TraceSetting", message)
+
+    return make
+
+
 BAD: Mapping[str, Make] = {
     "an unknown model": lambda rng: infer(two(rng, model="unheard")),
     "an unknown version": lambda rng: infer(two(rng, version="7")),
@@ -168,6 +186,14 @@ BAD: Mapping[str, Make] = {
     "a CUDA region": _of("CudaSharedMemoryRegister", name="c1", raw_handle=bytes(64), byte_size=4),
     "trace settings of an unknown model": _of("TraceSetting", model_name="unheard"),
     "a log switch that is no truth": _setting,
+    "a log format": _log_text("log_format"),
+    "a log file": _log_text("log_file"),
+    "a trace level without a file": _trace("trace_level", "TENSORS"),
+    "two trace levels that exclude each other": _trace("trace_level", "OFF", "TENSORS"),
+    "a trace file": _trace("trace_file", "x"),
+    "a trace rate that is no number": _trace("trace_rate", "x"),
+    "two trace rates": _trace("trace_rate", "1", "2"),
+    "a trace count that is too small": _trace("trace_count", "-5"),
     "contents and raw contents": _both,
     "no data": lambda rng: infer(request("ident_fp32", ("INPUT0", "FP32", [1, 3]))),
     "too few raw contents": lambda rng: infer(two(rng, raw=[bytes(64)])),

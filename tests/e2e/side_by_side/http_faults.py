@@ -275,7 +275,6 @@ BAD: Mapping[str, Make] = {
         {"raw_handle": {"b64": "YQ=="}, "device_id": 0, "byte_size": 4},
     ),
     # 4.11 and 4.12 settings
-    "an unknown setting": _post("/v2/logging", {"log_infos": True}),
     "a region whose key is no string": _post(
         "/v2/systemsharedmemory/region/r1/register", {"key": 5, "byte_size": 4}
     ),
@@ -285,6 +284,16 @@ BAD: Mapping[str, Make] = {
     "a log format": _post("/v2/logging", {"log_format": "x"}),
     "a log switch that is no truth": _post("/v2/logging", {"log_info": "x"}),
     "trace settings of an unknown model": _path(b"GET", "/v2/models/unheard/trace/setting"),
+    "a trace level without a file": _post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}),
+    "two trace levels that exclude each other": _post(
+        "/v2/models/simple/trace/setting", {"trace_level": ["OFF", "TENSORS"]}
+    ),
+    "a trace level that is no list": _post("/v2/trace/setting", {"trace_level": "OFF"}),
+    "a trace file": _post("/v2/trace/setting", {"trace_file": "x"}),
+    "a trace rate that is no text": _post("/v2/trace/setting", {"trace_rate": 5}),
+    "a trace rate that is no number": _post("/v2/models/simple/trace/setting", {"trace_rate": "x"}),
+    "a trace count that is too small": _post("/v2/trace/setting", {"trace_count": "-5"}),
+    "a log frequency that is too large": _post("/v2/trace/setting", {"log_frequency": "99999999999"}),
     # 4.13 generate
     "generate without an input": _post("/v2/models/prompt/generate", {}),
     "generate of no JSON": _post("/v2/models/prompt/generate", b"{"),

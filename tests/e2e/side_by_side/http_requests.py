@@ -233,6 +233,10 @@ GOOD: Mapping[str, Make] = {
     "statistics of a model that failed": lambda rng: get("/v2/models/failing/stats"),
     "statistics of a model that refused": lambda rng: get("/v2/models/ident_nobatch/stats"),
     "log settings": lambda rng: get("/v2/logging"),
+    "an unknown log setting": lambda rng: post("/v2/logging", b'{"log_infos":true,"log_info":null}'),
+    "an unknown trace setting": lambda rng: post(
+        "/v2/trace/setting", rng.choice([b'{"trace_rates":"1"}', b'{"trace_level":["LOUD"]}'])
+    ),
     "trace settings": lambda rng: get(rng.choice(["/v2/trace/setting", "/v2/models/simple/trace/setting"])),
     "the index": lambda rng: post("/v2/repository/index", rng.choice([b"", b"{}", b'{"ready":true}'])),
     "shared memory": lambda rng: get(f"/v2/{rng.choice(['system', 'cuda'])}sharedmemory/status"),

@@ -16,7 +16,7 @@ _PAIR = "<string>:<string>=<string>"
 _SETTING = "<string>,<string>=<string>"
 _PER_GPU = "<integer>:<integer>"
 _NO_POOL = "memory is taken as it is needed"
-_NO_TRACES = "requests are not traced yet"
+_AS_TRACE = "As --trace-config."
 _ONE_LOOP = "one event loop serves all connections"
 _NO_LIBRARY = "there are no shared libraries to look for: engines come with Trivium and its extras"
 
@@ -177,7 +177,14 @@ GROUPS: Mapping[str, tuple[Flag, ...]] = {
         ),
     ),
     "Tracing": (
-        Flag("--trace-config", _T, "", "MODE,KEY=VALUE or KEY=VALUE.", _NO, _NO_TRACES, True, _SETTING),
+        Flag(
+            "--trace-config",
+            _T,
+            "",
+            "What of requests is traced, and to where: MODE,KEY=VALUE or KEY=VALUE.",
+            repeats=True,
+            form=_SETTING,
+        ),
     ),
     "Backend": (
         Flag(
@@ -264,11 +271,11 @@ GROUPS: Mapping[str, tuple[Flag, ...]] = {
     "DEPRECATED": (
         Flag("--strict-model-config", _B, False, "As --disable-auto-complete-config."),
         Flag("--response-cache-byte-size", _I, 0, "As --cache-config=local,size=BYTES."),
-        Flag("--trace-file", _T, "", "As --trace-config.", _NO, _NO_TRACES),
-        Flag("--trace-level", _T, "", "As --trace-config.", _NO, _NO_TRACES, True),
-        Flag("--trace-rate", _I, 1000, "As --trace-config.", _UNUSED, _NO_TRACES),
-        Flag("--trace-count", _I, -1, "As --trace-config.", _UNUSED, _NO_TRACES),
-        Flag("--trace-log-frequency", _I, 0, "As --trace-config.", _UNUSED, _NO_TRACES),
+        Flag("--trace-file", _T, "", _AS_TRACE),
+        Flag("--trace-level", _T, "", _AS_TRACE, repeats=True),
+        Flag("--trace-rate", _I, 1000, _AS_TRACE),
+        Flag("--trace-count", _I, -1, _AS_TRACE),
+        Flag("--trace-log-frequency", _I, 0, _AS_TRACE),
     ),
 }
 """Group -> its flags."""

@@ -11,6 +11,7 @@ from trivium.cli.tritonserver.settings import Settings
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
 from trivium.core.server import Server
 from trivium.dialects.triton.backends import BACKENDS
+from trivium.tracing import can_trace
 from trivium.types.operations import Listing
 
 _BACKENDS = {backend.engine_name: backend.name for backend in BACKENDS}
@@ -43,7 +44,7 @@ def warnings(settings: Settings) -> Iterator[str]:
         wide.append("lets every client load and unload models")
     if config.client_shared_memory:
         wide.append("lets every client register shared memory of this machine")
-    wide.append("lets every client change what is logged")
+    wide.append(f"lets every client change what is logged{' and traced' if can_trace(config) else ''}")
     yield f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
     if settings.unused:
         yield f"These flags have no effect here: {'; '.join(settings.unused)}"

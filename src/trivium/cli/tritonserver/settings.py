@@ -12,10 +12,11 @@ from trivium.cli.tritonserver import lists
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import Support
-from trivium.cli.tritonserver.log_lines import LogSettings
 from trivium.cli.tritonserver.metrics_flags import metrics_fields
+from trivium.cli.tritonserver.trace_flags import trace_fields, unused_traces
 from trivium.config import ServerConfig, from_process
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.log_settings import LogSettings
 
 _SAME: Mapping[str, str] = {
     "--id": "server_name",
@@ -122,21 +123,13 @@ def _startup(values: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _check(values: Mapping[str, Any]) -> None:
     for name, flag in FLAGS.items():
-        if flag.support is Support.NO and _asks_for_it(name, values[name]):
+        if flag.support is Support.NO and values[name]:
             raise ServeError(Code.UNSUPPORTED, f"{name} cannot be had here: {flag.how}. Leave it out.")
     if values["--load-model"] and values["--model-control-mode"] != "explicit":
         raise ServeError(
             Code.INVALID,
             "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
         )
-
-
-def _asks_for_it(name: str, value: Any) -> bool:
-    if name == "--trace-config":  # whatever else it says, without a level nothing is traced
-        return any(text.startswith("level=") and text != "level=OFF" for text in value)
-    if name == "--trace-level":
-        return any(text != "OFF" for text in value)
-    return name != "--trace-file" and bool(value)
 
 
 def _config(values: Mapping[str, Any]) -> ServerConfig:
@@ -146,6 +139,7 @@ def _config(values: Mapping[str, Any]) -> ServerConfig:
         **{field: not values[flag] for flag, field in _OPPOSITE.items()},
         **_tls(values),
         **metrics_fields(values),
+        **trace_fields(values),
         "profile": "triton",
         "open": True,
         "open_management": True,
@@ -190,4 +184,4 @@ def _by_flag(error: ConfigError) -> str:
 
 def _unused(given: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[str, ...]:
     flags = [f"{name} ({FLAGS[name].how})" for name in given if FLAGS[name].support is Support.UNUSED]
-    return (*flags, *lists.unused_settings(values))
+    return (*flags, *lists.unused_settings(values), *unused_traces(values))

@@ -11,11 +11,11 @@ from typing import Any
 from trivium.codecs.v2_bodies import decode_object
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.settings import check_trace, read_switches
+from trivium.protocols.kserve.settings import read_log_change
+from trivium.protocols.kserve.trace_settings import read_json
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import (
-    Describe,
     List,
     ListRegions,
     Live,
@@ -23,6 +23,7 @@ from trivium.types.operations import (
     Operation,
     RegisterRegion,
     SharedRegion,
+    TraceControl,
     Unload,
     UnregisterRegion,
     Verbosity,
@@ -82,12 +83,11 @@ def _device_fault(region: str, body: Body) -> Fault:
 
 def _setting(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
     fields = decode_object(body.data, "settings request") if target.takes_body else {}
+    if target.takes_body:
+        _check_may_change(head, target, abilities)
     if target.verb == Verb.LOG_SETTINGS:
-        if target.takes_body:
-            _check_may_change(head, target, abilities)
-        return Verbosity(read_switches(fields))
-    check_trace(fields)
-    return Describe(target.model) if target.model else Live()
+        return Verbosity(read_log_change(fields, abilities.in_tritons_words))
+    return TraceControl(target.model, read_json(fields, abilities.in_tritons_words))
 
 
 def _check_may_change(head: Head, target: Target, abilities: Abilities) -> None:

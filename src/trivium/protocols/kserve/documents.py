@@ -13,19 +13,21 @@ from trivium.dialects.triton.description import config_json, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.settings import TRACE, log_document
+from trivium.protocols.kserve.settings import log_document
+from trivium.protocols.kserve.trace_settings import trace_document
 from trivium.protocols.kserve.words import OWN_WORDS, Words
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     Answer,
     Listing,
-    LogLevel,
+    LogReport,
     ModelDescription,
     Readiness,
     RegionListing,
     ResponsePart,
     ServerDescription,
     SharedRegion,
+    TraceReport,
     VersionStatus,
 )
 from trivium.types.spec import ModelSpec, TensorSpec
@@ -100,8 +102,10 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json({"model_stats": [_statistics(version) for version in answer.versions]})
             case RegionListing():
                 return _json([_region(region) for region in answer.regions])
-            case LogLevel():
-                return _json(log_document(answer.level))
+            case LogReport():
+                return _json(log_document(answer.settings))
+            case TraceReport():
+                return _json(trace_document(answer))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
             case MetricsReport():
@@ -117,9 +121,8 @@ _FIXED_ANSWERS: Mapping[str, HttpAnswer] = {
     Verb.UNREGISTER: _DONE,
     Verb.DEVICE_REGIONS: json_answer(200, b"[]"),
     Verb.DEVICE_UNREGISTER: _DONE,
-    Verb.TRACE_SETTINGS: json_answer(200, msgspec.json.encode(TRACE)),
 }
-"""By verb, where all that an answer says is that it was done, or what never changes."""
+"""By verb, where all that an answer says is that it was done."""
 
 
 def _json(document: object) -> HttpAnswer:

@@ -20,12 +20,12 @@ from trivium.dialects.triton.service_messages import (
 from trivium.protocols.kserve import grpc_documents as documents
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.grpc_infer_request import values_of
-from trivium.protocols.kserve.settings import check_trace, read_switches
+from trivium.protocols.kserve.settings import read_log_change
+from trivium.protocols.kserve.trace_settings import read_rpc
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind, fault
 from trivium.types.operations import (
     Answer,
-    Describe,
     List,
     ListRegions,
     Live,
@@ -33,6 +33,7 @@ from trivium.types.operations import (
     Operation,
     RegisterRegion,
     SharedRegion,
+    TraceControl,
     Unload,
     UnregisterRegion,
     Verbosity,
@@ -60,7 +61,7 @@ def readers(abilities: Abilities) -> Mapping[str, Callable[[bytes], Reading]]:
             Live(),
             documents.nothing("CudaSharedMemoryUnregisterResponse"),
         ),
-        "TraceSetting": _trace,
+        "TraceSetting": lambda data: _trace(data, abilities),
         "LogSettings": lambda data: _log(data, abilities),
     }
 
@@ -153,15 +154,13 @@ def _device_regions(data: bytes) -> Reading:
     return Live(), documents.nothing("CudaSharedMemoryStatusResponse")
 
 
-def _trace(data: bytes) -> Reading:
+def _trace(data: bytes, abilities: Abilities) -> Reading:
     request = cast(TraceSettings, parse("TraceSettingRequest", data))
-    fields: dict[str, object] = {}
-    for key, setting in request.settings.items():
-        values = list(setting.value)
-        fields[key] = values[0] if len(values) == 1 else values or None
-    check_trace(fields)
-    operation = Describe(request.model_name) if request.model_name else Live()
-    return operation, documents.trace_settings
+    if request.settings:
+        _check_may_change(abilities)
+    settings = {key: list(setting.value) for key, setting in request.settings.items()}
+    change = read_rpc(settings, abilities.in_tritons_words)
+    return TraceControl(request.model_name, change), documents.trace_settings
 
 
 def _log(data: bytes, abilities: Abilities) -> Reading:
@@ -169,7 +168,8 @@ def _log(data: bytes, abilities: Abilities) -> Reading:
     settings: Mapping[str, Parameter] = request.settings
     if settings:
         _check_may_change(abilities)
-    return Verbosity(read_switches(values_of(settings))), documents.log_settings
+    change = read_log_change(values_of(settings), abilities.in_tritons_words)
+    return Verbosity(change), documents.log_settings
 
 
 def _check_may_change(abilities: Abilities) -> None:

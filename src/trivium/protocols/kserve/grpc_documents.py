@@ -13,8 +13,17 @@ from google.protobuf.message import Message
 from trivium.dialects.triton.description import config_bytes, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.dialects.triton.service_messages import LogSettings, TraceSettings, new
-from trivium.protocols.kserve.settings import TRACE, log_document
-from trivium.types.operations import Answer, Listing, LogLevel, ModelDescription, Readiness, RegionListing
+from trivium.protocols.kserve.settings import log_document
+from trivium.protocols.kserve.trace_settings import trace_document
+from trivium.types.operations import (
+    Answer,
+    Listing,
+    LogReport,
+    ModelDescription,
+    Readiness,
+    RegionListing,
+    TraceReport,
+)
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
 
@@ -103,19 +112,20 @@ def nothing(message: str) -> Callable[[Answer], Message]:
 
 def log_settings(answer: Answer) -> Message:
     """What is logged."""
-    assert isinstance(answer, LogLevel)
+    assert isinstance(answer, LogReport)
     response = cast(LogSettings, new("LogSettingsResponse"))
-    for key, value in log_document(answer.level).items():
+    for key, value in log_document(answer.settings).items():
         kind = "string" if isinstance(value, str) else "bool" if isinstance(value, bool) else "uint32"
         setattr(response.settings[key], f"{kind}_param", value)
     return response
 
 
 def trace_settings(answer: Answer) -> Message:
-    """They are always the same."""
+    """What is traced."""
+    assert isinstance(answer, TraceReport)
     response = cast(TraceSettings, new("TraceSettingResponse"))
-    for key, value in TRACE.items():
-        response.settings[key].value.extend([value] if isinstance(value, str) else cast(list[str], value))
+    for key, value in trace_document(answer).items():
+        response.settings[key].value.extend([value] if isinstance(value, str) else value)
     return response
 
 

@@ -1,90 +1,93 @@
-"""The documents of the logging and trace extensions, and what of them can be set.
+"""The document of the logging extension, and what of it can be set.
 
-Source: spec sheet `triton`, sections 4.11 and 4.12. The log has one level, which these switches move; traces are not
-written, so that they can be switched off alone.
+Source: spec sheet `triton`, section 4.11.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind, fault
+from trivium.types.log_settings import LogChange, LogSettings
 
 _SWITCHES = {"log_info": "info", "log_warning": "warning", "log_error": "error"}
-_VERBOSE = "log_verbose_level"
-_FIXED = {"log_file": "", "log_format": "default"}
-_LEVELS = ("debug", "info", "warning", "error")
-
-TRACE: dict[str, object] = {
-    "trace_level": ["OFF"],
-    "trace_rate": "1000",
-    "trace_count": "-1",
-    "log_frequency": "0",
-    "trace_file": "",
-    "trace_mode": "triton",
-}
-"""The trace settings, of the server and of every model."""
+_VERBOSE, _FILE, _FORMAT = "log_verbose_level", "log_file", "log_format"
+_FORMS = {"default": False, "ISO8601": True}
+_WORDS = {is_iso: word for word, is_iso in _FORMS.items()}
+_KEYS = (_FILE, *_SWITCHES, _VERBOSE, _FORMAT)
+_MOST_VERBOSE = 2**31 - 1
 
 
-def log_document(level: str) -> dict[str, object]:
-    """The log settings, of the least level that is logged."""
-    on = _LEVELS[_LEVELS.index(level) :] if level in _LEVELS else ()
-    switches = {key: word in on for key, word in _SWITCHES.items()}
-    return {"log_file": "", **switches, _VERBOSE: int("debug" in on), "log_format": "default"}
+def log_document(settings: LogSettings) -> dict[str, object]:
+    """The settings, by the extension's names."""
+    switches = {key: getattr(settings, name) for key, name in _SWITCHES.items()}
+    return {
+        _FILE: settings.file,
+        **switches,
+        _VERBOSE: settings.verbose,
+        _FORMAT: _WORDS[settings.is_iso],
+    }
 
 
-def read_switches(fields: dict[str, Any]) -> dict[str, bool]:
-    """The levels to switch. INVALID for an unknown key or a wrong type; UNSUPPORTED for what is set at the start."""
-    switches: dict[str, bool] = {}
+def read_log_change(fields: Mapping[str, Any], is_lenient: bool) -> LogChange:
+    """The change that is asked for; what is null is left. INVALID for a wrong type, and for an unknown key unless that
+    `is_lenient`; UNSUPPORTED for what is set at the start.
+    """
+    change: dict[str, Any] = {}
     for key, value in fields.items():
-        if key in _FIXED:
-            _check_fixed(key, value)
+        if key not in _KEYS:
+            if not is_lenient:
+                raise _unknown(key)
+        elif value is None:
+            continue
+        elif key == _FILE:
+            _check_file(value, is_lenient)
         elif key == _VERBOSE:
-            if type(value) is not int or value < 0:
-                raise _unfit(key, "an integer from 0")
-            switches["debug"] = value > 0
+            if type(value) is not int or not 0 <= value <= _MOST_VERBOSE:
+                raise _unfit(key, "an integer from 0", "unsigned-integer")
+            change["verbose"] = value
         elif key in _SWITCHES:
             if not isinstance(value, bool):
-                raise _unfit(key, "true or false")
-            switches[_SWITCHES[key]] = value
+                raise _unfit(key, "true or false", "boolean")
+            change[_SWITCHES[key]] = value
         else:
-            raise _unknown(key, (*_FIXED, *_SWITCHES, _VERBOSE))
-    return switches
+            change["is_iso"] = _form(value)
+    return LogChange(**change)
 
 
-def check_trace(fields: dict[str, Any]) -> None:
-    """Nothing for settings that are as they are, or null; UNSUPPORTED for others, INVALID for unknown ones."""
-    for key, value in fields.items():
-        if key not in TRACE:
-            raise _unknown(key, TRACE)
-        now = TRACE[key]
-        if value is not None and value != now and [value] != now:
-            raise ServeError(
-                Code.UNSUPPORTED,
-                f"The setting {key!r} cannot be changed: this server writes no traces yet, and its trace_level is OFF. "
-                "Leave it, and look at the statistics.",
-            )
-
-
-def _check_fixed(key: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise _unfit(key, "a string")
-    if value != _FIXED[key]:
+def _check_file(value: object, is_lenient: bool) -> None:
+    if not isinstance(value, str) and not is_lenient:
+        raise _unfit(_FILE, "a string", "string")
+    if value or is_lenient:
         raise ServeError(
             Code.UNSUPPORTED,
-            f"The setting {key!r} cannot be changed by a client: the log goes to standard error, in one form. Redirect "
-            "it where the server is started.",
-            fault=fault(Kind.LOG_FILE) if key == "log_file" else fault(Kind.LOG_FORMAT, value=value),
+            "The setting 'log_file' cannot be changed by a client. Say where the log goes when the server is started: "
+            "redirect its standard error, or, with trivium tritonserver, give --log-file.",
+            fault=fault(Kind.LOG_FILE),
         )
 
 
-def _unfit(key: str, expected: str) -> ServeError:
-    words = {"true or false": "boolean", "a string": "string"}
+def _form(value: object) -> bool:
+    if not isinstance(value, str):
+        raise _unfit(_FORMAT, "a string", "string")
+    if value not in _FORMS:
+        raise ServeError(
+            Code.INVALID,
+            f"There is no log format {value[:80]!r}; there are: {', '.join(_FORMS)}. Correct it.",
+            fault=fault(Kind.LOG_FORMAT, value=value),
+        )
+    return _FORMS[value]
+
+
+def _unfit(key: str, expected: str, kind: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"The setting {key!r} must be {expected}. Correct it.",
-        fault=fault(Kind.SETTING, key=key, expected=words.get(expected, "unsigned-integer")),
+        fault=fault(Kind.SETTING, key=key, expected=kind),
     )
 
 
-def _unknown(key: str, known: Any) -> ServeError:
-    return ServeError(Code.INVALID, f"There is no setting {key[:80]!r}; there are: {', '.join(known)}.")
+def _unknown(key: str) -> ServeError:
+    return ServeError(
+        Code.INVALID, f"There is no setting {key[:80]!r}; there are: {', '.join(_KEYS)}. Correct it."
+    )

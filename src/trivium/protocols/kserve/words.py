@@ -152,7 +152,7 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
         return Worded(404, f"Unable to find system shared memory region: '{facts['region']}'")
     if (
         verb == Verb.LOAD
-        and kind is not Kind.NOT_BY_CLIENTS
+        and kind not in (Kind.NOT_BY_CLIENTS, Kind.NOT_LOADED, Kind.NO_ENGINE)
         and error.code not in (Code.LOAD_FAILED, Code.DRAINING)
     ):
         return Worded(500, f"failed to load '{model}', failed to poll from model repository")

@@ -1,0 +1,125 @@
+"""What is traced of requests and how much of it: settings, and the values that a finished trace consists of.
+
+Times are seconds of the monotonic clock. How a trace is written, and in whose words, its exporter decides.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+
+from trivium.types.payload import Tensor
+
+
+class Detail(Enum):
+    """What a trace holds."""
+
+    TIMES = "times"
+    TENSORS = "tensors"
+
+
+class Moment(Enum):
+    """What a time in a trace is the time of, in the order in which they come. Those of the wire are of requests that
+    came over one, those of the computation of models that compute by themselves.
+    """
+
+    RECEIVING = "receiving"  # the head of the request has come
+    RECEIVED = "received"  # and the rest
+    STARTED = "started"  # it has come to its model
+    QUEUED = "queued"  # and has been let in
+    COMPUTING = "computing"
+    INPUT_READY = "input ready"
+    OUTPUT_BEGAN = "output began"
+    COMPUTED = "computed"
+    ANSWERED = "answered"  # a part of the answer is there, once for each
+    ENDED = "ended"
+    SENDING = "sending"  # it goes to the front end
+    SENT = "sent"  # and has been handed to the connection
+
+
+class TraceSettings(msgspec.Struct, frozen=True):
+    """What is traced: nothing without `details`; one request in `every` (0: those alone that come with a trace
+    context), `left` more of them (None: any number). `per_file` traces make a file of their own; 0 puts all into one.
+    """
+
+    details: frozenset[Detail] = frozenset()
+    every: int = 1000
+    left: int | None = None
+    per_file: int = 0
+
+
+class TraceChange(msgspec.Struct, frozen=True):
+    """New settings, where they are set; None goes back to what holds outside: for a model the server's, for the server
+    what it was started with. A `left` of -1 is any number.
+    """
+
+    details: frozenset[Detail] | msgspec.UnsetType | None = msgspec.UNSET
+    every: int | msgspec.UnsetType | None = msgspec.UNSET
+    left: int | msgspec.UnsetType | None = msgspec.UNSET
+    per_file: int | msgspec.UnsetType | None = msgspec.UNSET
+
+
+NO_CHANGE = TraceChange()
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """How a request came: over which wire, when its head was there and when all of it, and the trace that its client
+    says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
+    """
+
+    wire: str
+    began: float
+    whole: float
+    parent: str = ""
+    state: str = ""
+
+
+class Trace(msgspec.Struct):
+    """What has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if it is
+    none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context` is the
+    `traceparent` by which others become a part of it, if they can.
+    """
+
+    id: int
+    parent: int
+    model: str
+    version: str
+    request_id: str
+    origin: Origin | None = None
+    moments: list[tuple[Moment, float]] = []
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    together: int = 0
+    error: str = ""
+    context: str = ""
+
+
+Traces = Sequence[Trace]
+"""A request's and, behind it, those of the requests that it led to."""
+
+
+class TraceExporter(Protocol):
+    """Takes finished traces away. Called on the loop: it hands them to a thread of its own.
+
+    `file` is where they are written, None for one that sends them elsewhere; `follows` says that it belongs to a system
+    of traces, so that what comes with a trace context is always traced. `told` is what it tells of itself.
+    """
+
+    file: str | None
+    follows: bool
+    told: dict[str, str]
+
+    def context(self, trace: Trace, above: str) -> str:
+        """A trace context for a trace that begins, below the one with the context `above`, if that is not empty; empty
+        where there are none.
+        """
+        ...
+
+    def take(self, traces: Sequence[Traces], is_whole: bool) -> None:
+        """Write them; as a file of their own if they are `is_whole`. Never raises, never blocks."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left. Blocking."""
+        ...
