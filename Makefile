@@ -32,7 +32,8 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes.
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python tests/sizes.py
 
-# The real tritonserver, for the suite that holds ours beside it; it has the Python backend alone.
+# The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that
+# perf_analyzer needs, which the client library's wheel brings.
 .venv-tritonserver/.made: Makefile
 	$(PYTHON) -m venv .venv-tritonserver
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0

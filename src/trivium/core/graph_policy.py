@@ -5,6 +5,7 @@ sheet "triton", sections 2.5 and 7.8. It knows specs, and neither loaded models 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from trivium.core.version_policy import by_number
 from trivium.types.findings import Finding, Severity
@@ -115,6 +116,22 @@ def faults(spec: ModelSpec, there: Members) -> tuple[Finding, ...]:
         found += _batches(spec, i, member)
     found += _tensors(spec, graph, there)
     return tuple(found)
+
+
+def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
+    """A graph with what its members bring: it answers in several parts if one of them does, and an output without
+    labels of its own has those of the member that makes it.
+    """
+    labels = {
+        graph.steps[i].outputs[tensor.name]: tensor.labels
+        for i, member in there.items()
+        for tensor in member.outputs
+        if tensor.name in graph.steps[i].outputs
+    }
+    outputs = tuple(
+        replace(tensor, labels=tensor.labels or labels.get(tensor.name, ())) for tensor in spec.outputs
+    )
+    return replace(spec, outputs=outputs, decoupled=any(member.decoupled for member in there.values()))
 
 
 def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[Unreadable]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.core.virtual import X, make_spec
 
-from trivium.core.graph_policy import behind, circle, examined, faults, members, needed, waves
+from trivium.core.graph_policy import behind, circle, examined, faults, joined, members, needed, waves
 from trivium.types.schedules import Graph, Step
 from trivium.types.spec import Origin
 
@@ -118,3 +118,15 @@ def test_of_models_examined_together_a_graph_needs_its_members():
         "late": ["the model m version 3, which cannot be served"],
         "above": ["the model lost, which cannot be served"],
     }
+
+
+def test_an_output_without_labels_has_those_of_the_member_that_makes_it():
+    named, own = ("cat", "dog"), ("yes", "no")
+    y, z = replace(X, name="y"), replace(X, name="z", labels=own)
+    member = make_spec(outputs=(replace(X, labels=named), replace(X, name="unused", labels=named)))
+    steps = Graph((Step("m", "", {"x": "x"}, {"x": "y"}), Step("m", "", {"x": "y"}, {"x": "z"})))
+    whole = replace(make_spec(outputs=(X, y, z)), scheduling=steps)
+    found = joined(whole, steps, {0: member, 1: replace(member, decoupled=True)})
+    assert [output.labels for output in found.outputs] == [(), named, own]
+    assert found.decoupled
+    assert not joined(whole, steps, {0: member, 1: member}).decoupled

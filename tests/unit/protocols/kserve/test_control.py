@@ -5,31 +5,37 @@ import json
 import re
 from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trivium.dialects.triton.texts import said
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.kserve.settings import TRACE, log_document, read_switches
+from trivium.protocols.kserve.settings import log_document, read_log_change
+from trivium.protocols.kserve.trace_settings import KEYS
 from trivium.types.errors import Code, ServeError
+from trivium.types.log_settings import LogChange, LogSettings
 from trivium.types.operations import (
-    Describe,
     List,
     Listing,
     ListRegions,
     Live,
     Load,
-    LogLevel,
+    LogReport,
     Readiness,
     RegionListing,
     RegisterRegion,
     ResponsePart,
     SharedRegion,
+    TraceControl,
+    TraceReport,
     Unload,
     UnregisterRegion,
     Verbosity,
 )
+from trivium.types.tracing import TraceChange, TraceSettings
 from trivium.types.wire import Body, Head
 
 POSTS = (
@@ -55,7 +61,7 @@ WORDS = (
     "byte_size",
     "offset",
     "id",
-    *TRACE,
+    *KEYS,
 )
 OPEN = KServeHttp("trivium", "1", Abilities(may_change=True))
 SHUT = KServeHttp("trivium", "1")
@@ -136,7 +142,9 @@ def test_wrong_requests(path, document, words):
     assert (error.code, words in error.message) == (Code.INVALID, True), error.message
 
 
-@pytest.mark.parametrize("path", ["repository/models/m/load", "repository/models/m/unload", "logging"])
+@pytest.mark.parametrize(
+    "path", ["repository/models/m/load", "repository/models/m/unload", "logging", "trace/setting"]
+)
 def test_who_may_not_change_anything(path):
     error = refusal(path, {}, protocol=SHUT)
     assert (error.status, "loopback" in error.message) == (403, True)
@@ -174,7 +182,7 @@ def test_there_is_none_on_a_device():
 def test_log_settings():
     operation, encoder = ask("logging", method="GET", protocol=SHUT)
     assert operation == Verbosity()
-    assert answered(encoder, LogLevel("info")) == {
+    assert answered(encoder, LogReport(LogSettings())) == {
         "log_file": "",
         "log_info": True,
         "log_warning": True,
@@ -182,25 +190,49 @@ def test_log_settings():
         "log_verbose_level": 0,
         "log_format": "default",
     }
-    assert ask("logging", {"log_verbose_level": 2, "log_error": True})[0] == Verbosity(
-        {"debug": True, "error": True}
+    assert ask("logging", {"log_verbose_level": 2, "log_error": True, "log_info": None})[0] == Verbosity(
+        LogChange(verbose=2, error=True)
     )
 
 
-@pytest.mark.parametrize("level", ["debug", "info", "warning", "error", "none"])
-def test_what_the_log_document_says_can_be_set(level):
-    switches = read_switches(log_document(level))
-    words = ("debug", "info", "warning", "error", "none")
-    assert switches == {word: index >= words.index(level) for index, word in enumerate(words[:-1])}
+@pytest.mark.parametrize(
+    "settings", [LogSettings(), LogSettings(3, False, True, False), LogSettings(0, True, False, True, True)]
+)
+def test_what_the_log_document_says_can_be_set(settings):
+    change = read_log_change(log_document(settings), is_lenient=False)
+    assert msgspec.structs.asdict(change).items() <= msgspec.structs.asdict(settings).items()
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "text"),
+    [
+        ({"log_file": "x"}, "UNSUPPORTED", "log file location can not be updated through network protocol"),
+        ({"log_file": ""}, "UNSUPPORTED", "log file location can not be updated through network protocol"),
+        ({"log_info": 1}, "INTERNAL", "attempt to access JSON non-boolean as boolean"),
+        ({"log_format": "x"}, "UNAVAILABLE", "invalid argument for --log_format, got: x"),
+        ({"log_format": 1}, "INTERNAL", "attempt to access JSON non-string as string"),
+        (
+            {"log_verbose_level": -1},
+            "INTERNAL",
+            "attempt to access JSON non-unsigned-integer as unsigned-integer",
+        ),
+    ],
+)
+def test_log_settings_refused_in_tritons_words(document, code, text):
+    with pytest.raises(ServeError) as caught:
+        read_log_change(document, is_lenient=True)
+    told = said(caught.value, False, {})
+    assert (told.code.name, told.text) == (code, text)
+
+
+def test_what_triton_ignores():
+    assert read_log_change({"loud": 1, "log_file": None, "log_error": None}, is_lenient=True) == LogChange()
 
 
 @pytest.mark.parametrize(
     ("path", "document"),
     [
         ("logging", {"log_file": "/x"}),
-        ("logging", {"log_format": "ISO8601"}),
-        ("trace/setting", {"trace_level": ["TIMESTAMPS"]}),
-        ("trace/setting", {"trace_rate": "1"}),
         ("trace/setting", {"trace_file": "/x"}),
     ],
 )
@@ -209,15 +241,12 @@ def test_settings_that_cannot_be_had(path, document):
 
 
 def test_trace_settings():
-    for method, document in (
-        ("GET", b""),
-        ("POST", {}),
-        ("POST", {"trace_level": "OFF", "trace_rate": None}),
-    ):
-        operation, encoder = ask("trace/setting", document, method, SHUT)
-        assert operation == Live()
-        assert answered(encoder, Readiness(True)) == TRACE
-        assert ask("models/m/trace/setting", document, method, SHUT)[0] == Describe("m")
+    report = TraceReport(TraceSettings(), "")
+    for path, model in (("trace/setting", ""), ("models/m/trace/setting", "m")):
+        operation, encoder = ask(path, method="GET", protocol=SHUT)
+        assert operation == TraceControl(model)
+        assert answered(encoder, report)["trace_level"] == ["OFF"]
+        assert ask(path, {"trace_rate": "7"})[0] == TraceControl(model, TraceChange(every=7))
     encoder = ask("models/m/trace/setting", method="GET")[1]
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no"))).status == 404
 

@@ -11,6 +11,8 @@ from trivium.protocols.kserve.grpc import HEALTH, SERVICE, KServeGrpc
 from trivium.protocols.kserve.grpc_errors import STATUS, StreamRefusal, refuse, writable
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind
+from trivium.types.log_settings import LogChange, LogSettings
 from trivium.types.operations import (
     Answer,
     Describe,
@@ -19,7 +21,7 @@ from trivium.types.operations import (
     ListRegions,
     Live,
     Load,
-    LogLevel,
+    LogReport,
     ModelDescription,
     Operation,
     Readiness,
@@ -30,6 +32,8 @@ from trivium.types.operations import (
     ServerDescription,
     SharedRegion,
     Statistics,
+    TraceControl,
+    TraceReport,
     Unload,
     UnregisterRegion,
     Verbosity,
@@ -38,6 +42,7 @@ from trivium.types.operations import (
 from trivium.types.spec import Batching, InstanceGroup, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
+from trivium.types.tracing import TraceChange, TraceSettings
 from trivium.types.wire import Call, RpcAnswer, RpcKind
 
 SPEC = ModelSpec(
@@ -186,9 +191,9 @@ def test_regions() -> None:
 
 def test_log_settings() -> None:
     settings = {"log_verbose_level": {"uint32_param": 1}, "log_error": {"bool_param": True}}
-    assert asked("LogSettings", settings=settings) == Verbosity({"debug": True, "error": True})
+    assert asked("LogSettings", settings=settings) == Verbosity(LogChange(verbose=1, error=True))
     assert asked("LogSettings") == Verbosity()
-    said = answered("LogSettings", LogLevel("warning")).settings
+    said = answered("LogSettings", LogReport(LogSettings(info=False))).settings
     assert {key: value.WhichOneof("parameter_choice") for key, value in said.items()} == {
         "log_file": "string_param",
         "log_info": "bool_param",
@@ -201,14 +206,20 @@ def test_log_settings() -> None:
 
 
 def test_trace_settings() -> None:
-    off = {"trace_level": {"value": ["OFF"]}, "trace_rate": {"value": ["1000"]}, "trace_count": {"value": []}}
-    assert asked("TraceSetting", settings=off) == Live()
-    assert asked("TraceSetting", settings=off, model_name="m") == Describe("m")
-    said = answered("TraceSetting", Readiness(True)).settings
+    some = {"trace_level": {"value": ["OFF"]}, "trace_rate": {"value": ["10"]}, "trace_count": {"value": []}}
+    change = TraceChange(details=frozenset(), every=10, left=None)
+    assert asked("TraceSetting", settings=some) == TraceControl("", change)
+    assert asked("TraceSetting", settings=some, model_name="m") == TraceControl("m", change)
+    assert asked("TraceSetting") == TraceControl()
+    said = answered("TraceSetting", TraceReport(TraceSettings(), "")).settings
     assert len(said) == 6
     assert list(said["trace_level"].value) == ["OFF"]
-    on = refusal("TraceSetting", settings={"trace_level": {"value": ["TIMESTAMPS"]}})
-    assert on.code is Code.UNSUPPORTED
+    assert refusal("TraceSetting", settings={"trace_file": {"value": ["x"]}}).code is Code.UNSUPPORTED
+    several = refusal("TraceSetting", settings={"trace_rate": {"value": ["1", "2"]}})
+    assert several.fault is not None
+    assert (several.code, several.fault.kind) == (Code.INVALID, Kind.SEVERAL_VALUES)
+    shut = KServeGrpc("trivium", "1")
+    assert refusal("TraceSetting", shut, settings={"trace_rate": {"value": ["1"]}}).status == 403
 
 
 def refusal(rpc: str, protocol: KServeGrpc = PROTOCOL, **fields: Any) -> ServeError:

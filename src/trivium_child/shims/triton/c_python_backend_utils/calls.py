@@ -26,6 +26,7 @@ class Call(NamedTuple):
     request_id: str
     timeout: Optional[float]
     sequence: Optional[SequencePlace]
+    trace: int
 
     def begin(self, parent: Optional[Item]) -> "Iterator[Answer]":
         """Send it off."""

@@ -1,7 +1,10 @@
-"""Where tensors may be, and traces: accepted, and of no effect, since tensors are in the computer's own memory."""
+"""Where tensors may be: accepted, and of no effect, since they are in the computer's own memory. And traces."""
 
 import enum
-from typing import Any
+import json
+from typing import Optional
+
+from trivium_child.values import Item
 
 
 class MemoryType(enum.Enum):
@@ -23,10 +26,26 @@ class PreferredMemory:
 
 
 class InferenceTrace:
-    """There is none: requests are not traced yet."""
+    """Of a client's request, if that is traced: handed to a request for another model, it makes that one a part of it.
+    One that a model has made itself is nobody's.
+    """
 
-    __slots__ = ()
+    __slots__ = ("_context", "number")
 
-    def get_context(self) -> Any:
-        """None."""
-        return None
+    def __init__(self) -> None:
+        self.number = 0
+        self._context = ""
+
+    @classmethod
+    def of_item(cls, item: Item) -> "InferenceTrace":
+        """The trace of this item."""
+        trace = cls()
+        trace.number = item.number
+        trace._context = item.context
+        return trace
+
+    def get_context(self) -> Optional[str]:
+        """W3C Trace Context as JSON, by which spans of the model's own become a part of it; None where there is none,
+        as in traces that are written to files.
+        """
+        return json.dumps({"traceparent": self._context}) if self._context else None

@@ -12,6 +12,7 @@ from c_python_backend_utils import calls
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
 from c_python_backend_utils.memory import InferenceTrace, PreferredMemory
+from c_python_backend_utils.names import as_text
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
@@ -58,6 +59,7 @@ class InferenceRequest:
         trace: Optional[InferenceTrace] = None,
         parameters: Optional[Dict[str, Scalar]] = None,
     ) -> None:
+        request_id, model_name = as_text(request_id), as_text(model_name)
         if inputs is None or requested_output_names is None or not isinstance(model_name, str):
             raise TypeError(
                 "InferenceRequest needs inputs (a list of Tensor), requested_output_names (a list of str) and "
@@ -67,7 +69,7 @@ class InferenceRequest:
         self._inputs = list(inputs)
         if not all(isinstance(tensor, Tensor) for tensor in self._inputs):
             raise TypeError("An input %s is no Tensor." % about)
-        self._outputs = list(dict.fromkeys(requested_output_names))
+        self._outputs = list(dict.fromkeys(map(as_text, requested_output_names)))
         if not all(isinstance(name, str) for name in self._outputs):
             raise TypeError("A requested output name %s is no str." % about)
         if "" in self._outputs:
@@ -118,7 +120,7 @@ class InferenceRequest:
         return json.dumps(self._parameters)
 
     def trace(self) -> InferenceTrace:
-        """Says that there is no trace."""
+        """The trace that it shall be a part of."""
         return self._trace or InferenceTrace()
 
     def exec(self, decoupled: bool = False) -> Any:
@@ -162,6 +164,7 @@ class InferenceRequest:
             request_id=self._request_id,
             timeout=self._timeout / 1e6 if self._timeout else None,
             sequence=self._sequence(),
+            trace=self._trace.number if self._trace is not None else 0,
         )
 
     def _sequence(self) -> Optional[SequencePlace]:
@@ -228,8 +231,8 @@ class ReceivedRequest(InferenceRequest):
         return json.dumps(parameters, separators=(",", ":"), ensure_ascii=False) if parameters else "{}"
 
     def trace(self) -> InferenceTrace:
-        """See `InferenceRequest`."""
-        return InferenceTrace()
+        """Its own, to be handed to requests that shall be a part of it."""
+        return InferenceTrace.of_item(self._item)
 
     def get_response_sender(self) -> InferenceResponseSender:
         """The sender of its responses, always the same one."""

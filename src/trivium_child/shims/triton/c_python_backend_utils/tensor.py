@@ -10,6 +10,7 @@ import numpy as np
 
 from c_python_backend_utils import dlpack
 from c_python_backend_utils.errors import TritonModelException
+from c_python_backend_utils.names import as_text
 from trivium_child.values import NUMPY_TYPES
 from trivium_child.values import Tensor as WireTensor
 
@@ -46,6 +47,8 @@ class Tensor:
     __slots__ = ("_array", "_datatype", "_name", "_wire")
 
     def __init__(self, name: Any, numpy_array: Any) -> None:
+        if not isinstance(name, str):
+            name = as_text(name)
         if not isinstance(name, str) or not isinstance(numpy_array, _ndarray):
             kinds = "%s, %s" % (type(name).__name__, type(numpy_array).__name__)
             raise TypeError("Tensor(name, numpy_array): got (%s); expected (str, numpy.ndarray)" % kinds)
