@@ -47,9 +47,9 @@ def write(story: Story, folder: Path) -> str:
             *_table(story.stormy),
             "\n![latency over time](food11-bursts.svg)\n",
             "## What the statistics say of each batch size\n",
-            "A batch pays where a device has room for more at a time. Here one core computes every picture, so that a picture "
-            "costs as much in a batch as alone, and copying it into the batch comes on top: the statistics show it, and "
-            "what the same configuration would bring on a GPU they would show as well.\n",
+            "A batch pays where a device has room for more at a time. Here one core computes every picture, so that "
+            "a picture costs as much in a batch as alone, and copying it into the batch comes on top: the statistics "
+            "show it, as they would show what the same configuration brings on a GPU.\n",
             *_batches(story.batches),
             "\n![time of a picture by batch size](food11-batches.svg)",
         ]

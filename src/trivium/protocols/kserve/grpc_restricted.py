@@ -62,7 +62,8 @@ def check_rpc_key(call: Call, restrictions: RpcRestrictions) -> None:
     if not hmac.compare_digest(found.encode(), key.value.encode()):
         raise WithoutKey(
             Code.UNSUPPORTED,
-            f"This RPC is restricted: send the metadata {key.header!r} with the value that this server was started with.",
+            f"This RPC is restricted: send the metadata {key.header!r} with the value that this server was started "
+            "with.",
             status=_FORBIDDEN,
             fault=fault(Kind.RESTRICTED_API, header=key.header),
         )
