@@ -51,14 +51,18 @@ class Host:
         request_id: str = "",
         timeout: Optional[float] = None,
         sequence: Optional[SequencePlace] = None,
+        trace: int = 0,
     ) -> "Iterator[Answer]":
-        """Run another model and yield the parts of its answer; closing the iterator cancels. Raises Failure,
+        """Run another model and yield the parts of its answer; closing the iterator cancels. `trace` is the number of
+        the item of whose trace the call is a part, 0 for none. Raises Failure,
         `call held` (code "queue full") at once where every instance of the model waits for this very call.
         """
         raise NotImplementedError
 
     def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
-        """`ready` (model, version), `load` (model), `unload` (model): the answer, or Failure."""
+        """`ready` (model, version), `load` (model; config, a text, and files, by path in base64, in place of what its
+        folder has), `unload` (model, with_dependents): the answer, or Failure.
+        """
         raise NotImplementedError
 
     def log(self, level: str, message: str) -> None:

@@ -53,6 +53,7 @@ class WireHost(Host):
         request_id: str = "",
         timeout: Optional[float] = None,
         sequence: Optional[SequencePlace] = None,
+        trace: int = 0,
     ) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
         told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
@@ -62,6 +63,8 @@ class WireHost(Host):
             told["timeout"] = timeout
         if sequence is not None:
             told["sequence"] = list(sequence)
+        if trace:
+            told["trace"] = trace
         if isinstance(payload, Raw):
             told["raw"], blobs = frames.raw_text(payload)
         else:

@@ -204,6 +204,12 @@ class Item:
         sequence = self._about.get("sequence")
         return None if sequence is None else (sequence[0], sequence[1], sequence[2])
 
+    @property
+    def context(self) -> str:
+        """The `traceparent` of its own trace, if it is traced and has one."""
+        context: str = self._about.get("context", "")
+        return context
+
     def send(self, outcome: Any, final: bool = False, parameters: Optional[Dict[str, Scalar]] = None) -> None:
         """One part of the answer, now, from any thread: a payload, a Failure (which is always final) or END.
 

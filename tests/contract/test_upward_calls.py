@@ -10,7 +10,7 @@ from tests.contract.instance_stage import LEFT
 from tests.contract.troupe import call, scene
 
 from trivium.types.errors import Code
-from trivium.types.operations import Load, Ready
+from trivium.types.operations import Load, Ready, Unload
 
 
 def code_of(part):
@@ -218,7 +218,14 @@ def test_questions_are_answered():
             assert troupe.asked.pop() == Ready(model, "2")
         assert await codes(troupe.ask("a", {"ask": "load", "model": "b"})) == [None]
         assert troupe.asked.pop() == Load("b")
+        sent = {"ask": "load", "model": "b", "config": "{}", "files": {"1/model.py": "AP8="}}
+        assert await codes(troupe.ask("a", sent)) == [None]
+        assert troupe.asked.pop() == Load("b", "{}", {"1/model.py": b"\0\xff"})
         assert await codes(troupe.ask("a", {"ask": "unload", "model": "b"})) == [Code.NOT_READY]
+        assert troupe.asked.pop() == Unload("b")
+        sent = {"ask": "unload", "model": "b", "with_dependents": True}
+        assert await codes(troupe.ask("a", sent)) == [Code.NOT_READY]
+        assert troupe.asked.pop() == Unload("b", with_dependents=True)
         part = await troupe.ask("a", {"ask": "dance", "model": "b"})
         assert part.error.code is Code.UNSUPPORTED
         assert part.error.message == "A worker asked for 'dance'; it can ask for: ready, load, unload."

@@ -327,7 +327,7 @@ def test_what_it_cannot_start_with(tmp_path: Path, echo: Path) -> None:
         (["--nonsense=1"], "unrecognized option '--nonsense'"),
         (["--http-port=x"], "Invalid option value. Got x"),
         (["--load-model=x"], "requires setting '--model-control-mode=explicit'"),
-        (["--trace-config=level=TIMESTAMPS"], "--trace-config cannot be had here"),
+        (["--trace-config=level=LOUD"], "invalid value for trace level option: LOUD"),
     ],
 )
 def test_words_that_it_cannot_read(words: list[str], says: str) -> None:

@@ -32,6 +32,7 @@ class InputRules:
         )
         self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
         self.needs_key = spec.batching.merge and not is_fixed
+        self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
 
     def admit(self, infer: Infer) -> int:
         """The rows of a request that fits the model; ServeError for one that does not."""
@@ -58,7 +59,8 @@ class InputRules:
     def shape_key(self, infer: Infer) -> Hashable:
         """What items of one batch must have in common, for models where `needs_key` says that it can differ."""
         assert isinstance(infer.payload, Tensors)
-        return tuple(sorted((tensor.name, tensor.shape[1:]) for tensor in infer.payload.items))
+        ragged, items = self._ragged, infer.payload.items
+        return tuple(sorted((one.name, () if one.name in ragged else one.shape[1:]) for one in items))
 
     def _takes_as_it_is(self, tensor: Tensor) -> bool:
         """What all checks together come to, for most requests: the model's only input, a fixed shape, in rows."""

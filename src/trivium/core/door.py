@@ -15,6 +15,7 @@ from trivium.core.cache import Section
 from trivium.core.calls import Calls
 from trivium.core.item import Item
 from trivium.core.rate_limiter import RateLimiter
+from trivium.core.reshaping import Reshapes
 from trivium.core.tracing import NOTHING_TRACED, Tracing
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
@@ -56,6 +57,8 @@ class Door:
         self._inputs = InputRules(spec)
         self._is_free = self._takes_raw and not spec.inputs
         self.levels = LevelRules(spec.dynamic)
+        reshapes = Reshapes(spec)
+        self._reshapes = None if reshapes.are_none else reshapes
 
     def admit(self, item: Item) -> None:
         """Set the item's rows and shape key; convert its payload, if it must be. Raises ServeError."""
@@ -82,6 +85,9 @@ class Door:
         item.rows = self._inputs.admit(infer)
         if self._inputs.needs_key:
             item.shape_key = self._inputs.shape_key(infer)
+        if self._reshapes is not None:
+            item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
+            item.sink = self._reshapes.around(item.sink)
 
     def answer(self, item: Item, outcome: Outcome) -> tuple[Outcome, Mapping[str, Scalar]]:
         """The outcome as the item's wire wants it, with parameters; an error where it cannot be had so."""

@@ -48,7 +48,7 @@ class Run:
         self._is_stale = False  # something came while it proceeded
         above = operation.parent
         items, chain = (above.items, above.chain) if above is not None else ((), ())
-        self._ref = CallRef((*items, item), (*chain, graph.name))
+        self._ref = CallRef((*items, item), (*chain, graph.name), item)
 
     def proceed(self) -> None:
         """Begin every step whose inputs exist, give what is whole, in order, and end when nothing is left to do."""

@@ -18,11 +18,11 @@ from trivium.core.cache import ResponseCache, Section
 from trivium.core.calls import Calls
 from trivium.core.door import Means
 from trivium.core.loaded_model import LoadedModel
-from trivium.core.rate_limiter import RateLimiter
 from trivium.core.probe import can_tell
+from trivium.core.rate_limiter import RateLimiter
 from trivium.core.registry import Record, Registry
 from trivium.core.repository import Found
-from trivium.core.workers.launch import Launcher
+from trivium.core.workers.launch import Launcher, engine_of
 from trivium.core.workers.launch_process import Surroundings
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.errors import Code, ConfigError, ServeError
@@ -179,7 +179,7 @@ class Lifecycle:
         try:
             spec, loaded = await self._opened(spec, form, executor)
         except ServeError as error:
-            failure = error
+            failure = record.blamed(error)
         except Exception as error:
             log.exception("loading model '%s' version %s failed", spec.name, spec.version)
             failure = ServeError(Code.INTERNAL, f"Loading failed: {type(error).__name__}: {error}")
@@ -248,17 +248,10 @@ class Lifecycle:
         faults = graph_policy.faults(spec, there)
         if faults:
             raise ConfigError(faults)
-        return replace(spec, decoupled=any(member.decoupled for member in there.values()))
+        return graph_policy.joined(spec, steps, there)
 
     def _engine(self, spec: ModelSpec) -> Engine:
-        engine = self._engines.get(spec.engine)
-        if engine is None:
-            raise ServeError(
-                Code.UNSUPPORTED,
-                f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
-                f"this server has: {', '.join(sorted(self._engines))}.",
-            )
-        return engine
+        return engine_of(self._engines, spec)
 
     def _drop(self, record: Record, forget: bool) -> None:
         loaded = self._registry.withdraw(record)

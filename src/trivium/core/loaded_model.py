@@ -135,16 +135,18 @@ class LoadedModel:
                 self._calls.check(self._name, self._scaler, infer.parent)
                 self._calls.begun(Call(number, self._name, self._scaler, infer.parent, item.cancel))
         except ServeError as error:
-            if self._line is not None:
-                self._line.leave(number)
-            self._answers.end(item, error)
-            self._leave(item)
+            self._refuse(item, error)
             return item
         if infer.deadline is not None:
             self._deadlines.keep_own(item)
         self._queue.add(item)
         self._scheduler.changed()
         return item
+
+    def _refuse(self, item: Item, error: ServeError) -> None:
+        if self._line is not None:
+            self._line.leave(item.item)
+        self._expire(item, error)
 
     def _rank(self, item: Item, infer: Infer) -> None:
         if self._sequences is None:
@@ -292,9 +294,7 @@ class LoadedModel:
     def _settle(self, items: int) -> None:
         """So many have left."""
         self._active -= items
-        if self._active or not self._idle_waiters:
-            return
-        for waiter in self._idle_waiters:
+        while not self._active and self._idle_waiters:
+            waiter = self._idle_waiters.pop()
             if not waiter.done():
                 waiter.set_result(None)
-        self._idle_waiters.clear()

@@ -53,7 +53,7 @@ class Question(msgspec.Struct):
 
 def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
     """What the probe process does: a `Question` in, a `Told` or `Refused` out."""
-    question = msgspec.json.decode(request, type=Question, dec_hook=lambda kind, value: kind(value))
+    question = msgspec.json.decode(request, type=Question, dec_hook=_revived)
     try:
         return msgspec.json.encode(Told(engines[question.engine].facts(question.spec())))
     except ServeError as error:
@@ -104,6 +104,11 @@ class Probe:
         if isinstance(said, Refused):
             raise ServeError(said.code, said.message)
         return said.facts
+
+
+def _revived(kind: type, value: object) -> object:
+    """What JSON has as text, or as it is."""
+    return Path(str(value)) if kind is Path else value
 
 
 def can_tell(engine: Engine, spec: ModelSpec) -> bool:

@@ -36,6 +36,13 @@ class Record:
         self.state = move(VERSION_MOVES, self.state, to)
         self.reason = reason
 
+    def blamed(self, error: ServeError) -> ServeError:
+        """Why it could not be loaded, with its version as a fact."""
+        if error.fault is None:
+            told = {"model": self.name, "version": self.version, "text": error.message}
+            error.fault = fault(Kind.NOT_LOADED, **told)
+        return error
+
 
 class Registry:
     """Used on the loop only."""

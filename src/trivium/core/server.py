@@ -6,13 +6,11 @@ hands it its formats, engines and probe; it knows none of them by name.
 
 import asyncio
 import itertools
-import logging
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from trivium.core import verbosity
 from trivium.core.changes import Changes
 from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
@@ -24,6 +22,7 @@ from trivium.core.repository import Repository, chosen, loading_order
 from trivium.core.scraping import Scraping
 from trivium.core.settled import SETTLED
 from trivium.core.tracing import Tracing
+from trivium.core.verbosity import LOG
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.launch_process import MakeProgram, Surroundings
 from trivium.core.workers.mailbox import Mailbox
@@ -39,7 +38,7 @@ from trivium.types.operations import (
     Listing,
     Live,
     Load,
-    LogLevel,
+    LogReport,
     ModelDescription,
     Operation,
     Readiness,
@@ -58,8 +57,6 @@ from trivium.types.running import Placement, Program
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
-
-_PACKAGE_LOG = logging.getLogger("trivium")
 
 
 def _no_host(spec: ModelSpec, placement: Placement) -> Program:
@@ -263,8 +260,8 @@ class Server:
                 return _ready_alone(listing) if ready else listing
             case Statistics(model, version):
                 return self._registry.report(model, version)
-            case Verbosity(switches):
-                return LogLevel(verbosity.switch(_PACKAGE_LOG, switches))
+            case Verbosity(change):
+                return LogReport(LOG.change(change))
             case TraceControl(model, _):
                 if model:
                     self._registry.serving(model)

@@ -1,36 +1,60 @@
-"""How much the package logs, changed while it runs. All of it goes by one logger, whose level is the whole state."""
+"""How much this process logs, changed while it runs. Logging is the process's, and so is this.
+
+Its level keeps what nobody reads from being made; switches that the level cannot express are kept by the handlers,
+which ask `Log.passes`.
+"""
 
 import logging
-from collections.abc import Mapping
+
+import msgspec
 
 from trivium.types.errors import Code, ServeError
-
-WORDS = ("debug", "info", "warning", "error", "none")
-"""Rising; each one's messages come with all those behind it. `none` is beyond everything."""
-
-_NUMBERS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL + 10)
+from trivium.types.log_settings import LogChange, LogSettings
 
 
-def switch(logger: logging.Logger, switches: Mapping[str, bool]) -> str:
-    """Turn levels on and off and tell the least one that is on then. INVALID for a word that is no level, and for
-    one that shall be on while one above it shall be off.
-    """
-    unknown = [word for word in switches if word not in WORDS[:-1]]
-    if unknown:
-        raise ServeError(
-            Code.INVALID, f"There is no log level {unknown[0][:40]!r}; there are: {', '.join(WORDS[:-1])}."
+class Log:
+    """Of one logger and all below it."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._settings: LogSettings | None = None
+        self._has_forms = False
+
+    @property
+    def settings(self) -> LogSettings:
+        """As they were told last; until then what the logger's level comes to."""
+        if self._settings is not None:
+            return self._settings
+        least = self._logger.getEffectiveLevel()
+        return LogSettings(
+            int(least <= logging.DEBUG),
+            least <= logging.INFO,
+            least <= logging.WARNING,
+            least <= logging.ERROR,
         )
-    on = [WORDS.index(word) for word, is_on in switches.items() if is_on]
-    off = [WORDS.index(word) for word, is_on in switches.items() if not is_on]
-    if on and off and min(on) < max(off):
-        raise ServeError(
-            Code.INVALID,
-            f"The log cannot have {WORDS[min(on)]!r} on and {WORDS[max(off)]!r} off: what is more important is logged, "
-            "too. Switch off what is less important alone.",
-        )
-    least = logger.getEffectiveLevel()
-    index = next((i for i, number in enumerate(_NUMBERS) if number >= least), len(WORDS) - 1)
-    index = max(min([index, *on]), max([0, *(at + 1 for at in off)]))
-    if switches:
-        logger.setLevel(_NUMBERS[index])
-    return WORDS[index]
+
+    def use(self, settings: LogSettings, has_forms: bool) -> None:
+        """Log so. `has_forms`: the handlers look at `is_iso`, so that it can be changed."""
+        self._settings = settings
+        self._has_forms = has_forms
+        self._logger.setLevel(settings.least)
+
+    def change(self, change: LogChange) -> LogSettings:
+        """The settings that hold then. UNSUPPORTED for a form that the handlers do not have."""
+        fields = msgspec.structs.asdict(change)
+        told = {name: value for name, value in fields.items() if value is not None}
+        if change.is_iso and not self._has_forms:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                "The form of the log's lines cannot be changed here: there is one. Leave log_format out.",
+            )
+        if told:
+            self.use(msgspec.structs.replace(self.settings, **told), self._has_forms)
+        return self.settings
+
+    def passes(self, record: logging.LogRecord) -> bool:
+        """Is it written? For handlers, as a filter."""
+        return self._settings is None or self._settings.writes(record.levelno)
+
+
+LOG = Log(logging.getLogger("trivium"))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from trivium.core.made_up import made_up
+from trivium.core.reshaping import Reshapes
 from trivium.core.schedulers.controls import Controls
 from trivium.core.schedulers.states import firsts
 from trivium.types.operations import Infer, SequenceRef
@@ -21,6 +22,7 @@ def batches(spec: ModelSpec) -> list[Batch]:
 def _batch(spec: ModelSpec, warmup: Warmup) -> Batch:
     about = f"Warm-up '{warmup.name}', input"
     tensors = tuple(made_up(item, warmup.rows, about) for item in warmup.inputs)
+    tensors = Reshapes(spec).inward(Tensors(tensors)).items
     sequence = None
     if isinstance(spec.scheduling, Sequence):
         sequence = SequenceRef(1, starts=True, ends=True)

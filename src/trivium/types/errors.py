@@ -65,5 +65,6 @@ class ConfigError(ServeError):
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
         faults = [finding for finding in findings if finding.severity is Severity.ERROR]
-        super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)))
+        told = next((finding.fault for finding in faults), None)
+        super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)), fault=told)
         self.findings = findings

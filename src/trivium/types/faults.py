@@ -82,15 +82,19 @@ class Kind(Enum):
     NOT_BY_CLIENTS = auto()  # nothing
     LOAD_PARAMETER = auto()  # key
     LOAD_TYPE = auto()  # key, expected
-    UNREADABLE = auto()  # model
+    UNREADABLE = auto()  # model; text, what is wrong with it, where that is known
+    NOT_LOADED = auto()  # model, version, text
+    NO_ENGINE = auto()  # model, version, engine
+    NO_VERSION = auto()  # model
     LOG_FILE = auto()  # nothing
     LOG_FORMAT = auto()  # value
     SETTING = auto()  # key, expected
     TRACE_FILE = auto()  # nothing
     TRACE_UNFIT = auto()  # why
     TRACE_LEVELS = auto()  # nothing
-    TRACE_NUMBER = auto()  # key, value, least, most (None where it is no number)
-    TRACE_COUNT = auto()  # value
+    TRACE_NUMBER = auto()  # key, value
+    TRACE_RANGE = auto()  # key, value, least, most
+    TRACE_COUNT = auto()  # key, value
     SEVERAL_VALUES = auto()  # key
     # of sequences
     SEQUENCE = auto()  # told

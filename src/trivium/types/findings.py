@@ -1,7 +1,9 @@
 """What `trivium check` and a load have to say about one place in a file: a fault, or something to know."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+
+from trivium.types.faults import Fault
 
 
 class Severity(Enum):
@@ -15,7 +17,8 @@ class Severity(Enum):
 class Finding:
     """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the mend.
 
-    `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`.
+    `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`. `fault` says
+    the same as facts, for wires that must say it in the words of another server.
     """
 
     severity: Severity
@@ -25,6 +28,7 @@ class Finding:
     found: str
     expected: str = ""
     mend: str = ""
+    fault: Fault | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from trivium.types.errors import ServeError
+from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
 from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ServerState, VersionState
@@ -34,13 +35,13 @@ class SequenceRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallRef(msgspec.Struct, frozen=True, gc=False):
-    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it. If that one
-    is traced, the call is a part of its trace, where it `is_traced`.
+    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it. `trace` is
+    the item of whose trace it is a part, if that is traced; 0 for none.
     """
 
     items: tuple[int, ...]
     chain: tuple[str, ...]
-    is_traced: bool = True
+    trace: int = 0
 
 
 class Infer(msgspec.Struct, frozen=True, gc=False):
@@ -48,7 +49,8 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
-    the queue, and until the answer. `origin` is told where requests may be traced.
+    the queue, and until the answer. `origin` is told where requests may be traced;
+    `context` is that of its own trace, by which a model's code can make others a part of it.
     """
 
     model: str
@@ -64,6 +66,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     wants: PayloadKind | None = None
     parent: CallRef | None = None
     origin: Origin | None = None
+    context: str = ""
 
 
 class Live(msgspec.Struct, frozen=True, gc=False):
@@ -150,11 +153,9 @@ class ListRegions(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verbosity(msgspec.Struct, frozen=True, gc=False):
-    """How much the server logs. `switches` turn debug, info, warning and error on or off; each level that is on has
-    those above it on, too. Answered with `LogLevel`.
-    """
+    """How much the server logs, and in which form. Answered with `LogReport`."""
 
-    switches: Mapping[str, bool] = {}
+    change: LogChange = NO_LOG_CHANGE
 
 
 class TraceControl(msgspec.Struct, frozen=True):
@@ -227,15 +228,15 @@ class RegionListing(msgspec.Struct, frozen=True, gc=False):
     regions: tuple[SharedRegion, ...]
 
 
-class LogLevel(msgspec.Struct, frozen=True, gc=False):
-    """Of debug, info, warning, error and none: what is logged at the least."""
+class LogReport(msgspec.Struct, frozen=True, gc=False):
+    """What is logged."""
 
-    level: str
+    settings: LogSettings
 
 
 class TraceReport(msgspec.Struct, frozen=True):
-    """The settings that hold, and where traces are written: to a `file` (empty: nowhere), or (None) elsewhere; `told` is
-    what that place tells of itself.
+    """The settings that hold, and where traces are written: to a `file` (empty: nowhere), or (None) elsewhere; `told`
+    is what that place tells of itself.
     """
 
     settings: TraceSettings
@@ -251,7 +252,7 @@ Answer = (
     | StatisticsReport
     | MetricsReport
     | RegionListing
-    | LogLevel
+    | LogReport
     | TraceReport
 )
 

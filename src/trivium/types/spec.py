@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
 from trivium.types.metrics import Measures, ModelMetrics
@@ -21,7 +22,9 @@ from trivium.types.warmups import Warmup
 class TensorSpec:
     """One input or output. `dims` excludes the batch dimension where the model has one; -1 is any size.
 
-    `labels` name the classes of an output, in order of its last dimension.
+    `labels` name the classes of an output, in order of its last dimension. `inner` are the dims that the engine has for
+    it, where they are others: as many elements, and as many dims of any size. A `ragged` input may have another shape
+    in each request of a batch.
     """
 
     name: str
@@ -29,6 +32,8 @@ class TensorSpec:
     dims: tuple[int, ...]
     optional: bool = False
     labels: tuple[str, ...] = ()
+    inner: tuple[int, ...] | None = None
+    ragged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +156,8 @@ VersionPolicy = Latest | All | Specific
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
-    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`: it
-    is asked, before any instance is opened, what of the configuration it wants otherwise.
+    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`:
+    it is asked, before any instance is opened, what of the configuration it wants otherwise.
     """
 
     python: str = ""
@@ -218,6 +223,7 @@ class ModelSpec:
     metrics: ModelMetrics = field(default_factory=ModelMetrics)
     origin: Mapping[str, Origin] = field(default_factory=dict)
     reports: tuple[Finding, ...] = ()
+    batch_shapes: BatchShapes = field(default_factory=BatchShapes)
 
     @property
     def dynamic(self) -> Dynamic:

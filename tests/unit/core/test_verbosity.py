@@ -2,8 +2,11 @@ import logging
 
 import pytest
 
-from trivium.core.verbosity import WORDS, switch
-from trivium.types.errors import ServeError
+from trivium.core.verbosity import Log
+from trivium.types.errors import Code, ServeError
+from trivium.types.log_settings import SILENCE, LogChange, LogSettings
+
+LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
 @pytest.fixture
@@ -13,39 +16,54 @@ def logger():
     return made
 
 
+def written(log):
+    return [log.passes(logging.makeLogRecord({"levelno": level})) for level in LEVELS]
+
+
 @pytest.mark.parametrize(
-    ("switches", "level"),
+    ("level", "settings"),
     [
-        ({}, "warning"),
-        ({"info": True}, "info"),
-        ({"debug": True}, "debug"),
-        ({"debug": False}, "warning"),
-        ({"warning": False}, "error"),
-        ({"error": False}, "none"),
-        ({"debug": False, "info": True, "warning": True, "error": True}, "info"),
-        ({"debug": False, "info": False, "warning": False, "error": True}, "error"),
+        (logging.DEBUG, LogSettings(1)),
+        (logging.INFO, LogSettings()),
+        (logging.WARNING, LogSettings(0, False)),
+        (logging.ERROR, LogSettings(0, False, False)),
+        (SILENCE, LogSettings(0, False, False, False)),
     ],
 )
-def test_switches_move_the_level(logger, switches, level):
-    assert switch(logger, switches) == level
-    assert switch(logger, {}) == level
-    assert [logger.isEnabledFor(getattr(logging, word.upper())) for word in WORDS[:-1]] == [
-        index >= WORDS.index(level) for index in range(4)
-    ]
-
-
-def test_asking_sets_nothing():
+def test_at_first_the_level_says(level, settings):
     logger = logging.Logger("apart")
-    logger.parent = logging.Logger("above", logging.ERROR)
-    assert switch(logger, {}) == "error"
+    logger.parent = logging.Logger("above", level)
+    log = Log(logger)
+    assert log.settings == log.change(LogChange()) == settings
     assert logger.level == logging.NOTSET
+    assert written(log) == [True] * 4  # whoever has a level of its own keeps it
 
 
 @pytest.mark.parametrize(
-    ("switches", "words"),
-    [({"info": True, "error": False}, "'info' on and 'error' off"), ({"loud": True}, "'loud'")],
+    ("change", "level", "is_written"),
+    [
+        (LogChange(info=True), logging.INFO, [False, True, True, True]),
+        (LogChange(verbose=2), logging.DEBUG, [True, False, True, True]),
+        (LogChange(verbose=0), logging.WARNING, [False, False, True, True]),
+        (LogChange(warning=False), logging.ERROR, [False, False, False, True]),
+        (LogChange(info=True, warning=False), logging.INFO, [False, True, False, True]),
+        (LogChange(error=False), logging.WARNING, [False, False, True, False]),
+        (LogChange(warning=False, error=False), SILENCE, [False] * 4),
+    ],
 )
-def test_what_cannot_be(logger, switches, words):
-    with pytest.raises(ServeError, match=words):
-        switch(logger, switches)
-    assert switch(logger, {}) == "warning"
+def test_switches_do_not_depend_on_one_another(logger, change, level, is_written):
+    log = Log(logger)
+    assert log.change(change) == log.settings
+    assert (logger.level, written(log)) == (level, is_written)
+    log.change(LogChange(0, True, True, True))
+    assert (logger.level, written(log)) == (logging.INFO, [False, True, True, True])
+
+
+def test_the_form(logger):
+    log = Log(logger)
+    with pytest.raises(ServeError, match="log_format") as caught:
+        log.change(LogChange(info=True, is_iso=True))
+    assert (caught.value.code, log.settings.info) == (Code.UNSUPPORTED, False)
+    assert log.change(LogChange(is_iso=False)).is_iso is False
+    log.use(LogSettings(file="/x"), has_forms=True)
+    assert log.change(LogChange(is_iso=True)) == LogSettings(is_iso=True, file="/x")

@@ -5,6 +5,7 @@ RICH = """\
 name: "rich"
 platform: "onnxruntime_onnx"
 backend: "onnxruntime"
+runtime: "libtriton_onnxruntime.so"
 version_policy {
   specific { versions: [ 1, 3 ] }
 }
@@ -20,6 +21,9 @@ input [
     name: "words"
     data_type: TYPE_STRING
     dims: [ 1 ]
+    reshape {
+      shape: [ 1, 1 ]
+    }
     optional: true
   }
 ]
@@ -27,11 +31,32 @@ output {
   name: "scores"
   data_type: TYPE_FP16
   dims: 10
+  reshape {
+    shape: [ 2, 5 ]
+  }
   label_filename: "labels.txt"
 }
 optimization {
   graph {
     level: 1
+  }
+  execution_accelerators {
+    gpu_execution_accelerator: [
+      {
+        name: "tensorrt"
+        parameters {
+          key: "precision_mode"
+          value: "FP16"
+        }
+      }
+    ]
+    cpu_execution_accelerator {
+      name: "openvino"
+      parameters {
+        key: "device_type"
+        value: "CPU"
+      }
+    }
   }
 }
 dynamic_batching {
@@ -262,3 +287,20 @@ OTHER_POLICIES = (
     "version_policy {\n  all {\n  }\n}\n",
 )
 """The two other choices of the one oneof of which the rich file can hold only one member."""
+
+BATCHES = """\
+max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }
+output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }
+batch_input {
+  kind: BATCH_ACCUMULATED_ELEMENT_COUNT
+  target_name: "sums"
+  data_type: TYPE_INT32
+  source_input: "x"
+}
+batch_output {
+  target_name: "y"
+  kind: BATCH_SCATTER_WITH_INPUT_SHAPE
+  source_input: "x"
+}
+"""

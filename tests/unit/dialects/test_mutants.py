@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from tests.unit.dialects.config_samples import GPUS, OTHER_POLICIES, RICH
+from tests.unit.dialects.config_samples import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config
@@ -20,7 +20,7 @@ from trivium.dialects.triton.reader import read_config
 from trivium.types.findings import Severity
 
 FILE = "repository/rich/config.pbtxt"
-FILES = (RICH, *OTHER_POLICIES)
+FILES = (RICH, BATCHES, *OTHER_POLICIES)
 
 REQUIRED = {
     "input.name", "input.data_type", "input.dims",
@@ -42,6 +42,10 @@ REQUIRED = {
     "ensemble_scheduling.step.input_map.key", "ensemble_scheduling.step.input_map.value",
     "ensemble_scheduling.step.output_map", "ensemble_scheduling.step.output_map.key",
     "ensemble_scheduling.step.output_map.value",
+    "optimization.execution_accelerators.gpu_execution_accelerator.name",
+    "optimization.execution_accelerators.cpu_execution_accelerator.name",
+    "batch_input.target_name", "batch_input.data_type", "batch_input.source_input",
+    "batch_output.target_name", "batch_output.source_input",
 }  # fmt: skip
 """What the sheet requires, written down here apart from the code under test. In files that hold it, a chosen
 member of a required choice counts as required.

@@ -134,7 +134,7 @@ def test_lines_of_keys() -> None:
         line = read.line(key)
         assert line is not None
         assert key.rpartition(".")[2].partition("[")[0] in lines[line - 1]
-    assert read.line("input[1].reshape.shape") == read.line("input[1]")
+    assert read.line("input[0].reshape.shape") == read.line("input[0]")
     assert read.line("backed") == 1
 
 

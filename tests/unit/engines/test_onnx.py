@@ -6,10 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from tests.unit.engines.onnx_models import FLOAT, HERE, TEXT, batched, described, identity, run, save, tensor
+from tests.unit.engines.onnx_models import (
+    FLOAT,
+    HERE,
+    ROWS,
+    TEXT,
+    batched,
+    described,
+    identity,
+    run,
+    save,
+    tensor,
+)
 
 from trivium.engines.onnx import engine
 from trivium.engines.onnx.engine import DATATYPES, ENGINE
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
@@ -237,3 +249,24 @@ def test_a_closed_runner_lets_its_session_go(add):
     runner.close()
     assert not hasattr(runner, "_session")
     assert described(add.root).inputs == add.inputs
+
+
+def test_ragged_requests_run_one_behind_the_other(tmp_path):
+    """y = x + x over all elements of the batch; c = n, one for each request."""
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Identity", ["n"], ["c"])]
+    counts = TensorProto.INT32
+    inputs = [tensor("x", FLOAT, "all"), tensor("n", counts, "requests")]
+    spec = save(tmp_path, nodes, inputs, [tensor("y", FLOAT, "all"), tensor("c", counts, "requests")])
+    told = BatchInput(("n",), Told.COUNTS, DataType.INT32, "x")
+    spec = replace(
+        spec,
+        inputs=(TensorSpec("x", DataType.FP32, (-1,), ragged=True),),
+        outputs=(TensorSpec("y", DataType.FP32, (-1,)), TensorSpec("c", DataType.INT32, ())),
+        batching=ROWS,
+        batch_shapes=BatchShapes((told,), (BatchOutput(("y",), "x"),)),
+    )
+    first, second = run(spec, {"x": np.array([[1, 2, 3]], "f4")}, {"x": np.array([[4, 5]], "f4")})
+    assert (first["y"].tolist(), second["y"].tolist()) == ([[2, 4, 6]], [[8, 10]])
+    assert (first["c"].tolist(), second["c"].tolist()) == ([3], [2])
+    (alone,) = run(spec, {"x": np.array([[1, 2, 3, 4]], "f4")})
+    assert (alone["y"].tolist(), alone["c"].tolist()) == ([[2, 4, 6, 8]], [4])

@@ -4,10 +4,16 @@ import onnxruntime
 import pytest
 from tests.unit.core.virtual import make_spec
 
-from trivium.engines.onnx.options import OPTIONS, execution_providers, session_options, unknown_parameters
+from trivium.engines.onnx.options import (
+    IN_DEVICE,
+    OPTIONS,
+    SHRINKS,
+    run_options,
+    session_options,
+    unknown_parameters,
+)
 from trivium.types.errors import Code, ServeError
-from trivium.types.running import Placement
-from trivium.types.spec import Device, Isolation, Origin
+from trivium.types.spec import Origin
 
 LEVELS, MODES = onnxruntime.GraphOptimizationLevel, onnxruntime.ExecutionMode
 
@@ -39,7 +45,19 @@ def test_set(name, text, attribute, value):
 
 
 def test_every_option_has_been_set():
-    assert {name for name, *_ in SET} == set(OPTIONS)
+    assert {name for name, *_ in SET} | {IN_DEVICE} == set(OPTIONS)
+
+
+def test_initializers_may_lie_on_the_device():
+    assert options(**{IN_DEVICE: "1"}).get_session_config_entry(IN_DEVICE) == "1"
+    with pytest.raises(ServeError, match="expected 0 or 1"):
+        options(**{IN_DEVICE: "yes"})
+
+
+def test_an_arena_may_shrink_after_every_run():
+    found = run_options(onnxruntime, make_spec(parameters={SHRINKS: " cpu:0 "}))
+    assert found.get_run_config_entry(SHRINKS) == "cpu:0"
+    assert run_options(onnxruntime, make_spec()) is None
 
 
 def test_the_log_of_the_runtime_is_quiet():
@@ -60,21 +78,11 @@ def test_the_log_of_the_runtime_is_quiet():
 )
 def test_refused_with_its_place(name, text):
     with pytest.raises(ServeError) as caught:
-        options({f"parameters.{name}": Origin("config.pbtxt", "parameters", 7)}, **{name: text})
+        options({f"parameters[{name}]": Origin("config.pbtxt", "parameters", 7)}, **{name: text})
     assert caught.value.code is Code.LOAD_FAILED
     assert caught.value.message == (
         f"Model 'm': parameter '{name}' is '{text}' (config.pbtxt:7 (parameters)); expected {OPTIONS[name][1]}."
     )
-
-
-def test_providers():
-    cuda, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
-    on_cpu = Placement("m_0", Isolation.THREAD)
-    on_gpu = Placement("m_0", Isolation.THREAD, Device.GPU, 3)
-    assert execution_providers([cuda, cpu], make_spec(), on_cpu) == [cpu]
-    assert execution_providers([cuda, cpu], make_spec(), on_gpu) == [(cuda, {"device_id": 3}), cpu]
-    with pytest.raises(ServeError, match=r"has no CUDA \(it has CPUExecutionProvider\)"):
-        execution_providers([cpu], make_spec(), on_gpu)
 
 
 def test_unknown_parameters_are_told_and_known_ones_not():

@@ -230,13 +230,13 @@ def test_options_change_no_answer(tmp_path, parameters):
 def test_weights_are_shared_where_that_is_asked(tmp_path):
     one = scripted(tmp_path, Weighted(), parameters={"ENABLE_WEIGHT_SHARING": "true"})
     first, second = ENGINE.open(one, HERE), ENGINE.open(one, HERE)
-    assert first._module is second._module
+    assert first._program is second._program
     first.close()
     assert run(one, {"x": ones(2)}, runner=second)[0]["OUTPUT__0"].tolist() == [1, 1]
     second.close()
     assert not ENGINE._files._shared
     plain = replace(one, parameters={})
-    assert ENGINE.open(plain, HERE)._module is not ENGINE.open(plain, HERE)._module
+    assert ENGINE.open(plain, HERE)._program is not ENGINE.open(plain, HERE)._program
 
 
 # -- whose fault is whose ----------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_what_fails_inside_is_the_models_fault_in_one_line(tmp_path):
     one = scripted(tmp_path, SumAndDifference(), tensors("x", "y"), tensors("s"))
     error = refusal(lambda: run(one, {"x": ones(2), "y": ones(3)}))
     assert error.code is Code.MODEL_FAILED
-    assert error.message.startswith("Model 'm': TorchScript did not run it: ")
+    assert error.message.startswith("Model 'm': PyTorch did not run it: ")
     assert "The size of tensor a (2) must match" in error.message
     assert "\n" not in error.message
 
@@ -327,7 +327,7 @@ def test_a_configuration_that_cannot_be_fails_the_load(tmp_path, inputs, outputs
 
 def exported(path):
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("model/models/model.json", "{}")
+        archive.writestr("model/data/serialized_exported_program.json", "{}")
 
 
 def empty(path):
@@ -343,8 +343,8 @@ def empty(path):
         (lambda path: path.write_bytes(b""), "it is no archive"),
         (lambda path: path.write_bytes(pickle.dumps({"a": 1})), "perhaps a pickle"),
         (lambda path: torch.save({"w": torch.ones(1)}, path), "a pickle written by torch.save"),
-        (exported, "a program written by torch.export, which is not served yet"),
-        (empty, "the archive holds no TorchScript code"),
+        (exported, "in the form before PyTorch 2.8, which holds pickles"),
+        (empty, "the archive holds no model"),
     ],
 )
 def test_what_is_no_torchscript_is_told_and_never_unpickled(tmp_path, monkeypatch, write, words, call):
@@ -477,6 +477,6 @@ def test_other_files_tell_nothing(tmp_path):
 def test_a_closed_runner_lets_its_module_go(tmp_path):
     runner = ENGINE.open(scripted(tmp_path, Identity()), HERE)
     runner.close()
-    assert not hasattr(runner, "_module")
+    assert not hasattr(runner, "_program")
     assert described(tmp_path).inputs == ()
     assert engine.ENGINE.name == "torch"

@@ -117,6 +117,6 @@ def test_a_value_that_cannot_be_is_named_with_its_place(name, text):
 
 
 def test_unknown_parameters_are_noted():
-    notes = unknown_parameters(spec(**dict.fromkeys(KNOWN, "1"), NUM_THREADS="1"))
+    notes = unknown_parameters(spec(**dict.fromkeys(KNOWN, "1"), THREADS="1"))
     assert len(notes) == 1
-    assert notes[0].startswith("parameter 'NUM_THREADS' has no meaning to engine 'torch' and changes nothing")
+    assert notes[0].startswith("parameter 'THREADS' has no meaning to engine 'torch' and changes nothing")

@@ -69,6 +69,7 @@ def test_a_call_passes_everything_on(stage: Stage) -> None:
         "request_id": "q",
         "timeout": 0.0025,
         "sequence": None,
+        "trace": 0,
     }
     assert stage.host.closed == 1
 
@@ -293,3 +294,17 @@ def test_a_thread_calls_for_the_only_open_request(stage: Stage, open_ones: int) 
     assert [call["parent"] for call in stage.host.calls] == [items[0] if open_ones == 1 else None]
     for sender in sys.modules["1.model"].KEPT:
         sender.send(flags=1)
+
+
+def test_names_may_be_the_bytes_that_a_tensor_holds(stage: Stage) -> None:
+    body = (
+        "request = pb_utils.InferenceRequest(\n"
+        "    request_id=b'q', inputs=[pb_utils.Tensor(b'X', np.ones((1, 2), 'f4'))],\n"
+        "    requested_output_names=[b'OUT', 'OUT'], model_name='\u00f6ther'.encode())\n"
+        "request.exec()\n" + say("[request.request_id(), request.inputs()[0].name()]") + DONE
+    )
+    stage.host.answers["\u00f6ther"] = [Answer([fp32("OUT", [3.0, 4.0])], True, {})]
+    stage.load(model(body)).run([stage.item()])
+    assert said(stage) == [["q", "X"]]
+    (call,) = stage.host.calls
+    assert (call["model"], call["outputs"]) == ("\u00f6ther", ["OUT"])

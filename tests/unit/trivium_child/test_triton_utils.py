@@ -212,6 +212,12 @@ def test_one_scheduler_only(pb_utils: Any, scheduler: str) -> None:
 # -- other models ------------------------------------------------------------------------------------------
 
 
+def test_a_model_is_loaded_with_another_configuration_and_files(stage: Stage, pb_utils: Any) -> None:
+    pb_utils.load_model("a", config="{}", files={"file:1/model.py": b"\0\xff"})
+    asked = {"model": "a", "config": "{}", "files": {"1/model.py": "AP8="}}
+    assert stage.host.asked == [("load", asked)]
+
+
 def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any) -> None:
     stage.host.replies["ready"] = {"ready": True, "reason": ""}
     assert pb_utils.is_model_ready("a", "2") is True
@@ -220,7 +226,7 @@ def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any)
     assert stage.host.asked == [
         ("ready", {"model": "a", "version": "2"}),
         ("load", {"model": "a"}),
-        ("unload", {"model": "a"}),
+        ("unload", {"model": "a", "with_dependents": True}),
     ]
     stage.host.replies = {
         "ready": Failure("unknown", "not found"),
@@ -229,10 +235,8 @@ def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any)
     assert pb_utils.is_model_ready("b") is False
     with pytest.raises(pb_utils.TritonModelException, match="Failed to load model 'b': broken"):
         pb_utils.load_model("b")
-    with pytest.raises(pb_utils.TritonModelException, match="config is not served yet"):
-        pb_utils.load_model("b", config="{}")
-    with pytest.raises(pb_utils.TritonModelException, match="files is not served yet"):
-        pb_utils.load_model("b", files={"file:1/model.onnx": b""})
+    with pytest.raises(pb_utils.TritonModelException, match="expected 'file:' and its path"):
+        pb_utils.load_model("b", files={"1/model.onnx": b""})
     stage.host.replies["ready"] = Failure("draining", "draining")
     with pytest.raises(
         pb_utils.TritonModelException, match="Failed to check readiness of model 'b': draining"

@@ -11,6 +11,7 @@ import msgspec
 
 from trivium.codecs import binary
 from trivium.core.workers.execution import execute
+from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Engine
@@ -35,12 +36,13 @@ class Told(msgspec.Struct, frozen=True):
     outputs: tuple[TensorSpec, ...]
     batching: Batching
     parameters: dict[str, str]
+    batch_shapes: BatchShapes = BatchShapes()
 
     @classmethod
     def of(cls, spec: ModelSpec) -> "Told":
         """The same of a whole one."""
         root = str(spec.root.absolute())
-        about = (spec.inputs, spec.outputs, spec.batching, dict(spec.parameters))
+        about = (spec.inputs, spec.outputs, spec.batching, dict(spec.parameters), spec.batch_shapes)
         return cls(spec.name, spec.version, root, spec.engine, spec.entry, *about)
 
     def spec(self) -> ModelSpec:
@@ -48,7 +50,9 @@ class Told(msgspec.Struct, frozen=True):
         about = (self.inputs, self.outputs, self.batching)
         root = Path(self.root)
         return ModelSpec(
-            self.name, self.version, root, self.engine, self.entry, *about, parameters=self.parameters
+            *(self.name, self.version, root, self.engine, self.entry, *about),
+            parameters=self.parameters,
+            batch_shapes=self.batch_shapes,
         )
 
 

@@ -5,7 +5,7 @@ Everything that blocks runs in the server's opening threads. Whatever goes wrong
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 from trivium.core.warmup import batches
@@ -14,6 +14,7 @@ from trivium.core.workers.inline import InlineInstance
 from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Engine, Instance, Launches, Port, Runner
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
@@ -97,6 +98,19 @@ class Launcher:
             runner.close()
             raise
         return runner
+
+
+def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
+    """The one that the model asks for. UNSUPPORTED where there is no such."""
+    engine = engines.get(spec.engine)
+    if engine is None:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
+            f"this server has: {', '.join(sorted(engines))}.",
+            fault=fault(Kind.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
+        )
+    return engine
 
 
 def _warm(runner: Runner, runs: Sequence[Batch]) -> None:

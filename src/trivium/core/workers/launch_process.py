@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from trivium.core.tracing import NOTHING_TRACED
 from trivium.core.warmup import batches
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance

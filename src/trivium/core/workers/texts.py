@@ -34,4 +34,6 @@ def wishes(operation: Infer) -> dict[str, object]:
     sequence = operation.sequence
     if sequence is not None:
         told["sequence"] = [sequence.id, sequence.starts, sequence.ends]
+    if operation.context:
+        told["context"] = operation.context
     return told

@@ -107,9 +107,10 @@ class Upward:
         caller = self._worker.operation(told.parent)
         parent = 0 if caller is None else told.parent  # one that has ended is nobody's parent any more
         above = caller.parent if caller is not None else None
-        ref = CallRef((parent,), (self._model,))
+        trace = told.trace if told.trace and self._worker.operation(told.trace) is not None else 0
+        ref = CallRef((parent,), (self._model,), trace)
         if above is not None:
-            ref = CallRef((*above.items, parent), (*above.chain, self._model))
+            ref = CallRef((*above.items, parent), (*above.chain, self._model), trace)
         operation = Infer(
             model=told.model,
             version=told.version,
@@ -128,9 +129,9 @@ class Upward:
         if asked.verb == "ready":
             operation: Operation = Ready(asked.model, asked.version)
         elif asked.verb == "load":
-            operation = Load(asked.model)
+            operation = Load(asked.model, asked.config or None, asked.files)
         elif asked.verb == "unload":
-            operation = Unload(asked.model)
+            operation = Unload(asked.model, asked.with_dependents)
         else:
             text = f"A worker asked for {asked.verb[:100]!r}; it can ask for: ready, load, unload."
             self._reply(asked.call, ResponsePart(error=ServeError(Code.UNSUPPORTED, text)))
@@ -201,7 +202,9 @@ class Upward:
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one."""
+    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one, `trace` the
+    item of whose trace it is a part, or 0.
+    """
 
     model: str
     version: str = ""
@@ -210,6 +213,7 @@ class Told(msgspec.Struct, frozen=True):
     parameters: dict[str, Scalar] = {}
     timeout: float | None = None
     sequence: tuple[Annotated[int, msgspec.Meta(ge=0)] | str, bool, bool] | None = None
+    trace: Number = 0
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -221,12 +225,15 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked besides calls."""
+    """What is asked besides calls; files come in base64, by paths within the model's folder."""
 
     call: Number
     verb: str
     model: str = ""
     version: str = ""
+    config: str = ""
+    files: dict[str, bytes] = {}
+    with_dependents: bool = False
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ class BatchWriter:
                     (tensor.name, tensor.datatype.wire, tensor.shape, array.nbytes, operation.outputs)
                     if not (operation.id or operation.parameters or operation.priority or operation.sequence)
                     and operation.deadline is None
+                    and not operation.context
                     else None
                 )
                 about = self._texts.get(key)

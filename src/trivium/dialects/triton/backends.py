@@ -16,7 +16,8 @@ class Backend:
     """A backend, the platform that names it too (may be empty) and the file it opens (empty: needs none).
 
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
-    and outputs may be left to the model file; `needs_tensors` whether there must be some at all.
+    and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
+    `tells_shapes` whether its engine takes inputs that tell of requests' shapes.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Backend:
     cpu_instances: int = 1
     completes: bool = False
     needs_tensors: bool = True
+    tells_shapes: bool = False
 
     @property
     def engine_name(self) -> str:
@@ -37,10 +39,18 @@ ENSEMBLE = Backend("", "ensemble", engine="ensemble")
 
 BACKENDS = (
     Backend("tensorrt", "tensorrt_plan", "model.plan"),
-    Backend("onnxruntime", "onnxruntime_onnx", "model.onnx", engine="onnx", cpu_instances=2, completes=True),
+    Backend(
+        "onnxruntime",
+        "onnxruntime_onnx",
+        "model.onnx",
+        engine="onnx",
+        cpu_instances=2,
+        completes=True,
+        tells_shapes=True,
+    ),
     Backend("openvino", "", "model.xml"),
-    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch"),
-    Backend("pytorch", "torch_aoti", "model.pt2"),
+    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True),
+    Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),

@@ -4,12 +4,14 @@ Pure: what depends on the folder (versions, files) is the format's. Each check t
 whole, and yields findings at the keys concerned (sheet "triton", sections 2.5 and 3.2).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.ensembles import check_ensemble
 from trivium.dialects.triton.keys import findings_by_role
 from trivium.dialects.triton.requirements import missing
+from trivium.dialects.triton.reshapes import check_reshapes
 from trivium.dialects.triton.schema import ENUMS
 from trivium.dialects.triton.sequences import check_sequences
 from trivium.types.findings import Finding
@@ -17,6 +19,8 @@ from trivium.types.findings import Finding
 KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL = ENUMS["ModelInstanceGroup.Kind"].values()
 
 
+PICTURE_DIMS = 3
+_LIBRARY = re.compile(r"libtriton_[a-z0-9_]+\.so")
 MAX_LEVELS = 1000
 MOST_INSTANCES = 1024
 
@@ -29,9 +33,11 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
     if not text.has_errors:
         findings += _tensors(text, "input")
         findings += _tensors(text, "output")
+        findings += check_reshapes(text)
         findings += _batching(text)
         findings += _priorities(text)
         findings += _groups(text, gpus)
+        findings += _runtime(text)
         findings += _parameters(text)
         findings += check_warmups(text)
         findings += check_ensemble(text)
@@ -44,6 +50,7 @@ def check_completed(text: ConfigText) -> Iterator[Finding]:
     """What can be wrong with inputs, outputs and batching that were filled in after the file had been checked."""
     for section in ("input", "output"):
         yield from _tensors(text, section)
+    yield from check_reshapes(text)
     yield from _batching(text)
     yield from check_warmups(text)
     yield from check_sequences(text)
@@ -57,6 +64,10 @@ def _tensors(text: ConfigText, section: str) -> Iterator[Finding]:
             found, expected = f"a second {section} named {tensor.name}", "names that differ"
             yield text.fault(f"{section}[{i}].name", found, expected, "Rename or remove one of the two.")
         names.add(tensor.name)
+        if getattr(tensor, "format", 0) and len(tensor.dims) != PICTURE_DIMS:
+            found = f"{len(tensor.dims)} dims with a format of pictures"
+            expected = "three: height, width and channels, in the order of the format"
+            yield text.fault(f"{section}[{i}].format", found, expected, "Correct dims, or remove format.")
         for j, size in enumerate(tensor.dims):
             if size < 1 and size != -1:
                 mend = "Write -1 for any size; the batch dimension is not listed here."
@@ -132,6 +143,14 @@ def _devices(text: ConfigText, key: str, wanted: Sequence[int], gpus: int) -> It
             yield text.fault(
                 f"{key}.gpus[{j}]", f"the GPU {device}", expected, "Correct or remove the number."
             )
+
+
+def _runtime(text: ConfigText) -> Iterator[Finding]:
+    """A backend's own library is what runs in the original anyway; another one would be another program."""
+    runtime = text.config.runtime
+    if runtime and not _LIBRARY.fullmatch(runtime):
+        mend = "Remove it: engines bring their own runtime. An nn.Module in Python is served by the backend python."
+        yield text.fault("runtime", f"the runtime {runtime}", "a backend's library, libtriton_NAME.so", mend)
 
 
 def _cache(text: ConfigText) -> Iterator[Finding]:

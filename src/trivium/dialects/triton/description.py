@@ -14,8 +14,9 @@ from trivium.dialects.triton.backends import BACKENDS
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import number_of
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.model_config import Blocks, ModelConfig, ModelTensor
+from trivium.dialects.triton.model_config import Blocks, ModelConfig
 from trivium.dialects.triton.schema import ENUMS, MESSAGES, Field
+from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.types.spec import Device, ModelSpec, TensorSpec
 
 DIALECT = "triton"
@@ -102,6 +103,9 @@ def fill_tensors(blocks: Blocks[ModelTensor], tensors: tuple[TensorSpec, ...]) -
         block = blocks.add()
         block.name, block.data_type = tensor.name, number_of(tensor.datatype)
         block.dims.extend(tensor.dims)
+        if tensor.inner is not None:
+            block.reshape.SetInParent()
+            block.reshape.shape.extend(tensor.inner)
 
 
 def _block(type_: str, message: Message) -> dict[str, object]:

@@ -46,8 +46,11 @@ ModelMetrics.MetricControl.HistogramOptions: buckets
 ModelVersionPolicy: latest all specific
 ModelVersionPolicy.Latest: num_versions
 ModelVersionPolicy.Specific: versions
-ModelInput: name data_type dims optional
-ModelOutput: name data_type dims label_filename
+ModelInput: name data_type dims optional reshape allow_ragged_batch
+ModelOutput: name data_type dims label_filename reshape
+ModelTensorReshape: shape
+BatchInput: kind target_name data_type source_input
+BatchOutput: target_name kind source_input
 ModelOptimizationPolicy: graph input_pinned_memory output_pinned_memory
 ModelDynamicBatching: preferred_batch_size max_queue_delay_microseconds priority_levels
 ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy preserve_ordering
@@ -73,6 +76,9 @@ ModelWarmup.Input: data_type dims zero_data random_data input_data_file
 _USED_BY_SOME: Mapping[str, str] = {
     "ModelSequenceBatching.state": "by the backends python and onnxruntime; refused for others",
     "ModelSequenceBatching.iterative_sequence": "by the Python backend; refused for others",
+    "ModelConfig.runtime": "the library of a backend (libtriton_NAME.so) changes nothing; anything else is refused",
+    "ModelConfig.batch_input": "by the backends onnxruntime and pytorch; reported for others",
+    "ModelConfig.batch_output": "by the backends onnxruntime and pytorch; reported for others",
     "ModelTransactionPolicy.decoupled": "by the Python backend; refused for others, which answer a request once",
     "ModelEnsembling.max_inflight_requests": "so many parts of a decoupled step are in work behind it at once, per "
     "request; 0 means 16",
@@ -83,15 +89,16 @@ _PASSED_ON = """
 ModelConfig: parameters
 ModelParameter: string_value
 ModelOptimizationPolicy.Graph: level
+ModelOptimizationPolicy: execution_accelerators
+ModelOptimizationPolicy.ExecutionAccelerators: gpu_execution_accelerator cpu_execution_accelerator
+ModelOptimizationPolicy.ExecutionAccelerators.Accelerator: name parameters
 """
 
 _REPORTED: Mapping[str, str | Row] = {
     "ModelConfig.cc_model_filenames": "the default file is opened on every device",
     "ModelInput.format": "the layout of a picture is not checked",
-    "ModelInput.allow_ragged_batch": "requests of different shapes run in different batches",
     "ModelOptimizationPolicy.priority": "all models have the same priority",
     "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
-    "ModelOptimizationPolicy.execution_accelerators": "the engine chooses its own execution providers",
     "ModelOptimizationPolicy.gather_kernel_buffer_threshold": "inputs are put together on the host",
     "ModelOptimizationPolicy.eager_batching": "a batch is put together when it is cut",
     "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": Row(
@@ -107,13 +114,8 @@ _REPORTED: Mapping[str, str | Row] = {
 }
 
 _REFUSED: Mapping[str, str] = {
-    "ModelConfig.runtime": "Remove it: engines bring their own runtime.",
-    "ModelConfig.batch_input": "The model would miss these inputs: remove them, or compute them in the model.",
-    "ModelConfig.batch_output": "Answers would be split wrongly: let each output have the batch's rows.",
-    "ModelInput.reshape": "Write in dims the shape that the model file has, and remove it.",
     "ModelInput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
     "ModelInput.is_non_linear_format_io": "Export the model with linear tensors.",
-    "ModelOutput.reshape": "Write in dims the shape that the model file has, and remove it.",
     "ModelOutput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
     "ModelOutput.is_non_linear_format_io": "Export the model with linear tensors.",
     "ModelOperations.op_library_filename": "The model could not be opened: express it in standard operators.",

@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
+from trivium.dialects.triton.tensor_messages import BatchInput, BatchOutput, ModelInput, ModelOutput
+
 Block = TypeVar("Block", covariant=True)
 
 
@@ -19,26 +21,6 @@ class Blocks(Protocol[Block]):
     def __iter__(self) -> Iterator[Block]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Block: ...
-
-
-class ModelTensor(Message):
-    """A ModelInput or a ModelOutput, whose served fields are alike."""
-
-    name: str
-    data_type: int
-    dims: MutableSequence[int]
-
-
-class ModelInput(ModelTensor):
-    """An input."""
-
-    optional: bool
-
-
-class ModelOutput(ModelTensor):
-    """An output."""
-
-    label_filename: str
 
 
 class Latest(Message):
@@ -73,10 +55,25 @@ class Graph(Message):
     level: int
 
 
+class Accelerator(Message):
+    """Another way of running a model, by its backend's name for it."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+
+class ExecutionAccelerators(Message):
+    """In the order in which they are tried, for instances on GPUs and on the CPU."""
+
+    gpu_execution_accelerator: Blocks[Accelerator]
+    cpu_execution_accelerator: Blocks[Accelerator]
+
+
 class ModelOptimizationPolicy(Message):
-    """Of this block only the graph's level has an effect here."""
+    """Of this block the graph's level and the accelerators have an effect here."""
 
     graph: Graph
+    execution_accelerators: ExecutionAccelerators
     input_pinned_memory: Pinned
     output_pinned_memory: Pinned
 
@@ -274,11 +271,13 @@ class ModelConfig(Message):
     name: str
     platform: str
     backend: str
+    runtime: str
     version_policy: ModelVersionPolicy
     max_batch_size: int
     input: Blocks[ModelInput]
     output: Blocks[ModelOutput]
-    batch_input: Blocks[Message]
+    batch_input: Blocks[BatchInput]
+    batch_output: Blocks[BatchOutput]
     optimization: ModelOptimizationPolicy
     dynamic_batching: ModelDynamicBatching
     sequence_batching: ModelSequenceBatching

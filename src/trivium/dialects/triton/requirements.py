@@ -25,6 +25,18 @@ _MAPPED = {
 REQUIRED: Mapping[str, Mapping[str, str]] = {
     "ModelInput": _TENSOR,
     "ModelOutput": _TENSOR,
+    "BatchInput": {
+        "target_name": 'Add target_name: "..." as the model calls the input.',
+        "data_type": "Add data_type: TYPE_INT32.",
+        "source_input": 'Add source_input: "..." with the input that is meant.',
+    },
+    "BatchOutput": {
+        "target_name": 'Add target_name: "..." with the name of the output.',
+        "source_input": 'Add source_input: "..." with the input that it follows.',
+    },
+    "ModelOptimizationPolicy.ExecutionAccelerators.Accelerator": {
+        "name": 'Add name: "tensorrt", or another accelerator of the backend.'
+    },
     "ModelVersionPolicy.Latest": {"num_versions": "Add num_versions: 1, or how many versions shall serve."},
     "ModelVersionPolicy.Specific": {"versions": "Add versions: [ ... ] with the numbers of the folders."},
     "ModelConfig.parameters": {"key": _KEY, "value": 'Add value: { string_value: "..." }.'},

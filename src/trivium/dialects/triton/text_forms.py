@@ -103,3 +103,27 @@ def _joined(names: list[str]) -> str:
 
 def _dims(value: object) -> str:
     return f"[{','.join(_names(value))}]"
+
+
+_FAILURES = (
+    "Unknown",
+    "Internal",
+    "Not found",
+    "Invalid argument",
+    "Unavailable",
+    "Unsupported",
+    "Already exists",
+)
+
+
+def not_loaded(facts: Facts) -> str:
+    """Why a version could not be loaded, the kind of failure in front; where nothing says which, it is the server's."""
+    text = str(facts["text"])
+    told = text if text.partition(":")[0] in _FAILURES else f"Internal: {text}"
+    return f"load failed for model '{facts['model']}': version {facts['version']} is at UNAVAILABLE state: {told};\n"
+
+
+def no_backend(facts: Facts) -> str:
+    """A model of a backend that there is not."""
+    text = f"unable to find backend library for backend '{facts['engine']}', try specifying runtime on the model "
+    return not_loaded({**facts, "text": f"Invalid argument: {text}configuration."})

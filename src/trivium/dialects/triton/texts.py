@@ -12,6 +12,8 @@ from trivium.dialects.triton.text_forms import (
     contents_type,
     element,
     input_count,
+    no_backend,
+    not_loaded,
     parameter,
     rpc_parameter,
     shape,
@@ -201,6 +203,13 @@ ROWS: Mapping[Kind, Row] = {
         ErrorCode.NOT_FOUND, "Unable to find cuda shared memory region: '{region}'"
     ),
     Kind.NAMED_REPOSITORY: Row(ErrorCode.UNSUPPORTED, "'repository_name' specification is not supported"),
+    Kind.NOT_LOADED: Row(_INVALID, not_loaded),
+    Kind.NO_ENGINE: Row(_INVALID, no_backend),
+    Kind.NO_VERSION: Row(
+        _INVALID,
+        "load failed for model '{model}': at least one version must be available under the version policy of model "
+        "'{model}'\n",
+    ),
     Kind.LOAD_PARAMETER: Row(_INTERNAL, "unexpected error on creating Triton parameter"),
     Kind.LOAD_TYPE: Row(_INTERNAL, "attempt to access JSON non-string as string"),
     Kind.UNREADABLE: Row(_INTERNAL, "failed to load '{model}', failed to poll from model repository"),
@@ -209,6 +218,16 @@ ROWS: Mapping[Kind, Row] = {
         ErrorCode.UNSUPPORTED, "log file location can not be updated through network protocol"
     ),
     Kind.LOG_FORMAT: Row(ErrorCode.UNAVAILABLE, "invalid argument for --log_format, got: {value}"),
+    Kind.TRACE_FILE: Row(
+        ErrorCode.UNSUPPORTED, "trace file location can not be updated through network protocol"
+    ),
+    Kind.TRACE_UNFIT: Row(_INVALID, "Attempting to set invalid trace setting :{why}"),
+    Kind.TRACE_LEVELS: Row(_INVALID, "Expect only one trace level 'OFF' is specified"),
+    Kind.TRACE_NUMBER: Row(_INVALID, "Unable to parse '{key}', got: {value}"),
+    Kind.TRACE_RANGE: Row(
+        _INVALID, "Unable to parse '{key}', value is out of range [ {least}, {most} ], got: {value}"
+    ),
+    Kind.TRACE_COUNT: Row(_INVALID, "Unable to parse '{key}'. Expecting value >= -1, got:{value}"),
     Kind.SEQUENCE: Row(_INVALID, "{told}"),
     Kind.SEVERAL_ANSWERS: Row(
         _INTERNAL,
@@ -240,6 +259,9 @@ RPC_ROWS: Mapping[Kind, Row] = {
     ),
     Kind.LOAD_PARAMETER: Row(_INVALID, "unrecognized load parameter '{key}'."),
     Kind.SETTING: Row(_INVALID, "expect {expected} for '{key}'"),
+    Kind.TRACE_COUNT: Row(_INVALID, "Unable to parse '{key}'. Expecting value >= -1, got: {value}"),
+    Kind.LOG_FORMAT: Row(_INVALID, "invalid argument for log_format, got: {value}"),
+    Kind.SEVERAL_VALUES: Row(_INVALID, "expect only 1 value for '{key}'"),
     Kind.NO_DEVICE: Row(_INVALID, "failed to register shared memory region: invalid args"),
     Kind.NO_REGION_SIZE: Row(
         _INVALID,

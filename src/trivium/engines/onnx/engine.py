@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trivium.codecs.ragged import RaggedRules
 from trivium.codecs.rows import Stacker, split
-from trivium.engines.onnx.options import execution_providers, session_options, unknown_parameters
+from trivium.engines.onnx.options import run_options, session_options, unknown_parameters
+from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -43,7 +45,9 @@ DATATYPES: Mapping[str, DataType] = {
 class OnnxRunner:
     """One session. `run` is called by one thread at a time."""
 
-    def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec) -> None:
+    def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec, options: Any = None) -> None:
+        """`options` are those of every run."""
+        self._more = () if options is None else (options,)
         self._session = session
         self._outputs = [(tensor.name, tensor.datatype) for tensor in spec.outputs]
         if isinstance(spec.scheduling, SequenceRules):
@@ -53,6 +57,8 @@ class OnnxRunner:
         self._splits = spec.batching.batch_axis
         self._takes_text = any(tensor.datatype is DataType.BYTES for tensor in spec.inputs)
         self._stacker = Stacker()
+        rules = RaggedRules(spec)
+        self._ragged = None if rules.are_none else rules
 
     def run(self, batch: Batch) -> Ran:
         """An outcome per item. What the session refuses of a single item is its client's fault: INVALID."""
@@ -63,10 +69,10 @@ class OnnxRunner:
         if not good:
             return Ran(outcomes)
         items = [outcome for outcome in outcomes if isinstance(outcome, Tensors)]
-        feeds = self._stacker.stack(items, [tensor.name for tensor in items[0].items])
+        feeds = self._feeds(items)
         ready = time.monotonic()
         try:
-            results = self._session.run(self._names, feeds)
+            results = self._session.run(self._names, feeds, *self._more)
         except Exception as error:
             raise _refusal(error, len(items)) from error
         began = time.monotonic()
@@ -75,10 +81,19 @@ class OnnxRunner:
                 _output(name, kind, array) for (name, kind), array in zip(self._outputs, results, strict=True)
             )
         )
-        answers = split(outputs, [batch.rows[i] for i in good]) if self._splits else [outputs]
+        rows = [batch.rows[i] for i in good]
+        if self._ragged is not None:
+            answers = self._ragged.divide(outputs, items, rows)
+        else:
+            answers = split(outputs, rows) if self._splits else [outputs]
         for i, answer in zip(good, answers, strict=True):
             outcomes[i] = answer
         return Ran(outcomes, ready, began)
+
+    def _feeds(self, items: list[Tensors]) -> dict[str, Array]:
+        if self._ragged is not None:
+            return self._ragged.stack(self._stacker, items)
+        return self._stacker.stack(items, [tensor.name for tensor in items[0].items])
 
     def close(self) -> None:
         """Drop the session; its memory goes with its last reference."""
@@ -102,15 +117,16 @@ class OnnxEngine:
         session = _session(spec, options, ["CPUExecutionProvider"])
         inputs = tuple(_described(spec, node, "input") for node in session.get_inputs())
         outputs = tuple(_described(spec, node, "output") for node in session.get_outputs())
+        notes = (*unknown_parameters(spec), *lacking(runtime.get_available_providers(), spec))
         batchable = all(tensor.dims[:1] == (-1,) for tensor in (*inputs, *outputs))
-        return ModelFacts(inputs, outputs, batchable, unknown_parameters(spec))
+        return ModelFacts(inputs, outputs, batchable, notes)
 
     def open(self, spec: ModelSpec, placement: Placement) -> OnnxRunner:
         """A session of its own for every instance."""
         runtime = _runtime()
         options = session_options(runtime.SessionOptions(), runtime, spec)
         providers = execution_providers(runtime.get_available_providers(), spec, placement)
-        return OnnxRunner(_session(spec, options, providers), spec)
+        return OnnxRunner(_session(spec, options, providers), spec, run_options(runtime, spec))
 
 
 def _runtime() -> Any:

@@ -1,16 +1,18 @@
-"""How a spec's parameters and placement become ONNX Runtime's session options and providers. Pure.
+"""How a spec's parameters become ONNX Runtime's options of a session and of a run. Pure.
 
 Source of the names: the parameters of Triton's onnxruntime backend; `graph_level` is its
 `optimization.graph.level`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from trivium.engines.onnx.providers import ACCELERATORS, CUDA_OPTIONS
 from trivium.types.errors import Code, ServeError
-from trivium.types.running import Placement
-from trivium.types.spec import Device, ModelSpec
+from trivium.types.spec import ModelSpec
 
+SHRINKS = "memory.enable_memory_arena_shrinkage"
+IN_DEVICE = "session.use_device_allocator_for_initializers"
 Set = Callable[[Any, Any, str], None]
 """Sets one option from its text: (options, the runtime module, text). Raises ValueError, KeyError or TypeError."""
 
@@ -28,6 +30,13 @@ def _count(name: str) -> Set:
 def _switch(name: str) -> Set:
     def put(options: Any, _runtime: Any, text: str) -> None:
         setattr(options, name, {"1": True, "true": True, "0": False, "false": False}[text.lower()])
+
+    return put
+
+
+def _entry(name: str) -> Set:
+    def put(options: Any, _runtime: Any, text: str) -> None:
+        options.add_session_config_entry(name, {"0": "0", "1": "1"}[text])
 
     return put
 
@@ -50,6 +59,7 @@ OPTIONS: dict[str, tuple[Set, str]] = {
     "execution_mode": (_execution_mode, "0 (sequential) or 1 (parallel)"),
     "enable_mem_arena": (_switch("enable_cpu_mem_arena"), "0 or 1"),
     "enable_mem_pattern": (_switch("enable_mem_pattern"), "0 or 1"),
+    IN_DEVICE: (_entry(IN_DEVICE), "0 or 1"),
     "graph_level": (_graph_level, "-1 (basic), 0 (all), 1 (extended) or 2 (none)"),
 }
 
@@ -64,7 +74,7 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
         try:
             put(options, runtime, text.strip())
         except (ValueError, KeyError, TypeError) as error:  # a TypeError where a number is too great
-            place = spec.origin.get(f"parameters.{name}", "as read")
+            place = spec.origin.get(f"parameters[{name}]", "as read")
             raise ServeError(
                 Code.LOAD_FAILED,
                 f"Model '{spec.name}': parameter '{name}' is '{text}' ({place}); expected {expected}.",
@@ -72,23 +82,23 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
     return options
 
 
-def execution_providers(available: Sequence[str], spec: ModelSpec, placement: Placement) -> list[object]:
-    """CPU, or CUDA on the placement's device with CPU behind it. LOAD_FAILED where CUDA is not to be had."""
-    if placement.device is Device.CPU:
-        return ["CPUExecutionProvider"]
-    if "CUDAExecutionProvider" not in available:
-        raise ServeError(
-            Code.LOAD_FAILED,
-            f"Model '{spec.name}': instance {placement.name} is to run on GPU {placement.device_id}, but this ONNX "
-            f"Runtime has no CUDA (it has {', '.join(available)}). Install onnxruntime-gpu, or use KIND_CPU.",
-        )
-    return [("CUDAExecutionProvider", {"device_id": placement.device_id}), "CPUExecutionProvider"]
+def run_options(runtime: Any, spec: ModelSpec) -> Any:
+    """What holds for every run; None where nothing is asked for."""
+    text = spec.parameters.get(SHRINKS)
+    if text is None:
+        return None
+    options = runtime.RunOptions()
+    options.add_run_config_entry(SHRINKS, text.strip())
+    return options
+
+
+KNOWN = (*OPTIONS, SHRINKS, ACCELERATORS, *CUDA_OPTIONS)
 
 
 def unknown_parameters(spec: ModelSpec) -> tuple[str, ...]:
     """A note for each parameter that means nothing to this engine."""
     return tuple(
-        f"parameter '{name}' has no meaning to engine 'onnx' and changes nothing; it knows: {', '.join(OPTIONS)}"
+        f"parameter '{name}' has no meaning to engine 'onnx' and changes nothing; it knows: {', '.join(KNOWN)}"
         for name in spec.parameters
-        if name not in OPTIONS
+        if name not in KNOWN
     )

@@ -10,7 +10,6 @@ import numpy as np
 
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
 
 _KINDS = {
     "torch.bool": DataType.BOOL,
@@ -34,11 +33,11 @@ def datatype_of(dtype: Any) -> DataType | None:
     return _KINDS.get(str(dtype))
 
 
-def to_torch(torch: Any, tensor: Tensor, array: Array, is_written: bool, device: Any) -> Any:
-    """The array (of the datatype of `tensor`) on the device; on the CPU a view of it unless `is_written`."""
+def to_torch(torch: Any, datatype: DataType, array: Array, is_written: bool, device: Any) -> Any:
+    """The array, of that datatype, on the device; on the CPU a view of it unless `is_written`."""
     if is_written or not array.flags.writeable or not array.flags.aligned:
         array = array.copy()
-    if tensor.datatype is DataType.BF16:
+    if datatype is DataType.BF16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(array).to(device)
 

@@ -1,6 +1,6 @@
-"""TorchScript: opens a .pt file that torch.jit wrote and runs batches of tensors.
+"""PyTorch: opens a file of TorchScript, torch.export or AOTInductor and runs batches of tensors.
 
-Modules release the interpreter's lock, so they run in threads; a process is for one that is not trusted to. A
+Models release the interpreter's lock, so they run in threads; a process is for one that is not trusted to. A
 batch of one reaches the module uncopied. How names become arguments is `call`'s to say.
 """
 
@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from trivium.codecs.ragged import RaggedRules
 from trivium.codecs.rows import Stacker, split
 from trivium.engines.torch.arrays import to_array, to_torch
-from trivium.engines.torch.call import Arrange, arguments_of, arrange, choose, flatten
+from trivium.engines.torch.call import Arrange, arrange, choose, flatten
 from trivium.engines.torch.facts import facts
 from trivium.engines.torch.module_file import ModuleFiles, device_of, library
 from trivium.engines.torch.options import Options, ProcessSettings, options, unknown_parameters
+from trivium.engines.torch.programs import Program
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -27,26 +29,26 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class TorchRunner:
-    """One module on one device. `run` is called by one thread at a time."""
+    """One model on one device. `run` is called by one thread at a time."""
 
-    def __init__(self, torch: Any, module: Any, spec: ModelSpec, device: Any, chosen: Options) -> None:
+    def __init__(self, torch: Any, program: Program, spec: ModelSpec, device: Any, chosen: Options) -> None:
         self._torch = torch
-        self._module = module
+        self._program = program
         self._model = spec.name
         self._device = device
         self._options = chosen
         self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs}
         self._outputs = [tensor.name for tensor in spec.outputs]
         self._splits = spec.batching.batch_axis
-        self._arguments = arguments_of(module)
+        self._arguments = program.arguments
         self._arranged: dict[tuple[str, ...], Arrange] = {}
         self._stacker = Stacker()
-        graph = module.inlined_graph
-        aliases = graph.alias_db()
-        self._is_written = any(aliases.has_writers(value) for value in list(graph.inputs())[1:])
-        kept = (*module.parameters(), *module.buffers())
-        self._own = {tensor.untyped_storage().data_ptr() for tensor in kept}
-        names = tuple(tensor.name for tensor in spec.inputs)
+        self._is_written = program.writes
+        self._own = program.own
+        rules = RaggedRules(spec)
+        self._ragged = None if rules.are_none else rules
+        self._types = {told: one.datatype for one in spec.batch_shapes.inputs for told in one.names}
+        names = (*(tensor.name for tensor in spec.inputs), *self._types)
         if names:
             self._arrange(names)
 
@@ -58,6 +60,8 @@ class TorchRunner:
             items.append(operation.payload)
         if self._splits or len(items) == 1:
             outputs, ready, began = self._execute(items)
+            if self._ragged is not None:
+                return Ran([*self._ragged.divide(outputs, items, batch.rows)], ready, began)
             return Ran([*split(outputs, batch.rows)] if self._splits else [outputs], ready, began)
         outcomes: list[Outcome] = []
         for item in items:
@@ -68,26 +72,29 @@ class TorchRunner:
         return Ran(outcomes)
 
     def close(self) -> None:
-        """Drop the module; its memory goes with its last reference."""
-        del self._module
+        """Drop the model; its memory goes with its last reference."""
+        del self._program
 
     def _execute(self, items: list[Tensors]) -> tuple[Tensors, float, float]:
         """The outputs of the items stacked, when the inputs were ready, and when the outputs were there."""
         first = items[0].items
-        arrays = self._stacker.stack(items, [tensor.name for tensor in first])
+        types = {tensor.name: tensor.datatype for tensor in first}
+        if self._ragged is not None:
+            arrays, types = self._ragged.stack(self._stacker, items), {**types, **self._types}
+        else:
+            arrays = self._stacker.stack(items, list(types))
         is_alone = len(items) == 1
         with ExitStack() as modes:
             self._enter(modes)
+            is_written = is_alone and self._is_written
             inputs = {
-                tensor.name: to_torch(
-                    self._torch, tensor, arrays[tensor.name], is_alone and self._is_written, self._device
-                )
-                for tensor in first
+                name: to_torch(self._torch, kind, arrays[name], is_written, self._device)
+                for name, kind in types.items()
             }
             by_position, by_name = self._arrange(tuple(inputs))(inputs)
             ready = time.monotonic()
             try:
-                result = self._module(*by_position, **by_name)
+                result = self._program.call(*by_position, **by_name)
                 self._wait()
             except Exception as error:
                 raise self._failure(error) from error
@@ -151,7 +158,7 @@ class TorchRunner:
             code = Code.MODEL_FAILED
         if "Traceback of TorchScript" in text:
             text = text.splitlines()[-1]  # the reason; above it are the model's own lines
-        return ServeError(code, f"Model '{self._model}': TorchScript did not run it: {text}")
+        return ServeError(code, f"Model '{self._model}': PyTorch did not run it: {text}")
 
 
 class TorchEngine:
@@ -167,25 +174,25 @@ class TorchEngine:
         self._process = ProcessSettings()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What a traced file tells; nothing but a note of others. Raises as `Engine.facts` says."""
+        """What a traced file or an exported program tells; of others a note alone. Raises as `Engine.facts` says."""
         return facts(library(), spec, unknown_parameters(spec))
 
     def open(self, spec: ModelSpec, placement: Placement) -> TorchRunner:
-        """A module of its own for every instance, unless ENABLE_WEIGHT_SHARING says otherwise."""
+        """A model of its own for every instance, unless ENABLE_WEIGHT_SHARING says otherwise."""
         chosen = options(spec)
         texts = [one.name for one in (*spec.inputs, *spec.outputs) if one.datatype is DataType.BYTES]
         if texts:
             raise ServeError(
                 Code.LOAD_FAILED,
-                f"Model '{spec.name}': '{texts[0]}' is BYTES, and TorchScript has tensors of numbers only. Turn text "
+                f"Model '{spec.name}': '{texts[0]}' is BYTES, and PyTorch has tensors of numbers only. Turn text "
                 "into numbers in a handler in front of it.",
             )
         torch = library()
         device = device_of(torch, spec, placement)
         self._process.apply(torch, spec)
-        module = self._files.load(torch, spec, device, chosen.shares_weights)
+        program = self._files.load(torch, spec, device, chosen.shares_weights)
         try:
-            return TorchRunner(torch, module, spec, device, chosen)
+            return TorchRunner(torch, program, spec, device, chosen)
         except ServeError as error:  # the names that the configuration gives
             raise ServeError(Code.LOAD_FAILED, error.message) from error
 

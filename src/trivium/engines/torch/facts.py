@@ -7,9 +7,11 @@ in a probe process only, where a hostile file may do what it likes.
 
 from typing import Any
 
+from trivium.engines.torch.archives import Kind
 from trivium.engines.torch.arrays import datatype_of
 from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
-from trivium.engines.torch.module_file import members
+from trivium.engines.torch.exported_facts import exported_facts
+from trivium.engines.torch.module_file import look_into
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
@@ -18,6 +20,7 @@ SCRIPTED = (
     "neither datatypes nor shapes"
 )
 _TRACED_ON = "the shapes are those that it was traced with; its outputs were found by running it on zeros"
+COMPILED = "the file does not tell its inputs: a package of AOTInductor has arguments without names"
 _NO_RUN = "it could not be run on zeros, so that its outputs are not known: {}"
 
 _Shapes = list[tuple[int, ...]]
@@ -25,10 +28,15 @@ _Shapes = list[tuple[int, ...]]
 
 def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     """Inputs by the names of the arguments of `forward`, outputs as `OUTPUT__0` and so on, or by their keys; both
-    empty where the file does not tell, which a note says. Raises LOAD_FAILED for what is no TorchScript.
+    empty where the file does not tell, which a note says. Raises LOAD_FAILED for what is no model file.
     """
     path = spec.root / spec.entry
-    if "traced_inputs.pkl" not in members(spec, path):
+    kind, names = look_into(torch, spec, path)
+    if kind is Kind.COMPILED:
+        return ModelFacts((), (), False, (*notes, COMPILED))
+    if kind is Kind.EXPORTED:
+        return exported_facts(torch, spec, notes)
+    if "traced_inputs.pkl" not in names:
         return ModelFacts((), (), False, (*notes, SCRIPTED))
     try:
         module = torch.jit.load(str(path), map_location="cpu", _restore_shapes=True).eval()

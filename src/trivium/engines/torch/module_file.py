@@ -1,20 +1,24 @@
-"""Opens a TorchScript file, and says what another file is that looks like one.
+"""Opens a model file of one of the kinds that are served, and says what another file is that looks like one.
 
 A file that holds only a pickle is never read: reading it may run any code, and it has no graph to run anyway.
 """
 
+import importlib
 import zipfile
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
+from trivium.engines.torch.archives import Kind, kind_of, names_in, unsafe
+from trivium.engines.torch.programs import Program, of_compiled, of_exported, of_script
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
 
 _EXPORT = (
-    "Export the model with torch.jit.trace(model, example).save(...), or serve it with a handler in Python."
+    "Write the model with torch.jit.trace(model, example).save(...) or torch.export.save(...), or serve it with a "
+    "handler in Python."
 )
 _Key = tuple[Path, int, int, str]
 
@@ -26,7 +30,7 @@ def library() -> Any:
     except ImportError as error:
         raise ServeError(
             Code.UNSUPPORTED,
-            "TorchScript models need PyTorch, which is not installed. Install it with: pip install 'trivium[torch]'",
+            "PyTorch models need PyTorch, which is not installed. Install it with: pip install 'trivium[torch]'",
         ) from error
     return torch
 
@@ -50,11 +54,11 @@ class ModuleFiles:
     """Loads modules; those opened to be shared are one per file and device, as long as anybody uses them."""
 
     def __init__(self) -> None:
-        self._shared: WeakValueDictionary[_Key, Any] = WeakValueDictionary()
+        self._shared: WeakValueDictionary[_Key, Program] = WeakValueDictionary()
         self._lock = Lock()
 
-    def load(self, torch: Any, spec: ModelSpec, device: Any, is_shared: bool) -> Any:
-        """The module on its device, for inference. LOAD_FAILED with what the file is instead."""
+    def load(self, torch: Any, spec: ModelSpec, device: Any, is_shared: bool) -> Program:
+        """The model on its device, for inference. LOAD_FAILED with what the file is instead."""
         path = spec.root / spec.entry
         if not is_shared:
             return _load(torch, spec, path, device)
@@ -70,36 +74,47 @@ class ModuleFiles:
             return module
 
 
-def members(spec: ModelSpec, path: Path) -> frozenset[str]:
-    """What the archive of a TorchScript file holds, without the folder that all of it is in. LOAD_FAILED for a file
-    that is none, with what it is.
+def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[Kind, frozenset[str]]:
+    """What kind of file it is, and what its archive holds, without the folder that all of it is in. LOAD_FAILED for a
+    file that is none, with what it is.
     """
     if not path.is_file():
         raise _missing(spec, path)
     try:
         with zipfile.ZipFile(path) as archive:
-            names = frozenset(name.partition("/")[2] for name in archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise _no_module(
-            spec, path, "it is no archive, as TorchScript files are, but perhaps a pickle"
-        ) from error
-    if "constants.pkl" in names:
-        return names
-    if any(name.startswith("models/") or "exported_program" in name for name in names):
-        raise _no_module(spec, path, "it is a program written by torch.export, which is not served yet")
+            names = names_in(archive)
+        kind = kind_of(names)
+        odd = unsafe(torch, path) if kind is Kind.EXPORTED else ""
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, AttributeError) as error:
+        found = "it is no archive, as model files are, but perhaps a pickle"
+        raise _no_module(spec, path, found) from error
+    if odd:
+        found = f"it is {Kind.EXPORTED.value} in which '{odd}' is no plain data, and reading that could run any code"
+        raise _no_module(spec, path, found)
+    if kind is not None:
+        return kind, names
+    if any("exported_program" in name for name in names):
+        found = f"it is {Kind.EXPORTED.value}, in the form before PyTorch 2.8, which holds pickles"
+        raise _no_module(spec, path, found)
     if "data.pkl" in names:
         raise _no_module(
             spec,
             path,
             "it is a pickle written by torch.save: it has no graph, and reading it could run any code",
         )
-    raise _no_module(spec, path, "the archive holds no TorchScript code")
+    raise _no_module(spec, path, "the archive holds no model")
 
 
-def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Any:
-    members(spec, path)
+def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Program:
+    kind, _ = look_into(torch, spec, path)
     try:
+        if kind is Kind.EXPORTED:
+            return _exported(torch, path, device)
+        if kind is Kind.COMPILED:
+            return _compiled(torch, spec, path, device)
         module = torch.jit.load(str(path), map_location=device)
+    except ServeError:
+        raise
     except Exception as error:
         raise ServeError(
             Code.LOAD_FAILED,
@@ -108,7 +123,28 @@ def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Any:
     if not hasattr(module, "forward"):
         raise _no_module(spec, path, "its module has no method forward")
     module.eval()
-    return module
+    return of_script(module)
+
+
+def _exported(torch: Any, path: Path, device: Any) -> Program:
+    program = torch.export.load(str(path))
+    if device.type != "cpu":
+        program = torch.export.passes.move_to_device_pass(program, str(device))
+    return of_exported(program, program.module())
+
+
+def _compiled(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Program:
+    """What was compiled for one device cannot run on another."""
+    load = importlib.import_module("torch._inductor").aoti_load_package
+    package = load(str(path)) if device.type == "cpu" else load(str(path), device_index=device.index)
+    made_for = str(package.get_metadata().get("AOTI_DEVICE_KEY", device.type))
+    if made_for != device.type:
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': {path} was compiled for {made_for}, and its instance is to run on {device.type}. "
+            f"Compile it anew, or give it instances of the other kind.",
+        )
+    return of_compiled(torch, package)
 
 
 def _missing(spec: ModelSpec, path: Path) -> ServeError:
@@ -117,5 +153,6 @@ def _missing(spec: ModelSpec, path: Path) -> ServeError:
 
 def _no_module(spec: ModelSpec, path: Path, found: str) -> ServeError:
     return ServeError(
-        Code.LOAD_FAILED, f"Model '{spec.name}': {path} is not a TorchScript module: {found}. {_EXPORT}"
+        Code.LOAD_FAILED,
+        f"Model '{spec.name}': {path} is no model that PyTorch can run here: {found}. {_EXPORT}",
     )

@@ -52,6 +52,7 @@ SWITCHES: dict[str, Apply] = {
 COUNTS: dict[str, Apply] = {
     "INTER_OP_THREAD_COUNT": _threads_between,
     "INTRA_OP_THREAD_COUNT": _threads,
+    "NUM_THREADS": _threads,
 }
 OWN = ("INFERENCE_MODE", "DISABLE_OPTIMIZED_EXECUTION", "ENABLE_WEIGHT_SHARING", "ENABLE_CACHE_CLEANING")
 KNOWN = (*OWN, *SWITCHES, *COUNTS)

@@ -12,7 +12,8 @@ from trivium.dialects.triton.checks import check_warmups, fits
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document, document_of, fill_tensors
 from trivium.dialects.triton.descriptor import new_config
-from trivium.formats.triton import translation
+from trivium.formats.triton import disagreements, translation
+from trivium.formats.triton.disagreements import of_version, told
 from trivium.formats.triton.normalisation import fill_preferred
 from trivium.formats.triton.own_completion import complete_by_model
 from trivium.types.errors import ConfigError
@@ -40,11 +41,12 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     rules: dict[str, str] = {}
     if not (spec.inputs or len(config.batch_input)) or not spec.outputs:
         if config.max_batch_size > 0 and not facts.batchable:
-            raise ConfigError((_not_batchable(text, facts),))
+            fault = told(_not_batchable(text, facts), disagreements.autofill(spec.name))
+            raise ConfigError(of_version((fault,), spec.name, spec.version))
         _fill(document.default_rows, text, facts, rules)
     faults = [*_contradictions(text, facts), *(check_warmups(text) if rules else ())]
     if any(finding.severity is Severity.ERROR for finding in faults):
-        raise ConfigError((*spec.reports, *faults))
+        raise ConfigError(of_version((*spec.reports, *faults), spec.name, spec.version))
     finished = _respecify(spec, replace(document, text=text), rules) if rules else spec
     return replace(finished, reports=(*spec.reports, *_bare_batches(text, rules)))
 
@@ -59,22 +61,34 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
             rules["dynamic_batching"] = f"{_FROM_FILE}: it can batch"
         fill_preferred(config, rules)
     first = 1 if config.max_batch_size else 0
-    controls = _control_names(text)
+    controls = _made_names(text)
     inputs = tuple(tensor for tensor in facts.inputs if tensor.name not in controls)
     for section, blocks, tensors in (
         ("input", config.input, inputs),
         ("output", config.output, _shown(text, facts.outputs)),
     ):
         if not len(blocks):
-            fill_tensors(blocks, tuple(replace(tensor, dims=tensor.dims[first:]) for tensor in tensors))
+            fill_tensors(blocks, tuple(_without_rows(tensor, first) for tensor in tensors))
             for i in range(len(tensors)):
-                rules |= {f"{section}[{i}].{part}": _FROM_FILE for part in ("name", "data_type", "dims")}
+                parts = ("name", "data_type", "dims", "reshape.shape")
+                rules |= {f"{section}[{i}].{part}": _FROM_FILE for part in parts}
 
 
-def _control_names(text: ConfigText) -> set[str]:
+def _without_rows(tensor: TensorSpec, first: int) -> TensorSpec:
+    """What has no dimension but the batch is shown with one more, of size 1: a configuration has no empty dims."""
+    dims = tensor.dims[first:]
+    return replace(tensor, dims=dims) if dims or not first else replace(tensor, dims=(1,), inner=())
+
+
+def _made_names(text: ConfigText) -> set[str]:
     """Inputs of the model file that the server makes itself."""
     batching = text.config.sequence_batching
-    return {block.name for block in batching.control_input} | {block.input_name for block in batching.state}
+    told = {name for block in text.config.batch_input for name in block.target_name}
+    return (
+        told
+        | {block.name for block in batching.control_input}
+        | {block.input_name for block in batching.state}
+    )
 
 
 def _shown(text: ConfigText, outputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
@@ -102,13 +116,11 @@ def _respecify(spec: ModelSpec, document: Document, rules: dict[str, str]) -> Mo
 
 
 def _bare_batches(text: ConfigText, rules: dict[str, str]) -> Iterator[Finding]:
-    """The original shows such a tensor as [1] and reshapes it; here it has the shape that the file gives it."""
+    """A configuration of the original has no empty dims; here a scalar is shown as what it is."""
     for section, blocks in (("input", text.config.input), ("output", text.config.output)):
         for i, block in enumerate(blocks):
             if f"{section}[{i}].dims" in rules and not block.dims:
-                found = (
-                    f"{block.name} has no dimension of its own, and its shape is left so (no reshape to [1])"
-                )
+                found = f"{block.name} is a scalar: it has no dims, and its shape is []"
                 yield text.notice(f"{section}[{i}].dims", found)
 
 
@@ -121,48 +133,67 @@ def _contradictions(text: ConfigText, facts: ModelFacts) -> Iterator[Finding]:
     inputs = translation.tensors(iter(text.config.input))
     yield from _compare(text, "input", inputs, facts.inputs)
     yield from _compare(text, "output", translation.tensors(iter(text.config.output)), facts.outputs)
-    named = {tensor.name for tensor in inputs} | _control_names(text)
+    named = {tensor.name for tensor in inputs} | _made_names(text)
     for tensor in facts.inputs:
         if tensor.name not in named and not tensor.optional:
             found = f"no input {tensor.name}: {len(inputs)} are configured, the model file has {len(facts.inputs)}"
             mend = f'Add input {{ name: "{tensor.name}" ... }}, or remove all inputs to have them filled in.'
-            yield text.fault("input", found, f"every input of the model file: {_names(facts.inputs)}", mend)
+            expected = f"every input of the model file: {_names(facts.inputs)}"
+            words = disagreements.count(text.config.name, len(inputs), len(facts.inputs))
+            yield told(text.fault("input", found, expected, mend), words)
 
 
 def _compare(
     text: ConfigText, section: str, configured: Sequence[TensorSpec], there: Sequence[TensorSpec]
 ) -> Iterator[Finding]:
     by_name = {tensor.name: tensor for tensor in there}
+    following = {name for block in text.config.batch_output for name in block.target_name}
     for i, ours in enumerate(configured):
         key = f"{section}[{i}]"
         theirs = by_name.get(ours.name)
         if theirs is None:
             found = f"the {section} {ours.name}, which the model file does not have"
-            yield text.fault(
+            fault = text.fault(
                 f"{key}.name", found, f"one of {_names(there)}", "Name it as the model file does."
             )
+            yield told(fault, disagreements.name(section, ours.name, there))
             continue
         if ours.datatype is not theirs.datatype:
             found = f"{ours.datatype.wire} for the {section} {ours.name}"
             mend = "Write the type of the model file."
-            yield text.fault(f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", mend)
-        yield from _compare_shapes(text, key, ours, theirs)
+            fault = text.fault(
+                f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", mend
+            )
+            yield told(fault, disagreements.datatype(text.config.name, section, ours, theirs))
+        if ours.name not in following:  # its elements are divided, whatever shape they come in
+            yield from _compare_shapes(text, key, ours, theirs)
 
 
 def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: TensorSpec) -> Iterator[Finding]:
     batches = text.config.max_batch_size > 0
-    whole = [*([-1] if batches else []), *ours.dims]
+    dims = ours.dims if ours.inner is None else ours.inner
+    whole = [*([-1] if batches else []), *dims]
     wanted = list(theirs.dims)
-    if batches and (not wanted or wanted[0] != -1):
+    if ours.ragged:
+        if wanted != [-1]:
+            found = f"the ragged input {ours.name}, which has the shape {wanted} in the model file"
+            expected = "[-1]: the requests of a batch lie there one behind the other"
+            mend = "Remove allow_ragged_batch, or export the model with one dimension of any size."
+            yield text.fault(f"{key}.allow_ragged_batch", found, expected, mend)
+    elif batches and (not wanted or wanted[0] != -1):
         found = f"max_batch_size {text.config.max_batch_size}, while {ours.name} has the shape {wanted}"
         expected = "a first dimension of any size (-1) in the model file"
         mend = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."
-        yield text.fault("max_batch_size", found, expected, mend)
+        words = disagreements.batch(text.config.name, ours.name, wanted)
+        yield told(text.fault("max_batch_size", found, expected, mend), words)
     elif not fits(whole, wanted):
-        how = f" ([-1] for the batch, then dims {list(ours.dims)})" if batches else ""
+        what = "dims" if ours.inner is None else "reshape"
+        how = f" ([-1] for the batch, then {what} {list(dims)})" if batches else ""
         found = f"the shape {whole}{how} for {ours.name}"
         expected = f"{wanted}, as in the model file (-1 is any size)"
-        yield text.fault(f"{key}.dims", found, expected, f"Write dims: {wanted[1:] if batches else wanted}.")
+        words = disagreements.shape(text.config.name, ours.name, whole, wanted, batches)
+        mend = f"Write dims: {wanted[1:] if batches else wanted}."
+        yield told(text.fault(f"{key}.dims", found, expected, mend), words)
 
 
 def _not_batchable(text: ConfigText, facts: ModelFacts) -> Finding:

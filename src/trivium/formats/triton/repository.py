@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.triton.backends import Backend, choose_backend
+from trivium.dialects.triton.batch_shapes import check_batch_shapes
 from trivium.dialects.triton.checks import check
+from trivium.dialects.triton.config_faults import in_tritons_words
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
@@ -19,6 +21,7 @@ from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is
 from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import Rules, normalise
 from trivium.formats.triton.override import lay_out
+from trivium.types.batch_shapes import BatchShapes
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
@@ -96,12 +99,14 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
+            findings += check_batch_shapes(text, backend)
             findings += sequences.check(text, backend)
             findings += sequences.check_more(text, backend)
         else:
             findings.append(backend)
     if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):
-        raise ConfigError(tuple(findings))
+        version = (contents.wanted_versions(contents.version_policy(text), folder) or ["1"])[-1]
+        raise ConfigError(tuple(in_tritons_words(text, folder.name, version, findings)))
     config, rules = normalise(text.config, folder.name, backend, defaults.gpus)
     document = Document(replace(text, config=config, findings=tuple(findings)), defaults.max_rows)
     return _specs(folder, backend, document, rules, defaults)
@@ -133,6 +138,7 @@ def _specs(
         parameters=translation.parameters(text),
         foreign=Foreign(DIALECT, document),
         reports=text.findings,
+        batch_shapes=translation.batch_shapes(text) if backend.tells_shapes else BatchShapes(),
     )
     places = {"version": "the folder's name", "limits.queue_items": _QUEUE_RULE}
     handler, handler_origins = python_backend.handler(text, folder, first, defaults)

@@ -3,6 +3,7 @@
 Foreign words and units end here: microseconds become seconds, 0 for "none" becomes None. Must not judge.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from trivium.dialects.triton.model_config import (
     ModelInstanceGroup,
     ModelQueuePolicy,
     ModelRateLimiter,
-    ModelTensor,
     ModelWarmup,
     WarmupInput,
 )
+from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.formats.triton import sequences
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
 from trivium.types.resources import Claim, Need
 from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (
@@ -46,8 +48,29 @@ def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
             datatype=datatype_of(block.data_type),
             dims=tuple(block.dims),
             optional=getattr(block, "optional", False),
+            inner=tuple(block.reshape.shape) if block.HasField("reshape") else None,
+            ragged=getattr(block, "allow_ragged_batch", False),
         )
         for block in blocks
+    )
+
+
+def batch_shapes(text: ConfigText) -> BatchShapes:
+    """Inputs and outputs that go by how requests lie in a batch."""
+    kinds = list(Told)
+    return BatchShapes(
+        tuple(
+            BatchInput(
+                tuple(block.target_name),
+                kinds[block.kind],
+                datatype_of(block.data_type),
+                block.source_input[0],
+            )
+            for block in text.config.batch_input
+        ),
+        tuple(
+            BatchOutput(tuple(block.target_name), block.source_input[0]) for block in text.config.batch_output
+        ),
     )
 
 
@@ -131,11 +154,22 @@ def _claim(block: ModelRateLimiter) -> Claim:
 
 
 def parameters(text: ConfigText) -> Mapping[str, str]:
-    """The free map, and the level of the graph under a name of its own."""
+    """The free map; the level of the graph and the accelerators under names of their own."""
     config = text.config
     passed = {name: config.parameters[name].string_value for name in config.parameters}
     if config.optimization.HasField("graph"):
         passed["graph_level"] = str(config.optimization.graph.level)
+    accelerators = config.optimization.execution_accelerators
+    asked = [
+        {"device": device, "name": one.name, "parameters": dict(one.parameters)}
+        for device, blocks in (
+            ("gpu", accelerators.gpu_execution_accelerator),
+            ("cpu", accelerators.cpu_execution_accelerator),
+        )
+        for one in blocks
+    ]
+    if asked:
+        passed["accelerators"] = json.dumps(asked)
     return passed
 
 
@@ -181,11 +215,17 @@ def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
         yield from (("scheduling", choice), ("groups", choice))
     elif choice == "sequence_batching":
         yield from sequences.fields(config)
-    for section, count in (("input", len(config.input)), ("output", len(config.output))):
+    for section, blocks in (("input", config.input), ("output", config.output)):
         parts = {"name": "name", "datatype": "data_type", "dims": "dims"}
-        parts |= {"optional": "optional"} if section == "input" else {"labels": "label_filename"}
-        for i in range(count):
+        parts |= (
+            {"optional": "optional", "ragged": "allow_ragged_batch"}
+            if section == "input"
+            else {"labels": "label_filename"}
+        )
+        for i, tensor in enumerate(blocks):
             yield from ((f"{section}s[{i}].{ours}", f"{section}[{i}].{key}") for ours, key in parts.items())
+            if tensor.HasField("reshape"):
+                yield f"{section}s[{i}].inner", f"{section}[{i}].reshape.shape"
     parts = {"name": "name", "minimum": "count", "maximum": "count", "device": "kind", "device_ids": "gpus"}
     parts |= {"claim": "rate_limiter"}
     for i in range(len(config.instance_group)):
@@ -197,6 +237,8 @@ def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
         yield f"parameters[{text.entries[f'{block}.key'].value}]", block
     if config.optimization.HasField("graph"):
         yield "parameters[graph_level]", "optimization.graph.level"
+    if config.optimization.HasField("execution_accelerators"):
+        yield "parameters[accelerators]", "optimization.execution_accelerators"
 
 
 _PLAIN = {
@@ -218,5 +260,6 @@ _PLAIN = {
     "decoupled": "model_transaction_policy.decoupled",
     "in_order": "dynamic_batching.preserve_ordering",
     "caches": "response_cache.enable",
+    "batch_shapes": "batch_input",
     "limits.queue_items": "limits.queue_items",
 }

@@ -35,17 +35,17 @@ def record(level: int, message: str, **extra: object) -> logging.LogRecord:
     ],
 )
 def test_a_line(level: int, letter: str) -> None:
-    line = LineFormatter(is_iso=False, process=23290).format(record(level, "loading: bad:1"))
+    line = LineFormatter(is_iso=lambda: False, process=23290).format(record(level, "loading: bad:1"))
     assert line == f'{letter}1121 17:32:46.097802 23290 server.py:604] "loading: bad:1"'
 
 
 def test_a_line_with_an_iso_time() -> None:
-    line = LineFormatter(is_iso=True, process=7).format(record(logging.WARNING, "x"))
+    line = LineFormatter(is_iso=lambda: True, process=7).format(record(logging.WARNING, "x"))
     assert line == '2026-11-21T17:32:46Z W 7 server.py:604] "x"'
 
 
 def test_a_message_stays_on_its_line() -> None:
-    line = LineFormatter(False, 1).format(record(logging.ERROR, 'a "b"\nc \u00e9'))
+    line = LineFormatter(lambda: False, 1).format(record(logging.ERROR, 'a "b"\nc \u00e9'))
     assert line.endswith('] "a \\"b\\"\\nc \u00e9"')
 
 
@@ -54,13 +54,13 @@ def test_what_was_raised_stays_there_too() -> None:
         raise ValueError("why")
     except ValueError:
         raised = sys.exc_info()
-    line = LineFormatter(False, 1).format(record(logging.ERROR, "failed", exc_info=raised))
+    line = LineFormatter(lambda: False, 1).format(record(logging.ERROR, "failed", exc_info=raised))
     assert "\n" not in line
     assert "ValueError: why" in line
 
 
 def test_a_table_stands_below_its_line() -> None:
-    line = LineFormatter(False, 1).format(record(logging.INFO, "+-+\n+-+", **TABLE))
+    line = LineFormatter(lambda: False, 1).format(record(logging.INFO, "+-+\n+-+", **TABLE))
     assert line == "I1121 17:32:46.097802 1 server.py:604] \n+-+\n+-+\n"
 
 

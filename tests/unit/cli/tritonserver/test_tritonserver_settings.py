@@ -176,8 +176,8 @@ def test_what_keeps_it_from_starting(flags: dict[str, Any], says: str) -> None:
         ({"http_port": 70000}, "--http-port: 70000; expected a whole number from 0 to 65535"),
         ({"model_namespacing": True}, "--model-namespacing cannot be had here"),
         ({"allow_sagemaker": True}, "--allow-sagemaker cannot be had here"),
-        ({"trace_config": ("level=TIMESTAMPS",)}, "--trace-config cannot be had here"),
-        ({"trace_level": ("TENSORS",)}, "--trace-level cannot be had here"),
+        ({"trace_config": ("level=LOUD",)}, "invalid value for trace level option: LOUD"),
+        ({"trace_level": ("LOUD",)}, "invalid value for trace level option: LOUD"),
         ({"http_restricted_api": ("foo:a=b",)}, "unknown restricted api 'foo'"),
         ({"grpc_restricted_protocol": ("foo:a=b",)}, "unknown restricted protocol 'foo'"),
         (
@@ -206,9 +206,8 @@ def test_wishes_that_are_refused(flags: dict[str, Any], says: str) -> None:
     [
         {"model_namespacing": False},
         {"allow_sagemaker": False},
-        {"trace_config": ("level=OFF", "rate=100", "triton,file=x")},
+        {"trace_config": ("level=OFF", "mode=triton")},
         {"trace_level": ("OFF",)},
-        {"trace_file": "x"},
     ],
 )
 def test_wishes_for_what_is_the_case_anyway(flags: dict[str, Any]) -> None:

@@ -1,0 +1,78 @@
+"""What ONNX Runtime's backend says where a model file and its configuration disagree: sheet "triton", 2.4, step C.
+
+Texts for clients of a load, beside the sentences of `completion`. Decides nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trivium.types.faults import Kind, fault
+from trivium.types.findings import Finding
+from trivium.types.spec import TensorSpec
+
+
+def told(finding: Finding, text: str) -> Finding:
+    """The same, with the text as a fact; model and version are added by `of_version`."""
+    return replace(finding, fault=fault(Kind.NOT_LOADED, text=f"Invalid argument: {text}"))
+
+
+def of_version(findings: Sequence[Finding], model: str, version: str) -> tuple[Finding, ...]:
+    """The same, each fact with the model and version that it is of."""
+    about = {"model": model, "version": version}
+    return tuple(
+        replace(one, fault=fault(one.fault.kind, **{**one.fault.facts, **about})) if one.fault else one
+        for one in findings
+    )
+
+
+def count(model: str, configured: int, there: int) -> str:
+    """Inputs are too few."""
+    return (
+        f"unable to load model '{model}', configuration expects {configured} inputs, model provides {there}"
+    )
+
+
+def name(section: str, name: str, there: Sequence[TensorSpec]) -> str:
+    """Of a tensor that the file does not have."""
+    allowed = ", ".join(tensor.name for tensor in there)
+    return f"unexpected inference {section} '{name}', allowed {section}s are: {allowed}"
+
+
+def datatype(model: str, section: str, ours: TensorSpec, theirs: TensorSpec) -> str:
+    """Of a tensor that is of another type."""
+    return (
+        f"unable to load model '{model}', configuration expects datatype TYPE_{_type(ours)} for {section} "
+        f"'{ours.name}', model provides TYPE_{_type(theirs)}"
+    )
+
+
+def shape(model: str, tensor: str, whole: Sequence[int], wanted: Sequence[int], batches: bool) -> str:
+    """Of a tensor that has another shape."""
+    text = f"model '{model}', tensor '{tensor}': the model expects {len(wanted)} dimensions (shape {_shape(wanted)}) "
+    text += f"but the model configuration specifies {len(whole)} dimensions "
+    if batches:
+        text += "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making "
+        return f"{text}complete shape {_shape(whole)})"
+    return f"{text}(shape {_shape(whole)})"
+
+
+def batch(model: str, tensor: str, wanted: Sequence[int]) -> str:
+    """Of a tensor without a batch dimension, while there is a max_batch_size."""
+    return (
+        f"model '{model}', tensor '{tensor}': for the model to support batching the shape should have at least 1 "
+        f"dimension and the first dimension must be -1; but shape expected by the model is {_shape(wanted)}"
+    )
+
+
+def autofill(model: str) -> str:
+    """Of a model that cannot batch, and should, whose tensors are not configured."""
+    text = "model does not support batching while non-zero max_batch_size is specified"
+    return f"autofill failed for model '{model}': {text}"
+
+
+def _type(tensor: TensorSpec) -> str:
+    return "STRING" if tensor.datatype.wire == "BYTES" else tensor.datatype.wire
+
+
+def _shape(dims: Sequence[int]) -> str:
+    return f"[{','.join(map(str, dims))}]"

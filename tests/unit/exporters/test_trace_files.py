@@ -1,0 +1,60 @@
+import json
+import logging
+
+import pytest
+
+from trivium.exporters import trace_files
+from trivium.exporters.trace_files import TraceFiles
+from trivium.types.errors import Code, ServeError
+from trivium.types.tracing import Moment, Trace
+
+
+def trace(number):
+    return [Trace(number, 0, "m", "1", "", moments=[(Moment.STARTED, 1.0)])]
+
+
+def numbers(path):
+    return [one["id"] for one in json.loads(path.read_text()) if "model_name" in one]
+
+
+def test_one_file_for_all_is_whole_after_every_write(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text("something old")
+    files = TraceFiles(str(path), follows=True)
+    assert (files.file, files.follows, path.read_text()) == (str(path), True, "something old")
+    written = []
+    for number in (1, 2, 3):
+        files.take([trace(number)], False)
+        files._thread.submit(lambda: written.append(numbers(path))).result()
+    files.close()
+    assert written == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_numbered_files_beside_it(tmp_path):
+    files = TraceFiles(str(tmp_path / "t"), follows=False)
+    files.take([trace(1), trace(2)], True)
+    files.take([trace(3)], False)
+    files.take([trace(4)], True)
+    files.close()
+    assert {path.name: numbers(path) for path in tmp_path.iterdir()} == {"t.0": [1, 2], "t": [3], "t.1": [4]}
+
+
+def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    files = TraceFiles(str(folder / "t"), follows=False)
+    folder.rmdir()
+    with caplog.at_level(logging.ERROR):
+        files.take([trace(1)], False)
+        files.take([trace(2)], True)
+        files.close()
+        assert caplog.text.count("traces are lost, 1 requests'") == 2
+        monkeypatch.setattr(trace_files, "MOST_BEHIND", 0)
+        files.take([trace(3)], False)
+    assert "too slow" in caplog.text
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ServeError, match="Make it") as caught:
+        TraceFiles(str(tmp_path / "no" / "t"), follows=False)
+    assert caught.value.code is Code.LOAD_FAILED

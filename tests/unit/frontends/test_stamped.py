@@ -1,0 +1,103 @@
+"""Requests that say how they came, where they may be traced."""
+
+from typing import Any
+
+import pytest
+from tests.unit.frontends.actors import FakeCore
+from tests.unit.frontends.client import post
+from tests.unit.frontends.stage import Stage
+
+from trivium.frontends import stamped
+from trivium.frontends.limits import HttpLimits
+from trivium.frontends.stamped import StampedRpcs
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer, Live
+from trivium.types.payload import Raw
+from trivium.types.tracing import Origin
+from trivium.types.wire import Call, RpcAnswer, RpcKind
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The times that were read: 1, 2, 3, ..."""
+    read: list[float] = []
+
+    def now() -> float:
+        read.append(len(read) + 1.0)
+        return read[-1]
+
+    monkeypatch.setattr(stamped, "monotonic", now)
+    return read
+
+
+def origins(stage: Stage) -> list[Origin | None]:
+    return [ticket.operation.origin for ticket in stage.core.tickets]
+
+
+def test_each_request_has_its_own_times_the_repeated_ones_too(ticks: list[float]) -> None:
+    stage = Stage(HttpLimits(stamps=True))
+    for body in (b"11111", b"22222", b"33333"):
+        stage.send(post("a", body))
+    found = origins(stage)
+    assert len(stage.answers) == len(found) == 3
+    last = 0.0
+    for origin in found:
+        assert origin is not None
+        assert (origin.wire, origin.parent, origin.state) == ("HTTP", "", "")
+        assert last < origin.began < origin.whole
+        last = origin.whole
+    stage.check_nothing_is_left()
+
+
+def test_the_head_comes_before_the_body(ticks: list[float]) -> None:
+    stage = Stage(HttpLimits(stamps=True), FakeCore())
+    request = post("a", b"12345")
+    stage.send(request[:-3])
+    assert ticks == [1.0]
+    stage.send(request[-3:])
+    assert origins(stage) == [Origin("HTTP", 1.0, 2.0)]
+
+
+def test_a_trace_context_among_the_headers() -> None:
+    stage = Stage(HttpLimits(stamps=True))
+    head, _, body = post("a", b"1").partition(b"\r\n\r\n")
+    fields = f"\r\ntraceparent: {PARENT}\r\ntracestate: a=b".encode()
+    stage.send(head + fields + b"\r\n\r\n" + body)
+    (origin,) = origins(stage)
+    assert origin is not None
+    assert (origin.parent, origin.state) == (PARENT, "a=b")
+
+
+def test_without_stamps_there_are_none(ticks: list[float]) -> None:
+    stage = Stage()
+    stage.send(post("a", b"1"))
+    assert (origins(stage), ticks) == ([None], [])
+
+
+class Rpcs:
+    """A protocol whose messages are requests, but for an empty one."""
+
+    def kind(self, method: str) -> RpcKind:
+        return RpcKind.STREAM
+
+    def decode(self, call: Call, message: bytes) -> tuple[Any, Any]:
+        return (Infer("m", Raw(())) if message else Live()), "encoder"
+
+    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+        return RpcAnswer(code=7)
+
+
+def test_over_grpc(ticks: list[float]) -> None:
+    rpcs = StampedRpcs(Rpcs())
+    call = Call("/s/m", {"traceparent": PARENT, "tracestate": "a=b"})
+    operation, encoder = rpcs.decode(call, b"x")
+    assert isinstance(operation, Infer)
+    assert (operation.origin, encoder) == (Origin("GRPC", 1.0, 1.0, PARENT, "a=b"), "encoder")
+    plain, _ = rpcs.decode(Call("/s/m", {"tracestate": "a=b"}), b"x")
+    assert isinstance(plain, Infer)
+    assert plain.origin == Origin("GRPC", 2.0, 2.0)
+    assert rpcs.decode(call, b"")[0] == Live()
+    assert rpcs.kind("/s/m") is RpcKind.STREAM
+    assert rpcs.refuse(call, ServeError(Code.INVALID, "no")).code == 7

@@ -1,0 +1,48 @@
+import pytest
+
+from trivium.config import ServerConfig
+from trivium.exporters.otlp import Spans
+from trivium.exporters.trace_files import TraceFiles
+from trivium.tracing import can_trace, exporter, settings
+from trivium.types.errors import ServeError
+from trivium.types.tracing import Detail, TraceSettings
+
+
+def test_places(tmp_path):
+    assert (exporter(ServerConfig()), can_trace(ServerConfig())) == (None, False)
+    for config, kind in (
+        (ServerConfig(trace_file=str(tmp_path / "t")), TraceFiles),
+        (ServerConfig(trace_endpoint="http://127.0.0.1:9", trace_resource="a=b, c=d=e"), Spans),
+    ):
+        place = exporter(config)
+        place.close()
+        assert (type(place), can_trace(config)) == (kind, True)
+    assert place.told["resource"] == "a=b,c=d=e"
+
+
+def test_settings():
+    assert settings(ServerConfig()) == TraceSettings()
+    config = ServerConfig(
+        trace_file="t", trace_levels="timestamps, tensors", trace_rate=5, trace_count=0, trace_frequency=3
+    )
+    assert settings(config) == TraceSettings(frozenset(Detail), 5, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"trace_file": "t", "trace_endpoint": "http://x"}, "not both"),
+        ({"trace_file": "t", "trace_levels": "loud"}, "'loud'"),
+        ({"trace_levels": "timestamps"}, "Give --trace-file"),
+        ({"trace_endpoint": "http://x", "trace_resource": "a"}, "KEY=VALUE"),
+    ],
+)
+def test_refusals(fields, words):
+    config = ServerConfig(**fields)
+    with pytest.raises(ServeError, match=words):
+        assert (exporter(config), settings(config)) is None
+
+
+def test_the_original_may_have_levels_without_a_place():
+    config = ServerConfig(profile="triton", trace_levels="timestamps")
+    assert settings(config).details == {Detail.TIMES}
