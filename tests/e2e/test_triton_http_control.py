@@ -187,11 +187,7 @@ def test_tensors_in_shared_memory(client: triton.InferenceServerClient, region: 
     output.set_shared_memory("r", 64, offset=128)
     result = client.infer("add", inputs, outputs=[output])
     described = result.get_output("sum")
-    assert described["parameters"] == {
-        "shared_memory_region": "r",
-        "shared_memory_byte_size": 16,
-        "shared_memory_offset": 128,
-    }
+    assert "parameters" not in described  # as the original: its client in C++ cannot read them
     assert "data" not in described
     np.testing.assert_array_equal(np.frombuffer(bytes(region.buf[128:144]), "<f4"), A + B)
     client.unregister_system_shared_memory("r")
