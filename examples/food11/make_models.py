@@ -27,6 +27,7 @@ def make(folder: Path) -> None:
     shutil.rmtree(repository, ignore_errors=True)
     shutil.copytree(HERE / "models", repository, ignore=shutil.ignore_patterns("__pycache__"))
     python = repository / "food_classifier" / "1"
+    (repository / "food_classifier_onnx" / "1").mkdir()
     shutil.copy(HERE / "network.py", python)
     shutil.copy(folder / "food11.pth", python)
     onnx = repository / "food_classifier_onnx"

@@ -114,8 +114,8 @@ class InputRules:
             twice = next(tensor.name for tensor in items if [t.name for t in items].count(tensor.name) > 1)
             facts = fault(Kind.INPUT_TWICE, input=twice)
             self._refuse(f"got input '{twice}' more than once", "each input is given once", facts)
-        if len(items) > len(self._inputs):
-            unknown = next(tensor.name for tensor in items if tensor.name not in self._inputs)
+        unknown = next((tensor.name for tensor in items if tensor.name not in self._inputs), None)
+        if unknown is not None and not len(self._required) <= len(items) <= len(self._inputs):
             self._refuse_name(unknown, self._other_count(items, names))
         missing = self._required - names
         if len(items) < len(self._required) or (missing and names <= self._inputs.keys()):
