@@ -71,9 +71,17 @@ class TraceFiles:
             self._done += 1
 
     def _append(self, records: bytes) -> None:
-        """In place of the bracket that ends the array."""
-        with self._path.open("r+b" if self._is_begun else "wb") as file:
-            if self._is_begun:
-                file.seek(-1, 2)
-            file.write((b"," if self._is_begun else b"[") + records + b"]")
+        """In place of the bracket that ends the array. What the disk takes only in part is not in the file at all."""
+        before = b"]" if self._is_begun else b""
+        added = (b"," if self._is_begun else b"[") + records + b"]"
+        with self._path.open("r+b" if self._is_begun else "wb", buffering=0) as file:
+            end = file.seek(-1, 2) if self._is_begun else 0
+            try:
+                if file.write(added) != len(added):
+                    raise OSError(f"{self._path} has no room for {len(added)} bytes more; make some")
+            except OSError:
+                file.truncate(end)
+                file.seek(end)
+                file.write(before)
+                raise
         self._is_begun = True

@@ -1,5 +1,6 @@
 import json
 import logging
+import resource
 
 import pytest
 
@@ -52,6 +53,28 @@ def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
         monkeypatch.setattr(trace_files, "MOST_BEHIND", 0)
         files.take([trace(3)], False)
     assert "too slow" in caplog.text
+
+
+@pytest.mark.parametrize("room", [0, 40, 300])
+def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, room):
+    path = tmp_path / "t"
+    files = TraceFiles(str(path), follows=False)
+    if room == 300:
+        files.take([trace(1)], False)
+        files._thread.submit(lambda: None).result()
+    kept = path.stat().st_size if path.exists() else 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with caplog.at_level(logging.ERROR):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kept + room % 300, before[1]))
+        try:
+            files.take([trace(2)], False)
+            files._thread.submit(lambda: None).result()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert "traces are lost, 1 requests'" in caplog.text
+    files.take([trace(3)], False)
+    files.close()
+    assert numbers(path) == ([1, 3] if kept else [3])
 
 
 def test_a_folder_that_is_not_there(tmp_path):

@@ -1,5 +1,6 @@
 """Models of Triton's Python backend: their worker, their environment, and what is reported of model.py."""
 
+import io
 import json
 import sys
 import tarfile
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.formats.model_folders import TENSORS, faults, make, one
 
+from trivium.formats.triton import environments
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.findings import Severity
 from trivium.types.spec import Defaults, Origin
@@ -241,6 +243,22 @@ def test_a_packed_environment_stays_in_its_folder(tmp_path: Path) -> None:
     (broken,) = FORMAT.read(folder, Defaults(scratch=tmp_path / "scratch")).unreadable
     assert "which cannot be unpacked" in broken.findings[0].found
     assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("bound", ["MOST_BYTES", "MOST_MEMBERS"])
+def test_a_packed_environment_that_is_a_bomb_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:
+        for number in range(30):
+            member = tarfile.TarInfo(f"bin/{number}")
+            member.size = 2**16
+            archive.addfile(member, io.BytesIO(bytes(2**16)))
+    monkeypatch.setattr(environments, bound, {"MOST_BYTES": 2**20, "MOST_MEMBERS": 20}[bound])
+    folder = make(tmp_path, "m", environment(f"{tmp_path}/env.tar.gz"), "1/model.py")
+    (broken,) = FORMAT.read(folder, Defaults(scratch=tmp_path / "scratch")).unreadable
+    assert "it holds more than" in broken.findings[0].found
     assert not list((tmp_path / "scratch").iterdir())
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
@@ -17,6 +18,9 @@ from trivium.types.findings import Finding
 
 ENVIRONMENT = "EXECUTION_ENV_PATH"
 MODEL_FOLDER = "$$TRITON_MODEL_DIRECTORY"
+MOST_BYTES, MOST_MEMBERS = 32 * 2**30, 10**6
+"""Of a packed environment, unpacked: beyond what the largest ones have, and an end to what would fill the disk."""
+
 _EXPECTED = "the absolute path of an environment: its folder, a tar archive of it, or its script bin/activate"
 
 
@@ -80,10 +84,24 @@ def _unpacked(archive: Path, scratch: Path) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="environment.", dir=scratch))
     try:
         with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")  # nothing leads out of the folder
+            packed.extractall(folder, filter=_bounded())
         folder.rename(target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         if not target.is_dir():  # unless another thread was faster
             raise
     return target
+
+
+def _bounded() -> Callable[[tarfile.TarInfo, str], tarfile.TarInfo | None]:
+    """Lets through what does not lead out of the folder, as long as it is not too much. Raises OSError."""
+    size = count = 0
+
+    def admit(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+        nonlocal size, count
+        size, count = size + member.size, count + 1
+        if size > MOST_BYTES or count > MOST_MEMBERS:
+            raise OSError(f"it holds more than {MOST_BYTES} bytes or {MOST_MEMBERS} files")
+        return tarfile.data_filter(member, folder)
+
+    return admit
