@@ -55,17 +55,18 @@ def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
     assert "too slow" in caplog.text
 
 
-@pytest.mark.parametrize("room", [0, 40, 300])
-def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, room):
+@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("room", [0, 1, 40])
+def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, is_begun, room):
     path = tmp_path / "t"
     files = TraceFiles(str(path), follows=False)
-    if room == 300:
+    if is_begun:
         files.take([trace(1)], False)
         files._thread.submit(lambda: None).result()
     kept = path.stat().st_size if path.exists() else 0
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with caplog.at_level(logging.ERROR):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (kept + room % 300, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kept + room, before[1]))
         try:
             files.take([trace(2)], False)
             files._thread.submit(lambda: None).result()
