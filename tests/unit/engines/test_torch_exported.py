@@ -204,6 +204,21 @@ def test_what_could_run_code_is_not_read(tmp_path, change, found):
         assert "could run any code" in caught.value.message
 
 
+def test_what_could_fill_the_memory_is_not_read(tmp_path, monkeypatch):
+    export(tmp_path, ByName(), torch.ones(2), scale=torch.ones(2))
+    bomb = "model/data/sample_inputs/model.pt"
+    with zipfile.ZipFile(tmp_path / FILE) as archive:
+        held = {name: archive.read(name) for name in archive.namelist() if name != bomb}
+    with zipfile.ZipFile(tmp_path / FILE, "w") as archive:
+        for name, data in held.items():
+            archive.writestr(name, data)
+        archive.writestr(bomb, bytes(2**20), zipfile.ZIP_DEFLATED)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("a member was read"))
+    for call in (ENGINE.facts, lambda one: ENGINE.open(one, HERE)):
+        with pytest.raises(ServeError, match=r"sample_inputs/model\.pt.*fill the memory"):
+            call(spec(tmp_path, entry=FILE))
+
+
 def test_a_damaged_program_is_told(tmp_path):
     export(tmp_path, ByName(), torch.ones(2), scale=torch.ones(2))
     rewritten(tmp_path / FILE, lambda held: {**held, "model/models/model.json": b"{}"})

@@ -61,6 +61,11 @@ def unsafe(torch: Any, path: Path) -> str:
             or len({name.partition("/")[0] for name in listed}) != 1
         ):
             return strange[0] if strange else "a member that is there twice"
+        for info in archive.infolist():
+            if (
+                info.compress_type != zipfile.ZIP_STORED
+            ):  # PyTorch packs nothing, and this may unpack to anything
+                return info.filename
         for name in listed:
             if name.endswith(_CONFIGS):
                 for entry, told in json.loads(archive.read(name)).get("config", {}).items():

@@ -89,7 +89,10 @@ def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[Kind, frozenset[
         found = "it is no archive, as model files are, but perhaps a pickle"
         raise _no_module(spec, path, found) from error
     if odd:
-        found = f"it is {Kind.EXPORTED.value} in which '{odd}' is no plain data, and reading that could run any code"
+        found = (
+            f"it is {Kind.EXPORTED.value} in which '{odd}' is no plain data, uncompressed, as PyTorch writes it, and "
+            "reading that could run any code, or fill the memory"
+        )
         raise _no_module(spec, path, found)
     if kind is not None:
         return kind, names
