@@ -6,6 +6,7 @@ Decides when the front end listens, drains and ends, and turns grpcio's contexts
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -55,6 +56,7 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
         if limits.access_log is not None:
             self._site.log = AccessLog(limits.access_log)
             self._flusher = asyncio.create_task(self._flush_for_ever(), name="grpc access log")
+        logging.getLogger(_GRPCIO_LOG).addFilter(is_worth_a_line)  # adding it twice is adding it once
         self._server = grpc.aio.server(
             options=_options(limits),
             maximum_concurrent_rpcs=limits.calls,
@@ -195,6 +197,17 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
                 self._site.log.flush()
 
 
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Whether what grpcio logs is news to an operator.
+
+    An answer to a client that has just left is not. grpcio says nothing when it already knows that the client left,
+    and an error with a traceback in the moment between the client's leaving and its own knowing.
+    """
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, grpc.aio.InternalError)
+
+
+_GRPCIO_LOG = "grpc._cython.cygrpc"
 _STATUS_CANCELLED = 1
 _CLOSE_CALL = 0.01
 """Seconds: what is cancelled as the time of a drain runs out is cancelled by it."""
