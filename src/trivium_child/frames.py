@@ -58,12 +58,16 @@ class Texts:
 
     def __init__(self) -> None:
         self._known: Dict[bytes, Dict[str, Any]] = {}
+        self.known = self._known.get
+        """The object of a text that was read before, or None."""
 
     def read(self, text: bytes) -> Dict[str, Any]:
         """The object of a text. ValueError if it is none."""
         told = self._known.get(text)
         if told is None:
             told = read(text)
+            for row in told.get("tensors", ()):
+                row[2] = tuple(row[2])
             if len(text) <= LONGEST_KNOWN:
                 if len(self._known) >= MOST_KNOWN:
                     self._known.clear()

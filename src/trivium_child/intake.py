@@ -6,6 +6,7 @@ for a tick, or waits for the server itself, and hands back when the main thread 
 """
 
 import os
+import select
 import socket
 import threading
 import traceback
@@ -34,6 +35,9 @@ class Intake:
         self, wire: socket.socket, todo: "Deque[Any]", take: Callable[[int, bytes, int, int], None]
     ) -> None:
         self._wire = wire
+        poll = select.poll()
+        poll.register(wire, select.POLLIN)
+        self._poll = poll.poll
         self._todo = todo
         self._take = take
         self._kept: Any = b""
@@ -44,18 +48,14 @@ class Intake:
         self._bell.acquire()
         self._sleeps = False
         self._is_parked = False
-        self._turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
+        self.turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
         self._stand_in: Optional[threading.Thread] = None
 
     def begin(self) -> None:
         """User code gets a batch."""
-        self._turn += 1
+        self.turn += 1
         if self._stand_in is None or self._is_parked:
             self._rouse()
-
-    def end(self) -> None:
-        """User code has given it back."""
-        self._turn += 1
 
     def wait(self) -> None:
         """Of the main thread, with nothing in hand: returns when there may be something to do."""
@@ -93,12 +93,12 @@ class Intake:
         while True:
             if idle > IDLE_TICKS:
                 self._is_parked = True
-                if self._turn == seen:  # else user code got a batch before it could see that this one parks
+                if self.turn == seen:  # else user code got a batch before it could see that this one parks
                     self._bell.acquire()
                 self._is_parked = False
                 idle = 0
             is_called = self._bell.acquire(timeout=TICK)
-            turn = self._turn
+            turn = self.turn
             is_busy = turn & 1
             if (is_called or (is_busy and turn == seen)) and self._leads.acquire(False):
                 self._lead()
@@ -128,6 +128,7 @@ class Intake:
 
     def _read(self) -> None:
         try:
+            self._poll()
             came = self._wire.recv(PIECE)
         except OSError:
             came = b""

@@ -19,7 +19,7 @@ from trivium_child.adapter import Adapter
 from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
 from trivium_child.upward import WireHost
-from trivium_child.values import END, Failure, Item
+from trivium_child.values import END, Failure, Item, Payload, Tensor
 from trivium_child.window import Window
 from trivium_child.writer import JOINED, Writer
 
@@ -135,7 +135,7 @@ class Runtime:
         began = monotonic()
         outcomes = outcomes_of(adapter, live) if live else []
         ended = monotonic()
-        self._intake.end()
+        self._intake.turn += 1
         at = len(pending)
         pending.append(b"")
         size = frames.DONE_HEAD.size + 1
@@ -238,7 +238,7 @@ class Runtime:
         items: List[Item] = []
         at += frames.RUN_HEAD.size
         view = memoryview(came)
-        read, payload_of, send, held = self._texts.read, frames.read_payload, self._send_part, self._items
+        known, send, held = self._texts.known, self._send_part, self._items
         for _ in range(count):
             item_number, rows, id_size, text_size, place, base, size = _ITEM(came, at)
             at += _ITEM_SIZE
@@ -246,14 +246,21 @@ class Runtime:
             if id_size:
                 request_id = came[at : at + id_size].decode()
                 at += id_size
-            about = read(came[at : at + text_size])
+            text = came[at : at + text_size]
+            about = known(text) or self._texts.read(text)
             at += text_size
             if not place:
                 data = view[at : at + size]
                 at += size
             else:
                 data = self._arena[base : base + size]
-            item = Item(item_number, request_id, rows, payload_of(about, data), about, send)
+            tensors = about.get("tensors")
+            if tensors is not None and len(tensors) == 1 and tensors[0][3] == size:
+                name, datatype, shape, _ = tensors[0]
+                payload: Payload = [Tensor(name, datatype, shape, data)]
+            else:
+                payload = frames.read_payload(about, data)
+            item = Item(item_number, request_id, rows, payload, about, send)
             held[item_number] = item
             items.append(item)
         return number, items

@@ -52,13 +52,6 @@ def decode(
     return Tensor(name, datatype, shape, array)
 
 
-def view(name: str, datatype: DataType, shape: tuple[int, ...], buffer: Buffer, offset: int) -> Tensor:
-    """`decode` of what was decoded before but for the values: the caller vouches that shape and size fit, and
-    that datatype is neither BYTES nor BOOL.
-    """
-    return Tensor(name, datatype, shape, np.ndarray(shape, datatype.dtype, buffer, offset))
-
-
 def encode(tensor: Tensor) -> Buffer:
     """The tensor's bytes: a view of its array where that is contiguous, else a copy."""
     array = tensor.array

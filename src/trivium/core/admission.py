@@ -34,15 +34,23 @@ class InputRules:
         self.needs_key = spec.batching.merge and not is_fixed
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
 
-    def admit(self, infer: Infer) -> int:
+    def admit(self, infer: Infer, payload: Tensors) -> int:
         """The rows of a request that fits the model; ServeError for one that does not."""
-        payload = infer.payload
-        assert isinstance(payload, Tensors)  # the door has seen to it
         if infer.outputs:
             self._check_outputs(infer.outputs)
         items = payload.items
-        if len(items) == 1 and self._takes_as_it_is(items[0]):
-            return items[0].shape[0]
+        only = self._only
+        if only is not None and len(items) == 1:  # what all checks together come to, for most requests
+            tensor = items[0]
+            shape = tensor.shape
+            if (
+                tensor.name == only.name
+                and tensor.datatype is only.datatype
+                and shape[1:] == only.dims
+                and shape
+                and 0 < shape[0] <= self._max_rows
+            ):
+                return shape[0]
         if len(items) != 1 or len(self._inputs) != 1:
             self._check_names(items)
         for tensor in items:
@@ -61,18 +69,6 @@ class InputRules:
         assert isinstance(infer.payload, Tensors)
         ragged, items = self._ragged, infer.payload.items
         return tuple(sorted((one.name, () if one.name in ragged else one.shape[1:]) for one in items))
-
-    def _takes_as_it_is(self, tensor: Tensor) -> bool:
-        """What all checks together come to, for most requests: the model's only input, a fixed shape, in rows."""
-        only, shape = self._only, tensor.shape
-        return (
-            only is not None
-            and tensor.name == only.name
-            and tensor.datatype is only.datatype
-            and shape[1:] == only.dims
-            and len(shape) > 0
-            and 0 < shape[0] <= self._max_rows
-        )
 
     def _check(self, tensor: Tensor) -> None:
         rule = self._inputs.get(tensor.name)

@@ -59,6 +59,7 @@ class Door:
         self.levels = LevelRules(spec.dynamic)
         reshapes = Reshapes(spec)
         self._reshapes = None if reshapes.are_none else reshapes
+        self._is_plain = reshapes.are_none and not self._inputs.needs_key
 
     def admit(self, item: Item) -> None:
         """Set the item's rows and shape key; convert its payload, if it must be. Raises ServeError."""
@@ -82,7 +83,9 @@ class Door:
             return
         if self._is_free:
             return  # a handler that declares nothing takes whatever comes, as one row
-        item.rows = self._inputs.admit(infer)
+        item.rows = self._inputs.admit(infer, payload)
+        if self._is_plain:
+            return
         if self._inputs.needs_key:
             item.shape_key = self._inputs.shape_key(infer)
         if self._reshapes is not None:

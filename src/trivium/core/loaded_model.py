@@ -74,6 +74,7 @@ class LoadedModel:
         self._is_plain = self._door.levels.are_plain and self._sequences is None
         if self._sequences is not None:
             launch = self._sequences.around(launch)
+        self._open = self._pool.slots()
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
         self._scaler.stranded = self._strand
         self._scaler.failed = self._calls.review
@@ -119,7 +120,7 @@ class LoadedModel:
         if infer.parent is not None:
             self._pool.calls += 1
         try:
-            if self._scaler.is_given_up:
+            if not self._open and self._scaler.is_given_up:
                 raise self.why_not()
             self._door.admit(item)
             if self._tracing.is_on:
@@ -191,6 +192,7 @@ class LoadedModel:
         answer = self._answers.answer
         done: list[Item] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
+            operation = item.operation
             rows += item.rows
             if item.state is ENDED:
                 self._counters.wasted += 1
@@ -198,13 +200,14 @@ class LoadedModel:
                 self._answers.end(item, outcome)
             elif self._answers.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)
-            lease = item.operation.payload.lease
-            if lease is not None:
-                lease.release()
-            if item.operation.parent is not None:
-                self._hang_up(item.item, item.operation.parent)
+            if operation.payload.lease is not None:
+                operation.payload.lease.release()
+            if operation.parent is not None:
+                self._hang_up(item.item, operation.parent)
         self._counters.executed(run, run.rows or rows, done, now)
-        self._settle(len(items))
+        self._active -= len(items)
+        if self._idle_waiters:
+            self._settle(0)
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""

@@ -46,11 +46,13 @@ class RequestQueue:
 
     def take(self, items: Sequence[Item]) -> None:
         """All of these out: they are about to run."""
+        rows = 0
         for item in items:
-            lane = 2 * item.level - 2
-            if self._lanes[lane].pop(item.item, None) is None:
-                del self._lanes[lane + 1][item.item]
-            self.rows -= item.rows
+            lane, number = 2 * item.level - 2, item.item
+            if self._lanes[lane].pop(number, None) is None:
+                del self._lanes[lane + 1][number]
+            rows += item.rows
+        self.rows -= rows
         self.count -= len(items)
 
     def remove(self, item: Item) -> bool:

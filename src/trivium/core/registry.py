@@ -49,7 +49,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._models: dict[str, dict[str, Record]] = {}
-        self._latest: dict[str, LoadedModel] = {}
+        self.latest: dict[str, LoadedModel] = {}
+        """Who serves a request that names no version, by model; read only."""
 
     def record(self, name: str, version: str) -> Record:
         """The version's record, made on first sight."""
@@ -88,7 +89,7 @@ class Registry:
     def serving(self, name: str, version: str = "") -> LoadedModel:
         """Who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
         if not version:
-            latest = self._latest.get(name)
+            latest = self.latest.get(name)
             if latest is not None:
                 return latest
         versions = self._models.get(name)
@@ -165,9 +166,9 @@ class Registry:
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]
         if ready:
-            self._latest[name] = ready[-1]
+            self.latest[name] = ready[-1]
         else:
-            self._latest.pop(name, None)
+            self.latest.pop(name, None)
 
     def _near(self, name: str) -> str:
         if not self._models:

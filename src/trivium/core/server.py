@@ -81,6 +81,7 @@ class Server:
         self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(defaults.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
+        self._latest = self._registry.latest
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
@@ -167,11 +168,13 @@ class Server:
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
         if isinstance(operation, Infer):
-            try:
-                model = self._registry.serving(operation.model, operation.version)
-            except ServeError as error:
-                sink(ResponsePart(error=error, model=operation.model, version=operation.version))
-                return SETTLED
+            model = None if operation.version else self._latest.get(operation.model)
+            if model is None:
+                try:
+                    model = self._registry.serving(operation.model, operation.version)
+                except ServeError as error:
+                    sink(ResponsePart(error=error, model=operation.model, version=operation.version))
+                    return SETTLED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)

@@ -74,14 +74,15 @@ class VersionCounters:
         self._hit_time = self._miss_time = 0.0
         self._last = 0
         self._rows = 0
-        self._executions = 0
-        self._successes = 0
+        self._others = 0  # that ended well, and in no run
         self._success_time = 0.0
         self._fails = 0
         self._fail_time = 0.0
         self._queue_time = 0.0
-        self._compute_times = [0.0, 0.0, 0.0]
-        self._batches: dict[int, list[float]] = {}
+        self._early_times = [0.0, 0.0, 0.0]  # of items that ended by parts of their own
+        self._runs: dict[tuple[int, int], list[float]] = {}
+        """By rows and items that ended well: how many, and their seconds on input, in the model and on output."""
+        self._weight = 1.0  # of the next run in the means
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self.wasted = 0
@@ -90,41 +91,35 @@ class VersionCounters:
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
-        began = run.began
-        on_input = run.input_ready - began
-        on_infer = run.output_began - run.input_ready
-        on_output = run.ended - run.output_began
-        weight = 0.1 if self._executions else 1.0
-        self._executions += 1
+        began, ended = run.began, run.ended
+        input_ready, output_began = run.input_ready, run.output_began
         if run.items or not run.rows:  # else all its items end by parts of their own, and nobody knows when
-            self.mean_run += weight * (run.ended - began - self.mean_run)
-            self.mean_rows += weight * (rows - self.mean_rows)
-        batch = self._batches.get(rows)
-        if batch is None:
-            batch = self._batches[rows] = [0, 0.0, 0.0, 0.0]
-        batch[0] += 1
-        batch[1] += on_input
-        batch[2] += on_infer
-        batch[3] += on_output
+            self.mean_run += self._weight * (ended - began - self.mean_run)
+            if rows != self.mean_rows:
+                self.mean_rows += self._weight * (rows - self.mean_rows)
+            self._weight = 0.1
+        kind = rows, len(succeeded)
+        alike = self._runs.get(kind)
+        if alike is None:
+            alike = self._runs[kind] = [0, 0.0, 0.0, 0.0]
+        alike[0] += 1
+        alike[1] += input_ready - began
+        alike[2] += output_began - input_ready
+        alike[3] += ended - output_began
         for number in run.batch:
             early = self._early.pop(number, None)
             if early is not None:
                 self._charge(run, *early)
-        count = len(succeeded)
-        if not count:
+        if not succeeded:
             return
-        times = self._compute_times
-        times[0] += on_input * count
-        times[1] += on_infer * count
-        times[2] += on_output * count
-        self._successes += count
         for item in succeeded:
             since = item.enqueued_at
-            self._queue_time += began - since
-            self._success_time += now - since
+            waited, spent = began - since, now - since
+            self._queue_time += waited
+            self._success_time += spent
             self._rows += item.rows
-            self._waits[bisect_left(WAIT_BUCKETS, began - since)] += 1
-            self._times[bisect_left(TIME_BUCKETS, now - since)] += 1
+            self._waits[bisect_left(WAIT_BUCKETS, waited)] += 1
+            self._times[bisect_left(TIME_BUCKETS, spent)] += 1
         self._last = time.time_ns()
         if self._recent is not None:
             self._remember(self._recent, run, succeeded, now)
@@ -137,7 +132,7 @@ class VersionCounters:
             self._early[item.item] = item.enqueued_at, now
             if len(self._early) > MOST_EARLY:  # nobody says when they ran
                 del self._early[next(iter(self._early))]
-        self._successes += 1
+        self._others += 1
         self._rows += item.rows
         self._success_time += now - item.enqueued_at
         self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
@@ -149,14 +144,14 @@ class VersionCounters:
         self._waits[bisect_left(WAIT_BUCKETS, run.began - since)] += 1
         steps = (run.began, run.input_ready, run.output_began, run.ended)
         for i, (begin, end) in enumerate(pairwise(steps)):
-            self._compute_times[i] += max(min(end, ended) - begin, 0.0)
+            self._early_times[i] += max(min(end, ended) - begin, 0.0)
 
     def cached(self, item: Item, spent: float, now: float) -> None:
         """An item was answered with what had been kept, which took `spent` seconds; nothing was executed."""
         self._hits += 1
         self._hit_time += spent
         self._waits[0] += 1
-        self._successes += 1
+        self._others += 1
         self._success_time += now - item.enqueued_at
         self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
         self._last = time.time_ns()
@@ -184,15 +179,24 @@ class VersionCounters:
 
     def report(self, model: str, version: str, queued_items: int) -> VersionStatistics:
         """A frozen copy of the counters."""
-        done = self._successes
-        computed = done - self._hits
-        compute = [Duration(computed, _ns(spent)) for spent in self._compute_times]
+        compute_times = list(self._early_times)
+        batches: dict[int, list[float]] = {}
+        done, executions = self._others, 0
+        for (rows, ended_well), (runs, *times) in self._runs.items():
+            executions += int(runs)
+            done += int(runs) * ended_well
+            sums = batches.setdefault(rows, [0, 0.0, 0.0, 0.0])
+            sums[0] += runs
+            for i, spent in enumerate(times):
+                sums[i + 1] += spent
+                compute_times[i] += spent * ended_well
+        compute = [Duration(done - self._hits, _ns(spent)) for spent in compute_times]
         return VersionStatistics(
             model=model,
             version=version,
             last=self._last // 1_000_000,
             rows=self._rows,
-            executions=self._executions,
+            executions=executions,
             success=Duration(done, _ns(self._success_time)),
             fail=Duration(self._fails, _ns(self._fail_time)),
             queue=Duration(done, _ns(self._queue_time)),
@@ -201,7 +205,7 @@ class VersionCounters:
             compute_output=compute[2],
             batches=tuple(
                 BatchStatistics(rows, *(Duration(int(row[0]), _ns(spent)) for spent in row[1:]))
-                for rows, row in sorted(self._batches.items())
+                for rows, row in sorted(batches.items())
             ),
             failures={code.value: count for code, count in self._failures.items()},
             wasted=self.wasted,

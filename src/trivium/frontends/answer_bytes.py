@@ -19,6 +19,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
+_OK = _STATUS_LINES[200]
 _BODILESS = (204, 304)  # RFC 9110 8.6 and 15.4.5: neither a body nor, for 204, a length
 
 
@@ -36,10 +37,11 @@ def _length_line(size: int) -> bytes:
 
 def whole(answer: HttpAnswer, connection: bytes, is_head: bool) -> Buffers:
     """An answer of one part. `connection` is one of the lines above, or empty."""
-    start = _STATUS_LINES.get(answer.status) if answer.reason is None else None
-    if start is None:
-        start = status_line(answer.status, answer.reason)
-    if answer.status in _BODILESS:
+    status, reason = answer.status, answer.reason
+    if status == 200 and reason is None and not is_head:
+        return [_OK, answer.fields, _length_line(answer.size), connection, b"\r\n", *answer.buffers]
+    start = status_line(status, reason)
+    if status in _BODILESS:
         return [start, answer.fields, connection, b"\r\n"]
     length = _length_line(answer.size)
     if is_head:

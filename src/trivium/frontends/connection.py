@@ -115,18 +115,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def send(self, exchange: Exchange, answer: HttpAnswer) -> None:
         """Write the answer or a part of it; behind the last byte of the last one, close or go on."""
-        assert self._queue[0] is exchange, "an answer came out of turn"
-        is_last = self._site.is_draining or not exchange.keeps_alive
+        site = self._site
+        is_last = site.is_draining or not exchange.keeps_alive
         self._outbox.write(exchange, answer, is_last)
         if not answer.final:
             if self._outbox.is_overfull():
                 self._abort(_TOO_SLOW)
             return
-        self._queue.popleft()
+        front = self._queue.popleft()
+        assert front is exchange, "an answer came out of turn"
         if exchange.intake is not None:
             self._outbox.release_when_sent(exchange)
-        if self._site.is_draining:
-            self._site.finished += 1
+        if site.is_draining:
+            site.finished += 1
         if is_last or not exchange.keeps_alive:
             self._close()
         elif not self._is_advancing:
@@ -134,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._advance()
             else:  # what `_advance` would come to, for most requests
                 self.phase = IDLE
-                self.deadline = self._site.now + self._site.limits.idle_seconds
+                self.deadline = site.now + site.limits.idle_seconds
 
     def peer(self) -> str:
         host, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
@@ -196,6 +197,8 @@ class Connection(asyncio.BufferedProtocol):
                 break
             self.phase, self.deadline = WORK, NEVER
             exchange.start()
+            if not exchange.is_over:
+                break
         self._is_advancing = False
         if self.phase is WORK and self._reads and len(queue) == 1 and queue[0].is_started:
             return  # what `_settle` would come to, for most requests
@@ -242,7 +245,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_refused = True
         self._reader.stop()
         if not self._queue or self._queue[-1].is_complete:
-            self._queue.append(Exchange(self._site, self, _NO_HEAD))
+            site = self._site
+            self._queue.append(Exchange(site, self, _NO_HEAD, site.now, site.fallback))
         exchange = self._queue[-1]
         exchange.refusal = fault
         exchange.keeps_alive = False

@@ -150,17 +150,17 @@ class RequestReader:
             self._is_primed = False
             self._reset_head()
             return
-        parser, headers, url = self._parser, self._headers, self._url
-        if self._barren > self._site.limits.header_bytes or len(headers) > self._site.limits.header_count:
+        site, parser, headers, url = self._site, self._parser, self._headers, self._url
+        if self._barren > site.limits.header_bytes or len(headers) > site.limits.header_count:
             self._check_head()
-        if len(url) > self._site.limits.url_bytes:
+        if len(url) > site.limits.url_bytes:
             self._refuse_url()
         is_http11 = keeps_alive = parser.should_keep_alive()
         if not keeps_alive or b"connection" in headers:
             is_http11 = _is_http11(parser.get_http_version())
         method = parser.get_method()
         head = read_head(method, url, headers, is_http11)
-        self._exchange = exchange = self._begin(self._site, self._outlet, head)
+        self._exchange = exchange = self._begin(site, self._outlet, head, site.now, site.fallback)
         if method == b"HEAD":
             exchange.is_head = True
         if not keeps_alive:

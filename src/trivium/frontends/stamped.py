@@ -8,25 +8,24 @@ from time import monotonic
 
 import msgspec
 
-from trivium.frontends.exchange import Exchange, Outlet
-from trivium.frontends.site import Site
+from trivium.frontends.exchange import Exchange
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
 from trivium.types.operations import Infer, Operation
 from trivium.types.tracing import Origin
-from trivium.types.wire import Call, Head, RpcAnswer, RpcKind
+from trivium.types.wire import Call, RpcAnswer, RpcKind
 
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
 
-class StampedExchange(Exchange):
+class StampedExchange(Exchange, eq=False):
     """It is made when its head has come, and started when its body has."""
 
-    __slots__ = ("_arrived", "_whole")
+    _arrived: float = 0.0
+    _whole: float = 0.0
 
-    def __init__(self, site: Site, outlet: Outlet, head: Head) -> None:
-        super().__init__(site, outlet, head)
-        self._arrived = self._whole = monotonic()
+    def __post_init__(self) -> None:
+        self._arrived = monotonic()
 
     def start(self) -> None:
         """See `Exchange`."""

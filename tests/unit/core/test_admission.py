@@ -52,7 +52,7 @@ ADMITTED = {
 @pytest.mark.parametrize("name", ADMITTED)
 def test_admitted(name):
     there, infer, rows = ADMITTED[name]
-    assert there.admit(infer) == rows
+    assert there.admit(infer, infer.payload) == rows
 
 
 WHOLE = rules(batching=Batching())
@@ -124,7 +124,7 @@ REFUSED = {
 def test_refused(name):
     there, infer, sentence = REFUSED[name]
     with pytest.raises(ServeError) as caught:
-        there.admit(infer)
+        there.admit(infer, infer.payload)
     assert caught.value.code is Code.INVALID
     assert sentence in caught.value.message
 

@@ -26,7 +26,7 @@ def told(inputs, *tensors, outputs=(), batching=ROWS):
     spec = ModelSpec("m", "1", Path("m"), "identity", "", inputs, outputs=(A,), batching=batching)
     infer = Infer("m", Tensors(tensors), outputs=tuple(map(WantedOutput, outputs)))
     with pytest.raises(ServeError) as refusal:
-        InputRules(spec).admit(infer)
+        InputRules(spec).admit(infer, infer.payload)
     fault = refusal.value.fault
     assert fault is not None
     return fault.kind, dict(fault.facts)

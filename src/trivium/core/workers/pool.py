@@ -12,6 +12,7 @@ from trivium.core.item import Item
 from trivium.core.workers.lead_policy import lead
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.interfaces import Instance, Port
+from trivium.types.operations import Infer
 from trivium.types.running import (
     Batch,
     Begun,
@@ -60,6 +61,7 @@ class Slot:
     __slots__ = (
         "credits",
         "ended",
+        "hand_over",
         "held",
         "home",
         "idle_since",
@@ -71,6 +73,7 @@ class Slot:
 
     def __init__(self, placement: Placement, now: float) -> None:
         self.instance: Instance | None = None
+        self.hand_over: Callable[[Batch], None] = _not_open
         self.placement = placement
         self.credits = 1
         self.held: dict[ItemId, Item] = {}
@@ -133,6 +136,7 @@ class Pool:
     def admit(self, number: InstanceId, slot: Slot, instance: Instance) -> None:
         """It can take work from now on."""
         slot.instance = instance
+        slot.hand_over = instance.start
         slot.idle_since = self._now()
         self._slots[number] = slot
         self._count()
@@ -170,16 +174,25 @@ class Pool:
         slot = self._slots[number]
         slot.credits -= 1
         held = slot.held
-        batch = Batch([], [], [])
-        for item in items:
+        if len(items) == 1:  # what follows, for one
+            item = items[0]
             item.state = STARTED
             item.instance = number
             held[item.item] = item
-            batch.items.append(item.item)
-            batch.operations.append(item.operation)
-            batch.rows.append(item.rows)
-        assert slot.instance is not None
-        slot.instance.start(batch)
+            slot.hand_over(Batch([item.item], [item.operation], [item.rows]))
+            return
+        numbers: list[ItemId] = []
+        operations: list[Infer] = []
+        rows: list[int] = []
+        for item in items:
+            item.state = STARTED
+            item.instance = number
+            name = item.item
+            held[name] = item
+            numbers.append(name)
+            operations.append(item.operation)
+            rows.append(item.rows)
+        slot.hand_over(Batch(numbers, operations, rows))
 
     def cancel(self, item: Item) -> None:
         """Tell the instance that nobody waits for it; it still ends here."""
@@ -211,12 +224,13 @@ class Pool:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
+        executed, take = self._owner.executed, slot.held.pop
         for event in events:
             if isinstance(event, Executed):
                 slot.ended += 1
                 if event.batch:
                     _executed(event, slot.held)
-                self._owner.executed(event, list(map(slot.held.pop, event.items)))
+                executed(event, [*map(take, event.items)])
             elif isinstance(event, Credit):
                 slot.credits += event.count
             elif isinstance(event, Part):
@@ -248,6 +262,10 @@ class Pool:
         lost = [item for item in held.values() if item.state is not STARTED]
         recalled = [item for item in held.values() if item.state is STARTED]
         self._owner.died(slot, post_mortem, lost, recalled)
+
+
+def _not_open(batch: Batch) -> None:
+    raise AssertionError("work was handed to an instance that has not been admitted")
 
 
 def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:

@@ -70,10 +70,9 @@ class ProcessInstance(asyncio.Protocol):
     def start(self, batch: Batch) -> None:
         """Hand a batch over, with all others of this turn of the loop in one write."""
         self._number = number = self._number + 1
-        items, held = batch.items, self._items
+        items = batch.items
         self._batches.append((number, items))
-        for item, operation in zip(items, batch.operations, strict=True):
-            held[item] = operation
+        self._items.update(zip(items, batch.operations, strict=True))
         if self.busy_since is None:
             self.busy_since = self._loop.time()
         if self._is_gone:

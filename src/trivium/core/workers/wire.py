@@ -5,6 +5,7 @@ copied there if it came from elsewhere and there is room.
 """
 
 from collections.abc import Mapping, Sequence
+from struct import Struct
 from struct import error as StructError
 
 from numpy import ndarray
@@ -24,7 +25,9 @@ Piece = bytes | memoryview
 _CODES = {code.value: code for code in Code}
 _BYTES = DataType.BYTES
 _BOOL = DataType.BOOL
+_RUN_FRAME = Struct(frames.HEAD.format + frames.RUN_HEAD.format[1:])
 _ITEM, _ITEM_SIZE = frames.ITEM.pack, frames.ITEM.size
+_RUN, _RUN_SIZE = _RUN_FRAME.pack, _RUN_FRAME.size
 _DONE, _DONE_SIZE = frames.DONE_HEAD.unpack_from, frames.DONE_HEAD.size
 _ANSWER, _ANSWER_SIZE = frames.ANSWER.unpack_from, frames.ANSWER.size
 
@@ -47,28 +50,20 @@ class BatchWriter:
 
     def write(self, number: int, batch: Batch) -> list[Piece]:
         """The frame of a batch, in pieces. Most requests are one small tensor, and alike but for its numbers."""
-        pieces: list[Piece] = [b"", frames.RUN_HEAD.pack(number, len(batch.items))]
-        add = pieces.append
-        size = 1 + frames.RUN_HEAD.size
+        pieces: list[Piece] = [b""]
+        size = _RUN_SIZE - 4
+        texts = self._texts
         for item, operation, rows in zip(batch.items, batch.operations, batch.rows, strict=True):
             payload = operation.payload
-            if type(payload) is Tensors and len(payload.items) == 1:
-                (tensor,) = payload.items
-                array = tensor.array
-                key = (
-                    (tensor.name, tensor.datatype.wire, tensor.shape, array.nbytes, operation.outputs)
-                    if not (operation.id or operation.parameters or operation.priority or operation.sequence)
-                    and operation.deadline is None
-                    and not operation.context
-                    else None
-                )
-                about = self._texts.get(key)
-                if about is not None and array.nbytes < SMALLEST:
-                    blob = array.data
-                    add(_ITEM(item, rows, 0, len(about), 0, 0, array.nbytes))
-                    add(about)
-                    add(blob)
-                    size += _ITEM_SIZE + len(about) + array.nbytes
+            if type(payload) is Tensors and len(payload.items) == 1 and _is_plain(operation):
+                tensor = payload.items[0]
+                array, shape = tensor.array, tensor.shape
+                much = array.nbytes
+                about = texts.get((tensor.name, tensor.datatype.wire, shape, much, operation.outputs))
+                if about is not None and much < SMALLEST:
+                    length = len(about)
+                    pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
+                    size += _ITEM_SIZE + length + much
                     continue
             size += self._put(pieces, item, operation, rows)
         if size > frames.MOST:
@@ -77,7 +72,7 @@ class BatchWriter:
                 f"The requests of one batch come to {size} bytes; a worker process takes {frames.MOST} at most. Send "
                 "less at once, or let the model put fewer requests together.",
             )
-        pieces[0] = frames.HEAD.pack(size, frames.RUN)
+        pieces[0] = _RUN(size, frames.RUN, number, len(batch.items))
         return pieces
 
     def _put(self, pieces: list[Piece], item: ItemId, operation: Infer, rows: int) -> int:
@@ -138,6 +133,18 @@ class BatchWriter:
             at += len(blob)
         self.copies[item] = copy
         return copy.offset
+
+
+def _is_plain(operation: Infer) -> bool:
+    """Does it say nothing of its own beside its tensors, and the outputs that it wants?"""
+    return not (
+        operation.id
+        or operation.parameters
+        or operation.priority
+        or operation.sequence
+        or operation.context
+        or operation.deadline is not None
+    )
 
 
 class AnswerReader:

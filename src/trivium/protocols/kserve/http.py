@@ -4,6 +4,8 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 operation's own meaning is the core's.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from trivium.codecs.compression import Inflater, accepted
@@ -15,9 +17,16 @@ from trivium.protocols.kserve.control import decode_control
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.protocols.kserve.infer_answer import InferEncoder, KnownAnswers
-from trivium.protocols.kserve.infer_request import decode_infer, header_length, json_of
-from trivium.protocols.kserve.known_headers import KnownHeaders
+from trivium.protocols.kserve.infer_request import (
+    HEADER_LENGTH,
+    decode_infer,
+    header_length,
+    json_of,
+    parsed_length,
+)
+from trivium.protocols.kserve.known_headers import LONGEST, KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import RESERVED
+from trivium.protocols.kserve.placement import Form
 from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, Words
@@ -44,7 +53,7 @@ class KServeHttp:
         self._regions = abilities.regions
         self._forwards = abilities.forwards
         self._inflater = Inflater(abilities.most_unpacked, abilities.most_unpacked_together)
-        self._known = KnownHeaders()
+        self._known = KnownHeaders(self._encoder_of)
         self._answers = KnownAnswers()
         self._words: Words = TritonWords() if abilities.in_tritons_words else OWN_WORDS
 
@@ -75,22 +84,31 @@ class KServeHttp:
             headers = head.headers
             if b"content-encoding" in headers:
                 body = self._unpacked(head, body)
-            verb = target.verb
-            if verb is not _INFER:
+            if target.verb is not _INFER:
                 return self._other(head, target, body)
-            request = decode_infer(head, target, body, self._known, self._regions)
-            infer = request.operation
+            value = headers.get(HEADER_LENGTH)
+            length = 0 if value is None else parsed_length(value)
+            known = self._known.get(bytes(body.data[:length])) if 0 < length <= LONGEST else None
+            if known is not None and length + known.blob_bytes == len(body.data):
+                infer, encoder = known.operation(target, body), known.encoder
+            else:
+                request = decode_infer(head, target, body, self._known, self._regions)
+                infer = request.operation
+                encoder = self._encoder(infer.id, request.forms, request.binary_output)
             if self._forwards is not None:
                 infer = self._forwarded(head, infer)
-            encoder = InferEncoder(
-                infer.id, request.forms, request.binary_output, self._answers, self._regions, self._words
-            )
             return infer, encoder if b"accept-encoding" not in headers else _negotiated(head, encoder)
         except ServeError as error:
             told = self._words.of_request(error, target, json_of(head, body), len(body.data))
             if told is error:
                 raise
             raise told from error
+
+    def _encoder_of(self, meaning: Meaning) -> Encoder:
+        return self._encoder(meaning.id, meaning.forms, meaning.parameters.binary_output)
+
+    def _encoder(self, id: str, forms: Mapping[str, Form], is_binary: bool) -> Encoder:
+        return InferEncoder(id, forms, is_binary, self._answers, self._regions, self._words)
 
     def _other(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         verb = target.verb

@@ -44,6 +44,9 @@ class _Response(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_on
     outputs: list[_Output]
 
 
+_COPIED = 1024
+"""Bytes of a tensor that are copied, which is then cheaper than a view."""
+
 _Key = tuple[str, str, str, str, tuple[int, ...], int]
 _ENCODER = msgspec.json.Encoder()
 _BINARY_FIELDS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
@@ -82,23 +85,26 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         if part.error is not None:
             return self._refusal(part.error, part)
         try:
-            return self._answer(part)
+            payload = part.payload
+            if not isinstance(payload, Tensors) or not part.final:
+                raise _not_tensors(part)
+            if (
+                self.binary_output
+                and len(payload.items) == 1
+                and not (self.forms or self.id or part.parameters)
+            ):
+                return self._plain_answer(part, payload.items[0])
+            return self._whole_answer(part, payload)
         except Exception as error:
             return self._refusal(unwritable(error), part)
 
     def _refusal(self, error: ServeError, part: ResponsePart) -> HttpAnswer:
         return refuse(self.words.of_answer(error, Verb.INFER, part.model, self.id))
 
-    def _answer(self, part: ResponsePart) -> HttpAnswer:
-        payload = part.payload
-        if not isinstance(payload, Tensors) or not part.final:
-            raise _not_tensors(part)
-        if self.binary_output and len(payload.items) == 1 and not (self.forms or self.id or part.parameters):
-            return self._plain_answer(part, payload.items[0])
-        return self._whole_answer(part, payload)
-
     def _plain_answer(self, part: ResponsePart, tensor: Tensor) -> HttpAnswer:
-        blob = binary.encode(tensor)
+        array = tensor.array
+        is_small = array.nbytes <= _COPIED and tensor.datatype.itemsize
+        blob = array.tobytes() if is_small else binary.encode(tensor)
         size = len(blob)
         key = part.model, part.version, tensor.name, tensor.datatype.wire, tensor.shape, size
         head = self.known.get(key)

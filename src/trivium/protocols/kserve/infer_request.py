@@ -47,39 +47,27 @@ class InferRequest(Struct, frozen=True, gc=False):
 
 
 def decode_infer(
-    head: Head, target: Target, body: Body, known: KnownHeaders, regions: RegionViews | None = None
+    head: Head, target: Target, body: Body, known: KnownHeaders | None, regions: RegionViews | None = None
 ) -> InferRequest:
-    """The request in this body, which has been unpacked, and whose tensors view it. Raises INVALID, and what
-    `regions` raises for what is in there.
+    """The request in this body, which has been unpacked, and whose tensors view it; its header is kept for the next
+    that begins with it. Raises INVALID, and what `regions` raises for what is in there.
     """
     data = body.data
     length = header_length(head)
     if length is None and data:
-        return _decode_anew((data, data), target, body, None, regions)
+        return _decode(data, target, body, None, regions)
     if not length:
         return _bare(target, body)
     _judge_length(length, len(data))
-    text = bytes(data[:length])
-    header = known.get(text)
-    if header is None or length + header.blob_bytes != len(data):
-        return _decode_anew((text, data), target, body, known, regions)
-    items: list[Tensor] = []
-    for entry in header.inputs:  # no comprehension: until Python 3.12 it costs a call
-        items.append(binary.view(entry.name, entry.datatype, entry.shape, data, length + entry.offset))
-    return _request(tuple(items), target, body, header.meaning)
+    return _decode(bytes(data[:length]), target, body, known, regions)
 
 
-def _decode_anew(
-    parts: tuple[Buffer, Buffer],
-    target: Target,
-    body: Body,
-    known: KnownHeaders | None,
-    regions: RegionViews | None,
+def _decode(
+    text: Buffer, target: Target, body: Body, known: KnownHeaders | None, regions: RegionViews | None
 ) -> InferRequest:
-    """`parts` are the JSON, and the whole body that begins with it."""
-    text, data = parts
+    """The body begins with `text`, which is JSON."""
     header = decode_header(text)
-    items = _tensors(header, data, len(text), regions)
+    items = _tensors(header, body.data, len(text), regions)
     parameters = read_parameters(header.parameters)
     outputs = tuple(
         [WantedOutput(output.name, output.parameters.classification) for output in header.outputs]
@@ -118,7 +106,7 @@ def _request(items: tuple[Tensor, ...], target: Target, body: Body, meaning: Mea
 def header_length(head: Head) -> int | None:
     """The length in bytes of the JSON that blobs follow; None if the whole body is JSON."""
     value = head.headers.get(HEADER_LENGTH)
-    return None if value is None else _parsed_length(value)
+    return None if value is None else parsed_length(value)
 
 
 def json_of(head: Head, body: Body) -> Buffer:
@@ -128,7 +116,8 @@ def json_of(head: Head, body: Body) -> Buffer:
 
 
 @lru_cache(maxsize=4096)
-def _parsed_length(value: bytes) -> int:
+def parsed_length(value: bytes) -> int:
+    """What the header field says. INVALID where that is no length."""
     if not value.isdigit() or len(value) > _LONGEST_LENGTH:
         raise ServeError(
             Code.INVALID,

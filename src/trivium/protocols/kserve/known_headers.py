@@ -4,16 +4,23 @@ A client of a model mostly sends the same JSON in front of other blobs. What a h
 alone; whatever is unusual (an id, data in JSON) is not kept. Decides nothing and refuses nothing.
 """
 
+from collections.abc import Callable, Mapping
+
 import msgspec
+import numpy as np
 
 from trivium.protocols.kserve.infer_header import InferHeader
 from trivium.protocols.kserve.parameters import RequestParameters
 from trivium.protocols.kserve.placement import Form
-from trivium.types.datatype import DataType
-from trivium.types.operations import WantedOutput
+from trivium.types.datatype import Array, DataType
+from trivium.types.interfaces import Encoder
+from trivium.types.operations import Infer, SequenceRef, WantedOutput
+from trivium.types.payload import PayloadKind, Scalar, Tensor, Tensors
+from trivium.types.wire import Body, Target
 
 LONGEST = 2048
 MOST = 512
+_TENSORS = PayloadKind.TENSORS
 _VIEWED = frozenset(DataType) - {DataType.BYTES, DataType.BOOL}
 """Datatypes of which any bytes are a tensor."""
 
@@ -36,18 +43,52 @@ class Meaning(msgspec.Struct, frozen=True, gc=False):
     parameters: RequestParameters
 
 
+EncoderOf = Callable[[Meaning], Encoder]
+
+
 class KnownHeader(msgspec.Struct, frozen=True, gc=False):
-    """Everything that a header says; `blob_bytes` follow it."""
+    """Everything that a header of `size` bytes says, and who writes the answer; `blob_bytes` follow it."""
 
     inputs: tuple[KnownInput, ...]
+    size: int
     blob_bytes: int
-    meaning: Meaning
+    outputs: tuple[WantedOutput, ...]
+    parameters: Mapping[str, Scalar]
+    priority: int
+    queue_timeout: float | None
+    sequence: SequenceRef | None
+    encoder: Encoder
+
+    def operation(self, target: Target, body: Body) -> Infer:
+        """The request in a body that begins with this header, with all its blobs."""
+        data, size = body.data, self.size
+        items: list[Tensor] = []
+        for entry in self.inputs:  # no comprehension: until Python 3.12 it costs a call
+            shape, datatype = entry.shape, entry.datatype
+            array: Array = np.ndarray(shape, datatype.dtype, data, size + entry.offset)
+            items.append(Tensor(entry.name, datatype, shape, array))
+        return Infer(
+            target.model,
+            Tensors(tuple(items), body.lease),
+            target.version,
+            "",
+            self.outputs,
+            self.parameters,
+            self.priority,
+            self.queue_timeout,
+            None,
+            self.sequence,
+            _TENSORS,
+        )
 
 
 class KnownHeaders:
-    """A bounded memory; when it is full it is emptied. Used by several threads: its single steps are atomic."""
+    """A bounded memory; when it is full it is emptied. Used by several threads: its single steps are atomic.
+    `encoder_of` makes the encoder of a header, once.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, encoder_of: EncoderOf) -> None:
+        self._encoder_of = encoder_of
         self._headers: dict[bytes, KnownHeader] = {}
         self.get = self._headers.get
 
@@ -65,4 +106,15 @@ class KnownHeaders:
             offset += size
         if len(self._headers) >= MOST:
             self._headers.clear()
-        self._headers[text] = KnownHeader(tuple(inputs), offset, meaning)
+        said = meaning.parameters
+        self._headers[text] = KnownHeader(
+            tuple(inputs),
+            len(text),
+            offset,
+            meaning.outputs,
+            said.own,
+            said.priority,
+            said.queue_timeout,
+            said.sequence,
+            self._encoder_of(meaning),
+        )

@@ -39,7 +39,7 @@ class Deathbed(Stage):
     async def answer_by_part(self, error=None):
         """It answers a request by a part of its own, apart from the execution that began it."""
         slot = next(iter(self.model._pool.slots().values()))
-        slot.instance.start = lambda batch: None
+        slot.hand_over = lambda batch: None
         item = self.submit()
         await self.turns()
         self.ports["m_0"].push((Part(item.item, None, error),))

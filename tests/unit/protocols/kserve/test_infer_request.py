@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trivium.codecs.v2_bodies import BARE_TENSOR
+from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
-from trivium.protocols.kserve.known_headers import KnownHeaders
 from trivium.protocols.kserve.placement import Place
+from trivium.protocols.kserve.routes import Verb
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -17,14 +18,12 @@ from trivium.types.operations import SequenceRef, WantedOutput
 from trivium.types.payload import PayloadKind, Raw, RawPart
 from trivium.types.wire import Body, Head, Target
 
-TARGET = Target("infer", "m", "2", True)
+TARGET = Target(Verb.INFER, "m", "2", True)
 LENGTH = b"inference-header-content-length"
 
 
 def decode(body, headers=None):
-    return decode_infer(
-        Head("POST", "/v2/models/m/infer", "", headers or {}), TARGET, Body(body), KnownHeaders()
-    )
+    return decode_infer(Head("POST", "/v2/models/m/infer", "", headers or {}), TARGET, Body(body), None)
 
 
 def decode_binary(document, *blobs, length=None):
@@ -58,11 +57,11 @@ def test_json_data():
 
 
 def test_the_answer_must_be_tensors():
-    known, document = KnownHeaders(), {"inputs": [blob_input(4, shape=(1,))]}
+    protocol, document = KServeHttp("t", "1"), {"inputs": [blob_input(4, shape=(1,))]}
     text = json.dumps(document).encode()
     head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
     for _ in range(2):  # the second time by the short way
-        assert decode_infer(head, TARGET, Body(text + bytes(4)), known).operation.wants is PayloadKind.TENSORS
+        assert protocol.decode(head, TARGET, Body(text + bytes(4)))[0].wants is PayloadKind.TENSORS
     assert decode(text.replace(b'"parameters": {"binary_data_size": 4}', b'"data": [1]')).operation.wants
 
 
@@ -79,7 +78,7 @@ def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():
     lent = memoryview(bytearray(text + values.tobytes() + b"\1\0\0\0x"))
     lease = Lease(lent, lambda view: None)
     head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
-    payload = decode_infer(head, TARGET, Body(lent, lease), KnownHeaders()).operation.payload
+    payload = decode_infer(head, TARGET, Body(lent, lease), None).operation.payload
     assert [tensor.array.tolist() for tensor in payload.items] == [[1.0, 2.0], [3], [b"x"]]
     assert np.shares_memory(payload["a"], np.frombuffer(lent, "u1"))
     assert payload.lease is lease
@@ -248,7 +247,7 @@ def test_wishes_that_are_refused(document, code, words):
 def test_a_body_without_a_header_is_left_to_the_door(headers):
     lease = Lease(memoryview(bytearray(4)), lambda view: None)
     head = Head("POST", "", "", headers)
-    request = decode_infer(head, TARGET, Body(b"abcd", lease), KnownHeaders())
+    request = decode_infer(head, TARGET, Body(b"abcd", lease), None)
     payload = request.operation.payload
     assert payload == Raw((RawPart(b"abcd", BARE_TENSOR),), lease=lease)
     assert (request.operation.model, request.operation.version) == ("m", "2")
@@ -274,7 +273,7 @@ def placed(region="r", size=8, offset=0):
 
 def decode_shared(document):
     head = Head("POST", "", "", {})
-    return decode_infer(head, TARGET, Body(json.dumps(document).encode()), KnownHeaders(), Memory())
+    return decode_infer(head, TARGET, Body(json.dumps(document).encode()), None, Memory())
 
 
 def test_inputs_in_shared_memory_are_copied_out_of_it():
@@ -360,26 +359,27 @@ def test_hostile_bytes_are_decoded_or_refused(noise, place, kept, length):
 
 
 def test_a_repeated_header_is_read_with_its_own_blobs():
-    known = KnownHeaders()
+    protocol = KServeHttp("t", "1")
     text = b'{"inputs":[{"name":"x","shape":[2],"datatype":"INT32","parameters":{"binary_data_size":8}}]}'
     head = Head("POST", "/v2/models/m/infer", "", {HEADER_LENGTH: str(len(text)).encode()})
     for values in ([1, 2], [3, 4], [5, 6]):
         body = text + np.array(values, "<i4").tobytes()
-        request = decode_infer(head, TARGET, Body(body), known)
-        assert request.operation.payload["x"].tolist() == values
+        operation, _ = protocol.decode(head, TARGET, Body(body))
+        assert operation.payload["x"].tolist() == values
     with pytest.raises(ServeError, match="left over"):
-        decode_infer(head, TARGET, Body(text + bytes(9)), known)
+        protocol.decode(head, TARGET, Body(text + bytes(9)))
     with pytest.raises(ServeError, match="7 bytes are left"):
-        decode_infer(head, TARGET, Body(text + bytes(7)), known)
+        protocol.decode(head, TARGET, Body(text + bytes(7)))
 
 
 def test_a_header_with_an_id_is_read_anew():
-    known = KnownHeaders()
+    protocol = KServeHttp("t", "1")
     for number in (b"1", b"2"):
         text = (
             b'{"id":"%s","inputs":[{"name":"x","shape":[1],"datatype":"UINT8","parameters":{"binary_data_size":1}}]}'
             % number
         )
         head = Head("POST", "/v2/models/m/infer", "", {HEADER_LENGTH: str(len(text)).encode()})
-        assert decode_infer(head, TARGET, Body(text + b"x"), known).operation.id == number.decode()
-        assert known.get(text) is None
+        for _ in range(2):
+            operation, encoder = protocol.decode(head, TARGET, Body(text + b"x"))
+            assert (operation.id, encoder.id) == (number.decode(), number.decode())
