@@ -14,10 +14,10 @@ from typing import Any, Callable, Deque, Optional
 
 from trivium_child import frames
 
-TICK = 0.01
+TICK = 0.05
 """Seconds that frames may wait for a thread to read them while user code computes."""
 
-IDLE_TICKS = 100
+IDLE_TICKS = 40
 """Ticks without work after which the second thread sleeps until there is some."""
 
 PATIENCE = 4

@@ -113,9 +113,8 @@ class LoadedModel:
         item = Item(number, infer, sink, self._now(), self)
         if self._line is not None:
             item.sink = self._line.join(number, sink)
-        lease = infer.payload.lease
-        if lease is not None:
-            lease.hold()
+        if infer.payload.lease is not None:
+            infer.payload.lease.hold()
         self._active += 1
         if infer.parent is not None:
             self._pool.calls += 1
@@ -187,8 +186,7 @@ class LoadedModel:
         """Answer the items of an execution, each with its own outcome."""
         if self._tracing.is_on:
             self._tracing.executed(run)
-        now = self._now()
-        rows = 0
+        now, rows = self._now(), 0
         answer = self._answers.answer
         done: list[Item] = []
         for item, outcome in zip(items, run.outcomes, strict=True):
@@ -207,7 +205,7 @@ class LoadedModel:
         self._counters.executed(run, run.rows or rows, done, now)
         self._active -= len(items)
         if self._idle_waiters:
-            self._settle(0)
+            self._settle()
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
@@ -285,18 +283,17 @@ class LoadedModel:
         """The item is neither queued nor in an instance any more."""
         if item.operation.parent is not None:
             self._hang_up(item.item, item.operation.parent)
-        lease = item.operation.payload.lease
-        if lease is not None:
-            lease.release()
-        self._settle(1)
+        if item.operation.payload.lease is not None:
+            item.operation.payload.lease.release()
+        self._active -= 1
+        self._settle()
 
     def _hang_up(self, number: ItemId, parent: CallRef) -> None:
         self._calls.ended(number, parent)
         self._pool.calls -= 1
 
-    def _settle(self, items: int) -> None:
-        """So many have left."""
-        self._active -= items
+    def _settle(self) -> None:
+        """Tell those who wait for it that no item is left, if so."""
         while not self._active and self._idle_waiters:
             waiter = self._idle_waiters.pop()
             if not waiter.done():

@@ -245,8 +245,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_refused = True
         self._reader.stop()
         if not self._queue or self._queue[-1].is_complete:
-            site = self._site
-            self._queue.append(Exchange(site, self, _NO_HEAD, site.now, site.fallback))
+            self._queue.append(self._reader.begun(_NO_HEAD))
         exchange = self._queue[-1]
         exchange.refusal = fault
         exchange.keeps_alive = False
@@ -264,10 +263,7 @@ class Connection(asyncio.BufferedProtocol):
         if wanted is self._reads or self._is_eof:
             return
         self._reads = wanted
-        if wanted:
-            self._transport.resume_reading()
-        else:
-            self._transport.pause_reading()
+        (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
     def _look_for_reset(self) -> None:
         """While nothing is read, the loop does not hear that the client has left: ask, now and then."""

@@ -21,6 +21,7 @@ from trivium.frontends.request_head import join_repeated, read_head
 from trivium.frontends.site import Site
 from trivium.frontends.stamped import StampedExchange
 from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +81,11 @@ class RequestReader:
         elif self._completed == 1 and self._is_between:
             whole = self._queue[-1]
             self._memo.learn(size, whole.head.content_length or 0, whole)
+
+    def begun(self, head: Head) -> Exchange:
+        """A new exchange, of which nothing but the head has come."""
+        site = self._site
+        return self._begin(site, self._outlet, head, site.now, site.fallback)
 
     def receive_into(self, rest: memoryview) -> None:
         """The rest of the present body belongs there, and bypasses the parser."""
@@ -160,7 +166,7 @@ class RequestReader:
             is_http11 = _is_http11(parser.get_http_version())
         method = parser.get_method()
         head = read_head(method, url, headers, is_http11)
-        self._exchange = exchange = self._begin(site, self._outlet, head, site.now, site.fallback)
+        self._exchange = exchange = self.begun(head)
         if method == b"HEAD":
             exchange.is_head = True
         if not keeps_alive:
