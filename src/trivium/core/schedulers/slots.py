@@ -94,10 +94,12 @@ class RealPort:
         self._port.deliver(list(self._real(events)))
 
     def _real(self, events: Sequence[Event]) -> Iterator[Event]:
+        counts = iter(tuple(self.counts))  # one for each batch in hand; their credits may come together
         for event in events:
             if isinstance(event, Executed):
                 kept = [i for i, item in enumerate(event.items) if item < FIRST_IDLE]
-                rows = self.counts[0] if event.rows and self.counts else 0
+                count = next(counts, 0)
+                rows = count if event.rows else 0
                 yield Executed(
                     [event.items[i] for i in kept],
                     [event.outcomes[i] for i in kept],
@@ -114,6 +116,7 @@ class RealPort:
             elif isinstance(event, Begun):
                 yield Begun(tuple(item for item in event.items if item < FIRST_IDLE))
             else:
-                if isinstance(event, Credit) and self.counts:
-                    self.counts.popleft()
+                if isinstance(event, Credit):
+                    for _ in range(min(event.count, len(self.counts))):
+                        self.counts.popleft()
                 yield event

@@ -117,11 +117,10 @@ class ProcessInstance(asyncio.Protocol):
 
     def close(self) -> None:
         """Ask it to end after what it holds; it is made to if it does not."""
-        if self._is_closing or self._is_gone:
-            return
-        self._is_closing = True
-        self.write([frames.frame(frames.STOP)])
-        self._end_if_idle()
+        if not (self._is_closing or self._is_gone):
+            self._is_closing = True
+            self.write([frames.frame(frames.STOP)])
+            self._end_if_idle()
 
     def _end_if_idle(self) -> None:
         """What it holds for somebody may take as long as it takes; from then on it is made to end."""
@@ -175,11 +174,15 @@ class ProcessInstance(asyncio.Protocol):
         events: list[Event] = []
         try:
             found, used = frames.frames(data)
+            done = 0
             for kind, at, end in found:
                 if kind == DONE:
                     self._done(data, at, end, events)
+                    done += 1
                 else:
                     self._take(kind, data, at, end, events)
+            if done:
+                events.append(CREDIT if done == 1 else Credit(done))
             if self._kept or used < len(data):
                 self._kept = bytearray(data[used:])
         except UNREADABLE as error:
@@ -212,7 +215,7 @@ class ProcessInstance(asyncio.Protocol):
         self.busy_since = self.heard_at if batches else None
         held = self._items
         try:
-            if self._writer.copies or self._upward.is_calling or self._receipts.held:
+            if self._writer.copies or self._upward.calling or self._receipts.held:
                 for item in items:
                     self._forget(item)
             else:
@@ -225,7 +228,6 @@ class ProcessInstance(asyncio.Protocol):
         if items or rows:
             run = Executed(items, outcomes, began, began, ended, ended, rows, batch if rows else ())
             events.append(run)
-        events.append(CREDIT)
         if self._cancelled or self._is_closing:
             self._end_if_idle()
 

@@ -74,6 +74,7 @@ class ThreadInstance:
 
     def _work(self) -> None:
         events: list[Event] = []
+        done = 0  # batches whose credits wait
         first = last = 0.0
         while True:
             try:
@@ -93,13 +94,16 @@ class ThreadInstance:
                 last = run.ended
                 events.append(run)
                 del run
-            events.append(CREDIT)
+            done += 1
             del batch
             if not self._todo or last - first > COALESCE:
+                events.append(CREDIT if done == 1 else Credit(done))
                 self._port.push(events)
                 events = []
+                done = 0
                 first = last = 0.0
-        if events:  # the end came while they waited for those of the next batches
+        if done:  # the end came while they waited for those of the next batches
+            events.append(Credit(done))
             self._port.push(events)
         self._close_runner()
 

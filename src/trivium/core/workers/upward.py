@@ -54,13 +54,9 @@ class Upward:
         self._log = log
         self._worker: ProcessInstance | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
-        self._children: dict[ItemId, set[int]] = {}
+        self.calling: dict[ItemId, set[int]] = {}
+        """The calls that have not ended, by the item that made them."""
         self._unheard: dict[int, int] = {}  # call -> parts of its answer that user code has not read
-
-    @property
-    def is_calling(self) -> bool:
-        """Has any item made a call that has not ended?"""
-        return bool(self._children)
 
     def attach(self, worker: "ProcessInstance") -> None:
         """Whom the calls come from."""
@@ -87,8 +83,8 @@ class Upward:
 
     def abandon(self, parent: ItemId) -> None:
         """That item has ended: nobody waits for what it called."""
-        if self._children:
-            for number in self._children.pop(parent, ()):
+        if self.calling:
+            for number in self.calling.pop(parent, ()):
                 _, ticket = self._tickets.pop(number)
                 self._unheard.pop(number, None)
                 ticket.cancel(LEFT)
@@ -96,7 +92,7 @@ class Upward:
     def close(self) -> None:
         """The worker is gone."""
         tickets, self._tickets = self._tickets, {}
-        self._children.clear()
+        self.calling.clear()
         self._unheard.clear()
         for _, ticket in tickets.values():
             ticket.cancel(LEFT)
@@ -154,7 +150,7 @@ class Upward:
         if not is_over:
             self._tickets[number] = parent, ticket
             if parent:
-                self._children.setdefault(parent, set()).add(number)
+                self.calling.setdefault(parent, set()).add(number)
 
     def _count(self, number: int) -> None:
         """Whoever makes the parts is held while as many as a window of them have not been read."""
@@ -181,11 +177,11 @@ class Upward:
     def _forget(self, number: int, parent: ItemId) -> None:
         self._tickets.pop(number, None)
         self._unheard.pop(number, None)
-        children = self._children.get(parent)
+        children = self.calling.get(parent)
         if children is not None:
             children.discard(number)
             if not children:
-                del self._children[parent]
+                del self.calling[parent]
 
     def _reply(self, number: int, part: ResponsePart) -> None:
         assert self._worker is not None
