@@ -1,6 +1,7 @@
 """What a request costs: variants interleaved in one run, medians of seven rounds, ratios round by round."""
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench import compute, grpc_load, repository, requests, servers, tritonserver
@@ -160,17 +161,35 @@ def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Row]:
         for place, variant in table:
             variant.load(place, 1.0)
         bare.load(echo, 16, 1.0)
-        for _ in range(rounds):
-            floors = {"F": bare.load(echo, 16, seconds).cpu_us}
-            floors["compute"] = compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds)
-            for place, variant in table:
-                time = seconds if variant.row.floor == "F" else seconds * 1.5
-                measured = variant.load(place, time)
-                _note(variant.row, measured, floors[variant.row.floor])
+        floors = {
+            "F": lambda: bare.load(echo, 16, seconds).cpu_us,
+            "compute": lambda: compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds),
+        }
+        for number in range(rounds):
+            for place, variant in sorted(table, key=_twins_together):
+                _measure_row(
+                    variant, place, floors[variant.row.floor], seconds, is_floor_first=number % 2 == 0
+                )
     return [variant.row for _, variant in table]
 
 
-def _note(row: Row, measured: servers.Measured, floor: float) -> None:
+def _twins_together(entry: tuple[servers.Server, Variant]) -> tuple[int, str]:
+    """What is compared is measured one behind the other: by the floor, then by the name that both share."""
+    name = entry[1].row.name.removeprefix("tritonserver: ")
+    return entry[1].row.floor == "compute", name
+
+
+def _measure_row(
+    variant: Variant, place: servers.Server, floor: Callable[[], float], seconds: float, is_floor_first: bool
+) -> None:
+    """One round of a row and, next to it, its floor: before it in one round, behind it in the next, so that a machine
+    that slows down or speeds up favours neither.
+    """
+    row = variant.row
+    if is_floor_first:
+        row.floor_us.append(floor())
+    measured = variant.load(place, seconds if row.floor == "F" else seconds * 1.5)
     row.cpu_us.append(measured.cpu_us)
     row.latency_us.append(measured.latency_us)
-    row.floor_us.append(floor)
+    if not is_floor_first:
+        row.floor_us.append(floor())

@@ -46,11 +46,12 @@ class RequestQueue:
 
     def take(self, items: Sequence[Item]) -> None:
         """All of these out: they are about to run."""
+        lanes = self._lanes
         rows = 0
         for item in items:
             lane, number = 2 * item.level - 2, item.item
-            if self._lanes[lane].pop(number, None) is None:
-                del self._lanes[lane + 1][number]
+            if lanes[lane].pop(number, None) is None:
+                del lanes[lane + 1][number]
             rows += item.rows
         self.rows -= rows
         self.count -= len(items)

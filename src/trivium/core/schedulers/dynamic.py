@@ -4,7 +4,7 @@ It knows no model, payload or wire. It asks after an arrival, a credit, a cancel
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
@@ -60,10 +60,12 @@ class DynamicScheduler:
         if decision.demote:
             for item in cast(Sequence[Item], decision.demote):
                 queue.demote(item)
-        for cut in decision.cuts:
-            items = cast(list[Item], cut.entries)
-            queue.take(items)
-            self._start(cut.instance, items)
+        cuts: Any = decision.cuts  # whose entries are this queue's own items
+        if cuts:
+            start = self._start
+            queue.take([item for cut in cuts for item in cut.entries])
+            for cut in cuts:
+                start(cut.instance, cut.entries)
         if decision.wake_at != self._wake_at:
             self._wake(decision.wake_at)
         if decision.reject:

@@ -55,11 +55,17 @@ class BatchWriter:
         texts = self._texts
         for item, operation, rows in zip(batch.items, batch.operations, batch.rows, strict=True):
             payload = operation.payload
-            if type(payload) is Tensors and len(payload.items) == 1 and _is_plain(operation):
+            if (
+                type(payload) is Tensors
+                and len(payload.items) == 1
+                and not (operation.id or operation.parameters or operation.priority or operation.sequence)
+                and operation.deadline is None
+                and not operation.context
+            ):
                 tensor = payload.items[0]
-                array, shape = tensor.array, tensor.shape
+                array = tensor.array
                 much = array.nbytes
-                about = texts.get((tensor.name, tensor.datatype.wire, shape, much, operation.outputs))
+                about = texts.get((tensor.name, tensor.datatype.wire, tensor.shape, much, operation.outputs))
                 if about is not None and much < SMALLEST:
                     length = len(about)
                     pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
@@ -135,18 +141,6 @@ class BatchWriter:
         return copy.offset
 
 
-def _is_plain(operation: Infer) -> bool:
-    """Does it say nothing of its own beside its tensors, and the outputs that it wants?"""
-    return not (
-        operation.id
-        or operation.parameters
-        or operation.priority
-        or operation.sequence
-        or operation.context
-        or operation.deadline is not None
-    )
-
-
 class AnswerReader:
     """For one worker: what answers say, read once for all that are alike."""
 
@@ -168,14 +162,16 @@ class AnswerReader:
             known = self._known
             for _ in range(count):
                 item, _, text_size, size = _ANSWER(came, at)
-                begin = at + _ANSWER_SIZE + text_size
-                one = known.get(came[at + _ANSWER_SIZE : begin])
+                text = at + _ANSWER_SIZE
+                begin = text + text_size
+                after = begin + size
+                one = known.get(came[text:begin])
                 items.append(item)
-                if one is not None and one[3] == size and begin + size <= end:
+                if one is not None and one[3] == size and after <= end:
                     name, datatype, shape, _ = one
                     array: Array = ndarray(shape, datatype.dtype, came, begin)
                     outcomes.append(Tensors((Tensor(name, datatype, shape, array),)))
-                    at = begin + size
+                    at = after
                 else:
                     _, _, outcome, _, at = self._answer(came, at, end)
                     outcomes.append(outcome)
