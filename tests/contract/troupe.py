@@ -69,7 +69,7 @@ class Troupe:
             for slot in model._pool.slots().values():
                 assert (slot.credits, slot.held) == (1, {}), name
             for worker in self.workers[name].instances:
-                assert (worker._upward._tickets, worker._upward._children) == ({}, {})
+                assert (worker._upward._tickets, worker._upward.calling) == ({}, {})
 
     def submit(self, operation, sink):
         """As the server does."""

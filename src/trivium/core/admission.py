@@ -234,7 +234,7 @@ def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
     )
 
 
-def drain_time(rows: int, run_seconds: float, rows_per_run: float, instances: int) -> float:
+def drain_time(rows: float, run_seconds: float, rows_per_run: float, instances: int) -> float:
     """Seconds until so many waiting rows have run, from the mean duration and size of recent executions."""
     return rows / max(rows_per_run, 1.0) * run_seconds / max(instances, 1)
 

@@ -44,5 +44,6 @@ class Entrance:
 
     def retry_after(self) -> float:
         """Seconds until what waits now will have run."""
-        counters = self._counters
-        return drain_time(self._queue.rows, counters.mean_run, counters.mean_rows, self._pool.size)
+        counters, pool = self._counters, self._pool
+        rows = self._queue.rows + pool.ahead * counters.mean_rows
+        return drain_time(rows, counters.mean_run, counters.mean_rows, pool.size)

@@ -76,9 +76,9 @@ class LoadedModel:
             launch = self._sequences.around(launch)
         self._open = self._pool.slots()
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
-        self._scaler.stranded = self._strand
-        self._scaler.failed = self._calls.review
+        self._scaler.stranded, self._scaler.failed = self._strand, self._calls.review
         self._scaler.restarts = spec.limits.restarts
+        self._pool.in_order = self._is_plain and run_limit is None and not self._scaler.is_elastic
         self.deaths: deque[str] = deque(maxlen=5)
         if self._scaler.is_elastic:
             self._scheduler.decided = self._scaler.review
@@ -255,7 +255,7 @@ class LoadedModel:
 
     def report(self) -> VersionStatistics:
         """The counters, frozen."""
-        return self._counters.report(self.spec.name, self.spec.version, self._queue.count)
+        return self._counters.report(self.spec.name, self.spec.version, self._queue.count + self._pool.ahead)
 
     def cancel(self, item: Item, why: ServeError) -> None:
         """End it with `why`, wherever it is. It waits for no other's answer."""

@@ -96,6 +96,8 @@ class Pool:
         self._only: tuple[InstanceId, Slot] | None = None
         self._next = 0
         self._lead = 0
+        self.in_order = False
+        """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
         """Upward calls among the items that wait or run. While there are any nothing is handed over in advance: a call
         behind the very item that waits for it would never begin.
@@ -218,7 +220,7 @@ class Pool:
 
     def observe(self, mean_run: float) -> None:
         """The mean seconds of recent executions, 0 before the first."""
-        self._lead = lead(mean_run, len(self._slots), self._merges)
+        self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None

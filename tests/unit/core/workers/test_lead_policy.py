@@ -6,20 +6,25 @@ from trivium.core.workers.lead_policy import MOST, lead
 
 
 @pytest.mark.parametrize(
-    ("mean_run", "instances", "merges", "batches"),
+    ("mean_run", "instances", "merges", "in_order", "batches"),
     [
-        (0.0, 1, False, 0),  # nothing is known yet: a slow model would hoard what others could run
-        (0.00005, 1, False, 10),
-        (0.00005, 1, True, 0),
-        (0.00005, 2, False, 1),
-        (0.0004, 1, False, 1),
-        (0.0004, 3, False, 1),
-        (0.0006, 1, False, 0),
-        (0.0006, 2, False, 0),
-        (1e-9, 1, False, MOST),
-        (30.0, 1, False, 0),
-        (0.0001, 0, False, 1),
+        (0.0, 1, False, False, 0),  # nothing is known yet: a slow model would hoard what others could run
+        (0.00005, 1, False, False, 10),
+        (0.00005, 1, True, False, 0),
+        (0.00005, 2, False, False, 1),
+        (0.0004, 1, False, False, 1),
+        (0.0004, 3, False, False, 1),
+        (0.0006, 1, False, False, 0),
+        (0.0006, 2, False, False, 0),
+        (1e-9, 1, False, False, MOST),
+        (30.0, 1, False, False, 0),
+        (0.0001, 0, False, False, 1),
+        (0.0, 1, False, True, 0),
+        (30.0, 1, False, True, 1),  # its next work is in hand when it is done
+        (30.0, 2, False, True, 0),  # the other one may be done before
+        (30.0, 1, True, True, 0),
+        (0.00005, 1, False, True, 10),
     ],
 )
-def test_lead(mean_run, instances, merges, batches):
-    assert lead(mean_run, instances, merges) == batches
+def test_lead(mean_run, instances, merges, in_order, batches):
+    assert lead(mean_run, instances, merges, in_order) == batches
