@@ -67,7 +67,7 @@ class Texts:
         if told is None:
             told = read(text)
             for row in told.get("tensors", ()):
-                row[2] = tuple(row[2])
+                row[2] = tuple(row[2])  # a shape, for all the requests that are alike
             if len(text) <= LONGEST_KNOWN:
                 if len(self._known) >= MOST_KNOWN:
                     self._known.clear()

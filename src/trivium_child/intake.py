@@ -128,7 +128,7 @@ class Intake:
 
     def _read(self) -> None:
         try:
-            self._poll()
+            self._poll()  # who sleeps in `recv` is woken as well when the server has read what this process wrote
             came = self._wire.recv(PIECE)
         except OSError:
             came = b""
