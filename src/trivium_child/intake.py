@@ -72,6 +72,17 @@ class Intake:
             self._gate.acquire()
             self._sleeps = False
 
+    def glance(self) -> None:
+        """Of the main thread, between two long batches: what has come is read now, if nobody reads. A cancellation
+        of the next one would else come too late, since the other thread only looks once in a tick.
+        """
+        if self._leads.acquire(False):
+            try:
+                if self._poll(0):
+                    self._read()
+            finally:
+                self._leads.release()
+
     def needed(self) -> None:
         """Some thread is going to wait for what the server says: somebody must read."""
         if self._stand_in is None or not self._leads.locked():

@@ -26,6 +26,9 @@ from trivium_child.writer import JOINED, Writer
 COALESCE = 0.0001
 """Seconds that answers may wait for those of the next batch in hand."""
 
+LONG = 0.001
+"""Seconds of a batch behind which a look at the socket costs little beside it."""
+
 LAST_WAIT = 0.005
 """Seconds between two looks at what has not ended yet, once there is nothing else to do."""
 
@@ -109,6 +112,8 @@ class Runtime:
                 self._writer.write(pending, held)
                 pending = []
                 first = held = 0
+            if ended - began > LONG:
+                self._intake.glance()
         if pending:
             self._writer.write(pending, held)
         self._outlast()

@@ -239,3 +239,25 @@ def test_begun_is_told_by_the_marks():
         assert stage.codes() == [Code.WORKER_DIED, None, None]
 
     scene(play)
+
+
+def test_one_that_is_cancelled_while_it_is_held_in_advance_is_not_run():
+    async def play(stage):
+        for _ in range(
+            8
+        ):  # until the worker's main thread reads, and the next one is in its hand while it runs one
+            stage.submit()
+            await stage.settle()
+        stage.shut()
+        first, second = stage.submit(), stage.submit()  # which the worker reads at once
+        await stage.begun(first)
+        assert stage.model._pool.ahead == 1
+        second.cancel(LEFT)
+        await asyncio.sleep(0.005)
+        stage.workers.open()
+        await stage.settle()
+        assert stage.codes() == [None] * 9 + [Code.CANCELLED]
+        report = stage.model.report()
+        assert (report.executions, report.wasted) == (9, 0)
+
+    scene(play)
