@@ -7,20 +7,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
+from trivium.dialects.triton.text_forms import FAILURES
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
 
 Row = Sequence[str]
-
-_FAILURES = (
-    "Unknown",
-    "Internal",
-    "Not found",
-    "Invalid argument",
-    "Unavailable",
-    "Unsupported",
-    "Already exists",
-)
 
 
 def table(headings: Row, rows: Iterable[Row]) -> str:
@@ -75,4 +66,4 @@ def unavailable(reason: str) -> str:
 
 def with_code(reason: str) -> str:
     """A reason with the kind of failure in front; where nothing says which, it is the server's."""
-    return reason if reason.partition(":")[0] in _FAILURES else f"Internal: {reason}"
+    return reason if reason.partition(":")[0] in FAILURES else f"Internal: {reason}"

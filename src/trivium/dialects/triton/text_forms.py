@@ -105,7 +105,7 @@ def _dims(value: object) -> str:
     return f"[{','.join(_names(value))}]"
 
 
-_FAILURES = (
+FAILURES = (
     "Unknown",
     "Internal",
     "Not found",
@@ -119,7 +119,7 @@ _FAILURES = (
 def not_loaded(facts: Facts) -> str:
     """Why a version could not be loaded, the kind of failure in front; where nothing says which, it is the server's."""
     text = str(facts["text"])
-    told = text if text.partition(":")[0] in _FAILURES else f"Internal: {text}"
+    told = text if text.partition(":")[0] in FAILURES else f"Internal: {text}"
     return f"load failed for model '{facts['model']}': version {facts['version']} is at UNAVAILABLE state: {told};\n"
 
 
