@@ -115,6 +115,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def send(self, exchange: Exchange, answer: HttpAnswer) -> None:
         """Write the answer or a part of it; behind the last byte of the last one, close or go on."""
+        assert self._queue[0] is exchange, "an answer came out of turn"
         site = self._site
         is_last = site.is_draining or not exchange.keeps_alive
         self._outbox.write(exchange, answer, is_last)
@@ -122,8 +123,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._outbox.is_overfull():
                 self._abort(_TOO_SLOW)
             return
-        front = self._queue.popleft()
-        assert front is exchange, "an answer came out of turn"
+        self._queue.popleft()
         if exchange.intake is not None:
             self._outbox.release_when_sent(exchange)
         if site.is_draining:
