@@ -109,6 +109,9 @@ class ServerConfig:
     worker_growth: int = _option(
         0, "Bytes by which a worker process may grow before it is replaced; 0 for any growth."
     )
+    no_shared_processor: bool = _option(
+        False, "Never put instances on the event loop's processor, however brief their runs."
+    )
     max_header_bytes: int = _option(32 * 2**10, "Largest request head.", 1)
     max_body_bytes: int = _option(256 * 2**20, "Largest request body, or gRPC message.")
     max_buffered_bytes: int = _option(

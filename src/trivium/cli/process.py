@@ -12,7 +12,10 @@ from typing import Any
 
 import uvloop
 
+from trivium.core.clock import LoopClock
+from trivium.core.server import Server
 from trivium.core.verbosity import LOG
+from trivium.core.workers.processors import Processors, are_known
 
 SWITCH_SECONDS = 0.0005
 _WORKERS = "trivium.worker"
@@ -49,6 +52,13 @@ def log_to_stderr(log_level: str) -> None:
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
+
+
+def settle(server: Server, shares_processor: bool) -> None:
+    """Once everything is loaded. On the loop."""
+    gc.freeze()  # what has been loaded stays: later collections need not look at it
+    if shares_processor and are_known():
+        server.affinity.share(LoopClock(asyncio.get_running_loop()), Processors())
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:

@@ -1,7 +1,6 @@
 """`trivium serve PATH...`: listen, load, tell what is up, serve until told to stop, then drain."""
 
 import asyncio
-import gc
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, configure, server_options
-from trivium.cli.process import log_to_stderr, run
+from trivium.cli.process import log_to_stderr, run, settle
 from trivium.cli.screen import Progress, example_request, print_models
 from trivium.config import ServerConfig
 from trivium.core.server import Server
@@ -76,7 +75,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             await listeners.close()
             stopped.cancel()
             return 1
-        gc.freeze()  # what has been loaded stays: later collections need not look at it
+        settle(server, not config.no_shared_processor)
         await stopped
         return await _go_down(server, listeners, console, config.drain_timeout)
 

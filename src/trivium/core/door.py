@@ -17,6 +17,7 @@ from trivium.core.item import Item
 from trivium.core.rate_limiter import RateLimiter
 from trivium.core.reshaping import Reshapes
 from trivium.core.tracing import NOTHING_TRACED, Tracing
+from trivium.core.workers.affinity import Affinity
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measures
@@ -33,7 +34,7 @@ ONLY_TENSORS = frozenset({TENSORS})
 class Means:
     """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
     the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
-    bounds what runs, and what traces its requests.
+    bounds what runs, what traces its requests, and where its instances run.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -43,6 +44,7 @@ class Means:
     cache: Section | None = None
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
+    affinity: Affinity | None = None
 
 
 class Door:

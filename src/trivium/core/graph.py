@@ -5,7 +5,7 @@ work on by the injected `submit`, so that its members keep theirs. How one reque
 neither formats nor wires.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from trivium.core.graph_run import Run
 from trivium.core.item import CANCELLED
@@ -32,6 +32,8 @@ def launcher(spec: ModelSpec, submits: Submits, now: Callable[[], float]) -> Lau
 
 class GraphInstance:
     """Used on the loop only."""
+
+    threads: Collection[int] = ()
 
     def __init__(self, spec: ModelSpec, submits: Submits, port: Port, now: Callable[[], float]) -> None:
         assert isinstance(spec.scheduling, Graph)

@@ -58,8 +58,8 @@ class Lifecycle:
         self._clock = clock
         self._around = around
         self._calls = Calls()
-        measures, tracing = around.defaults.measures, around.tracing
-        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing)
+        measures, tracing, affinity = around.defaults.measures, around.tracing, around.affinity
+        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing, affinity=affinity)
         size = around.defaults.cache_bytes
         self.cache = ResponseCache(size) if size else None
         supply = around.defaults.supply

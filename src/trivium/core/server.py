@@ -86,6 +86,7 @@ class Server:
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
         self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
+        self.affinity = self._around.affinity
         self._around.forget = self.metrics.forget
         self.tracing = self._around.tracing = Tracing(clock.now)
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
@@ -231,6 +232,7 @@ class Server:
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
+        self.affinity.close()
         await self._changes.close()
         await self._scraping.close()
         await self._lifecycle.close(grace)

@@ -6,7 +6,7 @@ What a change of batching or instances would do to a known load, in seconds of c
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 
 import msgspec
@@ -71,6 +71,8 @@ class VirtualClock:
 
 class VirtualInstance:
     """Takes `service(rows)` virtual seconds for a batch and answers each item with its own payload."""
+
+    threads: Collection[int] = ()
 
     def __init__(self, clock: VirtualClock, port: Port, service: Callable[[int], float]) -> None:
         self._clock = clock

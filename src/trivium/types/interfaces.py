@@ -1,6 +1,6 @@
 """The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -210,8 +210,14 @@ class Port(Protocol):
 
 class Instance(Protocol):
     """Something that runs items. Called on the loop only. One that can die reports what it has begun: the
-    rest of what it holds is run elsewhere.
+    rest of what it holds is run elsewhere. `threads` are the system's numbers of those that run its items, if they are
+    its own and the server may say where they run.
     """
+
+    @property
+    def threads(self) -> Collection[int]:
+        """See above."""
+        ...
 
     def start(self, batch: Batch) -> None:
         """Take the items and return at once. Costs the caller one credit."""

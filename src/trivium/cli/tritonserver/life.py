@@ -5,7 +5,6 @@ section 1.2). What is served and how it is configured says `settings`.
 """
 
 import asyncio
-import gc
 import logging
 import signal
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import click
 
 from trivium import app
 from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.process import settle
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
 from trivium.cli.tritonserver.narration import narrate
@@ -77,7 +77,7 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> int:
             log.error("Internal: failed to load all models")
         if not await _listen(listeners):
             return _FAILED
-        gc.freeze()  # what has been loaded stays: later collections need not look at it
+        settle(server, not settings.config.no_shared_processor)
         await stop.wait()
         return await _go_down(server, settings, listeners)
 

@@ -6,7 +6,7 @@ Sheet "triton", sections 7.7 and 12.
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from trivium.core.schedulers.controls import Controls
 from trivium.core.workers.scaler import Launch
@@ -43,6 +43,11 @@ class SlottedInstance:
         self._controls = controls
         self._numbers = itertools.count(FIRST_IDLE)
         self._counts = counts
+
+    @property
+    def threads(self) -> Collection[int]:
+        """See `Instance`."""
+        return self._instance.threads
 
     def start(self, batch: Batch) -> None:
         """Put the requests in the order of their slots and fill the gaps."""

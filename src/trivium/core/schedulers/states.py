@@ -6,7 +6,7 @@ of it, and shows clients none of that. A state lives as long as its sequence, an
 """
 
 import asyncio
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
@@ -106,6 +106,11 @@ class StatefulInstance:
         self._instance = instance
         self._states = states
         self._keeper = keeper
+
+    @property
+    def threads(self) -> Collection[int]:
+        """See `Instance`."""
+        return self._instance.threads
 
     def start(self, batch: Batch) -> None:
         """Add the states."""

@@ -1,5 +1,7 @@
 """An instance that runs on the loop, at once: for built-in work of microseconds, and in tests."""
 
+from collections.abc import Collection
+
 from trivium.core.workers.execution import execute
 from trivium.types.interfaces import Port, Runner
 from trivium.types.running import Batch, Credit, ItemId
@@ -7,6 +9,8 @@ from trivium.types.running import Batch, Credit, ItemId
 
 class InlineInstance:
     """Runs what is started before `start` returns; the events still go through the port."""
+
+    threads: Collection[int] = ()
 
     def __init__(self, runner: Runner, port: Port) -> None:
         self._runner = runner

@@ -54,9 +54,10 @@ class Launcher:
                 f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
                 f"'{placement.isolation.value}'; it can in: {able}.",
             )
-        if placement.isolation is Isolation.PROCESS:
-            return await self._launch_process(placement, port)
-        return await self._launch_here(placement, port)
+        with self._around.affinity.apart():
+            if placement.isolation is Isolation.PROCESS:
+                return await self._launch_process(placement, port)
+            return await self._launch_here(placement, port)
 
     async def _launch_process(self, placement: Placement, port: Port) -> Instance:
         assert self.arena is not None

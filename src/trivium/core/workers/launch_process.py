@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trivium.core.tracing import NOTHING_TRACED
 from trivium.core.warmup import batches
+from trivium.core.workers.affinity import Affinity
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.spawn import Spawned, spawn
@@ -25,7 +26,7 @@ MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 class Surroundings:
     """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
-    counted), who traces their requests, who waits for their end.
+    counted), who traces their requests, where they run, who waits for their end.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Surroundings:
         self.tracing = NOTHING_TRACED
         self.host = host
         self.defaults = defaults
+        self.affinity = Affinity()
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:

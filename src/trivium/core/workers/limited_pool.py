@@ -5,6 +5,7 @@ Nothing is handed over in advance, since what waits in an instance would hold wh
 
 from collections.abc import Callable, Collection, Sequence
 
+from trivium.core.door import Means
 from trivium.core.item import Item
 from trivium.core.iterations import Iterated, Iterations
 from trivium.core.rate_limiter import Member, RateLimiter
@@ -57,7 +58,9 @@ class LimitedPool(Pool):
             self._member.closed(number)
 
     def observe(self, mean_run: float) -> None:
-        """Nothing is held in advance."""
+        """See `Pool`. Nothing is held in advance."""
+        super().observe(mean_run)
+        self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
         if any(isinstance(event, Credit) for event in events):
@@ -70,11 +73,20 @@ class LimitedPool(Pool):
 
 
 def pool_for(
-    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], limiter: RateLimiter | None
+    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], means: Means
 ) -> tuple[Pool, Member | None]:
     """The pool of a model, limited where there is a limiter and its instances need anything. Raises LOAD_FAILED where
     one of them could never run.
     """
+    pool, member = _pool_for(spec, model, mailbox, now, means.limiter)
+    if means.affinity is not None:
+        pool.ran_briefly = means.affinity.ran
+    return pool, member
+
+
+def _pool_for(
+    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], limiter: RateLimiter | None
+) -> tuple[Pool, Member | None]:
     is_iterative = isinstance(spec.scheduling, SequenceRules) and spec.scheduling.is_iterative
     owner: Owner = Iterations(model) if is_iterative else model
     if limiter is None or not any(group.claim.needs for group in spec.groups):

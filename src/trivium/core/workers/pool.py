@@ -4,11 +4,12 @@ The pool keeps the books; the scheduler fills it, the scaler opens and closes. A
 with it the items that user code may have got; the others go back to the queue.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Protocol, assert_never
 
 from trivium.core.item import Item
+from trivium.core.workers.affinity_policy import BRIEF
 from trivium.core.workers.lead_policy import lead
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.interfaces import Instance, Port
@@ -96,6 +97,8 @@ class Pool:
         self._only: tuple[InstanceId, Slot] | None = None
         self._next = 0
         self._lead = 0
+        self.ran_briefly: Callable[[Pool], None] = _nobody
+        """Told of hand-overs that came back while runs are brief."""
         self.in_order = False
         """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
@@ -116,6 +119,11 @@ class Pool:
     def slots(self) -> dict[InstanceId, Slot]:
         """The live table, for the scaler to read."""
         return self._slots
+
+    def threads(self) -> Set[int]:
+        """Of the open instances: see `Instance.threads`."""
+        instances = (slot.instance for slot in self._slots.values())
+        return {thread for instance in instances if instance is not None for thread in instance.threads}
 
     def held(self) -> list[Item]:
         """Every item that an instance has, open or retired."""
@@ -221,6 +229,8 @@ class Pool:
     def observe(self, mean_run: float) -> None:
         """The mean seconds of recent executions, 0 before the first."""
         self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
+        if 0.0 < mean_run < BRIEF:
+            self.ran_briefly(self)
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
@@ -268,6 +278,10 @@ class Pool:
 
 def _not_open(batch: Batch) -> None:
     raise AssertionError("work was handed to an instance that has not been admitted")
+
+
+def _nobody(pool: Pool) -> None:
+    pass
 
 
 def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:

@@ -50,8 +50,8 @@ class ProcessInstance(asyncio.Protocol):
         self._cancelled: set[ItemId] = set()
         self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
         self._is_closing = self._is_ending = self._is_gone = False
-        self.last_words = self._process.last_words
-        self.pid = self._process.pid
+        self.last_words, self.pid = self._process.last_words, self._process.pid
+        self.threads = (self.pid,)  # its first one is what runs handlers
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.ended_items = 0

@@ -41,6 +41,7 @@ class ThreadInstance:
         self._gate.acquire()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
+        self.threads = (self._thread.native_id or 0,)
 
     def start(self, batch: Batch) -> None:
         """Hand it over. A sleeping thread is woken once the loop has handed over all that it has now: sooner,

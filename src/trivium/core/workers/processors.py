@@ -1,0 +1,71 @@
+"""Where threads run, and how busy processors are: the edge to the system's scheduler. Linux has what it takes.
+
+Sources: sched(7), sched_setaffinity(2), sched_setscheduler(2), proc(5).
+"""
+
+import os
+from collections.abc import Set
+from pathlib import Path
+from typing import NamedTuple
+
+from trivium.core.machine import ticks_by_processor
+
+_PROC = Path("/proc")
+_PROCESSOR = 36
+"""Of the columns of a thread's stat behind its name: the processor that it runs on, number 39 in proc(5)."""
+
+
+class Place(NamedTuple):
+    """The processors that a thread may use, and its scheduling policy."""
+
+    processors: Set[int]
+    policy: int
+
+    def behind(self, processor: int) -> "Place":
+        """On this one alone, and woken without interrupting whoever works there: ordinary threads as SCHED_BATCH."""
+        return Place(frozenset({processor}), os.SCHED_BATCH if self.policy == os.SCHED_OTHER else self.policy)
+
+    def anywhere(self) -> "Place":
+        """On all that there are and that the process may use."""
+        return Place(frozenset(range(os.cpu_count() or 1)), self.policy)
+
+
+class Processors:
+    """The machine's."""
+
+    def here(self) -> int:
+        """The one that the calling thread runs on."""
+        stat = (_PROC / "thread-self" / "stat").read_bytes()
+        return int(stat.rpartition(b")")[2].split()[_PROCESSOR])
+
+    def place(self, thread: int) -> Place | None:
+        """Of a thread by its native id; None where it is gone."""
+        try:
+            return Place(os.sched_getaffinity(thread), os.sched_getscheduler(thread))
+        except ProcessLookupError:
+            return None
+
+    def put(self, thread: int, place: Place) -> None:
+        """Nothing happens where it is gone. Raises OSError where the system does not let it."""
+        try:
+            os.sched_setaffinity(thread, place.processors)
+            if place.policy != os.sched_getscheduler(thread):
+                os.sched_setscheduler(thread, place.policy, os.sched_param(0))
+        except ProcessLookupError:
+            return
+
+    def threads(self, thread: int) -> list[int]:
+        """All of the process that a thread belongs to; none where it is gone."""
+        try:
+            return [int(name) for name in os.listdir(_PROC / str(thread) / "task")]
+        except OSError:
+            return []
+
+    def ticks(self) -> dict[int, tuple[int, int]]:
+        """Busy ones and all of each processor, since the machine came up."""
+        return ticks_by_processor((_PROC / "stat").read_text())
+
+
+def are_known() -> bool:
+    """Can threads be placed on this system?"""
+    return hasattr(os, "sched_setaffinity") and (_PROC / "thread-self" / "stat").exists()
