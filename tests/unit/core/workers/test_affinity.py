@@ -1,0 +1,230 @@
+"""Who is put where, on a machine that only writes down what it is told."""
+
+import os
+
+import pytest
+from tests.unit.core.virtual import VirtualClock
+
+from trivium.core.workers.affinity import LOOK_SECONDS, Affinity
+from trivium.core.workers.affinity_policy import LONGEST_PAUSE
+from trivium.core.workers.processors import Place
+
+ALL = frozenset({0, 1, 2})
+HOME = Place(ALL, os.SCHED_OTHER)
+LOOP, BRIEF, OTHER, STRAY = 1, 2, 3, 4
+SHARED = 1  # the processor on which the loop happens to be
+BESIDE_LOOP = Place(frozenset({SHARED}), os.SCHED_BATCH)
+
+
+class Machine:
+    """Places by thread. Every thread belongs to one process."""
+
+    def __init__(self, *threads):
+        self.places = dict.fromkeys((LOOP, *threads), HOME)
+        self.busy = dict.fromkeys(ALL, 0)
+        self.every = 0
+        self.refusal = None
+
+    def here(self):
+        return SHARED
+
+    def place(self, thread):
+        return self.places.get(thread)
+
+    def put(self, thread, place):
+        if self.refusal is not None and place.processors != ALL:
+            raise self.refusal
+        if thread in self.places:
+            self.places[thread] = place
+
+    def threads(self, thread):
+        return list(self.places)
+
+    def ticks(self):
+        return {number: (busy, self.every) for number, busy in self.busy.items()}
+
+    def pass_a_second(self, *shares):
+        self.every += 100
+        for number, share in enumerate(shares):
+            self.busy[number] += int(share * 100)
+
+
+class Brief:
+    def __init__(self, *threads):
+        self.ids = set(threads)
+
+    def threads(self):
+        return self.ids
+
+
+class Clock(VirtualClock):
+    """Counts how often a later call was asked for."""
+
+    asked = 0
+
+    def call_at(self, when, callback):
+        self.asked += 1
+        return super().call_at(when, callback)
+
+
+class Stage:
+    """An affinity whose own thread is LOOP."""
+
+    def __init__(self, monkeypatch, *threads):
+        monkeypatch.setattr("threading.get_native_id", lambda: LOOP)
+        self.machine, self.clock, self.affinity = Machine(*threads), Clock(), Affinity()
+        self.affinity.share(self.clock, self.machine)
+
+    def run(self, seconds, *who, rate=1000):
+        """So many hand-overs a second of each."""
+        for _ in range(round(seconds / LOOK_SECONDS)):
+            for one in who:
+                for _ in range(round(rate * LOOK_SECONDS)):
+                    self.affinity.ran(one)
+            self.clock.run(self.clock.now() + LOOK_SECONDS * 1.0001)
+
+    def places(self, *threads):
+        return [self.machine.places[thread] for thread in threads]
+
+
+def test_shares_while_there_are_brief_runs(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage.run(0.2, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF, OTHER) == [Place({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
+    stage.run(0.2)
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    asked = stage.clock.asked
+    stage.run(1.0)
+    assert stage.clock.asked == asked, "nobody looks while nothing runs"
+
+
+def test_few_runs_are_left_where_they_are(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(1.0, Brief(BRIEF), rate=50)
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+
+
+def test_shares_with_those_alone_whose_runs_are_brief_now(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage.run(0.1, Brief(BRIEF))
+    stage.run(0.1, Brief(OTHER))
+    assert stage.places(BRIEF, OTHER) == [HOME, BESIDE_LOOP]
+
+
+def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
+    """A thread, or a process, is born with the place of whoever starts it."""
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.1, Brief(BRIEF))
+    with stage.affinity.apart():
+        assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+        stage.run(0.5, Brief(BRIEF))
+        assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    stage.run(0.1, Brief(BRIEF))
+    assert stage.places(BRIEF) == [BESIDE_LOOP]
+
+
+def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    stage.machine.places[STRAY] = BESIDE_LOOP
+    stage.machine.pass_a_second(0.1, 0.5, 0.1)
+    stage.run(1.1, Brief(BRIEF))
+    assert stage.places(STRAY, BRIEF) == [HOME, BESIDE_LOOP]
+
+
+def test_one_that_somebody_has_placed_stays_there(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF, OTHER)
+    placed = stage.machine.places[OTHER] = Place(frozenset({2}), os.SCHED_OTHER)
+    stage.run(0.2, Brief(BRIEF, OTHER))
+    assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
+
+
+def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.machine.places[BRIEF] = Place(ALL, os.SCHED_IDLE)
+    stage.run(0.2, Brief(BRIEF))
+    assert stage.places(BRIEF) == [Place(frozenset({SHARED}), os.SCHED_IDLE)]
+
+
+def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    stage.machine.pass_a_second(0.5, 1.0, 0.02)
+    stage.run(1.0, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    stage.run(8.0, Brief(BRIEF))
+    assert stage.places(BRIEF) == [HOME], "not before the pause is over"
+    stage.run(3.0, Brief(BRIEF))
+    assert stage.places(BRIEF) == [BESIDE_LOOP]
+
+
+def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    stage.machine.pass_a_second(0.5, 1.0, 0.6)
+    stage.run(1.2, Brief(BRIEF))
+    assert stage.places(BRIEF) == [BESIDE_LOOP]
+
+
+def test_one_processor_is_nothing_to_share(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = Place({SHARED}, os.SCHED_OTHER)
+    stage.run(0.5, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF) == [only, only]
+
+
+def test_a_thread_that_is_gone_is_nobodys_loss(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage.run(0.2, Brief(BRIEF, OTHER))
+    del stage.machine.places[OTHER]
+    stage.run(0.2, Brief(BRIEF, OTHER))
+    stage.run(0.2)
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+
+
+@pytest.mark.parametrize("refusal", [PermissionError(1, "no"), OSError(22, "not there")])
+def test_a_system_that_refuses_is_left_alone_for_a_while(monkeypatch, refusal):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.machine.refusal = refusal
+    stage.run(0.3, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    stage.machine.refusal = None
+    stage.run(0.5, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    stage.run(LONGEST_PAUSE, Brief(BRIEF), rate=200)
+    assert stage.places(BRIEF) == [BESIDE_LOOP]
+
+
+def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
+    """The place that a thread had is none any more: it may use whatever there is."""
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    put, machine = stage.machine.put, stage.machine
+
+    def refuse_old(thread, place):
+        if place == HOME:
+            raise OSError(22, "Invalid argument")
+        put(thread, place)
+
+    monkeypatch.setattr(machine, "put", refuse_old)
+    stage.run(0.2)
+    everywhere = frozenset(range(os.cpu_count()))
+    assert [place.processors for place in stage.places(LOOP, BRIEF)] == [everywhere, everywhere]
+
+
+def test_closed_it_leaves_everything_as_it_was(monkeypatch):
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    stage.affinity.close()
+    asked = stage.clock.asked
+    stage.run(0.5, Brief(BRIEF))
+    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
+    assert stage.clock.asked == asked
+
+
+def test_does_nothing_until_it_may():
+    affinity = Affinity()
+    affinity.ran(Brief(BRIEF))
+    with affinity.apart():
+        pass
+    affinity.close()
