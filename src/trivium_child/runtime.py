@@ -112,7 +112,7 @@ class Runtime:
                 self._writer.write(pending, held)
                 pending = []
                 first = held = 0
-            if ended - began > LONG:
+            if self._todo and ended - began > LONG:
                 self._intake.glance()
         if pending:
             self._writer.write(pending, held)

@@ -22,8 +22,12 @@ KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
     "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
     "MALLOC_ARENA_MAX": "2",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-"""For glibc, as the server has it for itself: fresh pages for every large array cost more than the array's copy."""
+"""For glibc, as the server has it for itself: fresh pages for every large array cost more than the array's copy. And
+huge pages where the kernel gives them: behind each run the addresses of a model's thousands of small pages have to be
+looked up again (2 % of a large model's run).
+"""
 
 CHILD = Path(trivium_child.__file__).parent
 

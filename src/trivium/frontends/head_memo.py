@@ -35,8 +35,8 @@ class HeadMemo:
         """
         sample = self._sample
         if sample is None or not self._bytes.startswith(self._head):
-            return None
-        if not is_first if self._is_large else size != self._size:
+            return None  # behind `size` there may be what came before, even the rest of this head
+        if not (is_first and size >= len(self._head)) if self._is_large else size != self._size:
             return None
         self._skips = 0
         return sample.repeated(bytes(self._scratch[len(self._head) : size]))

@@ -44,6 +44,21 @@ def test_a_repeated_head_is_recalled_with_its_own_body() -> None:
     stage.check_nothing_is_left()
 
 
+@pytest.mark.parametrize("body", [b"12345", BIG])
+@pytest.mark.parametrize("cut", [1, 20])
+def test_what_is_left_of_an_earlier_head_in_the_shared_buffer_is_no_head(body: bytes, cut: int) -> None:
+    """Behind the first bytes of a head there may be the rest of the same one, from another connection."""
+    stage = Stage()
+    request = post("a", body)
+    head = request[: len(request) - len(body)]
+    stage.send(request)
+    stage.site.scratch[: len(head)] = head
+    stage.send(request[:cut])
+    stage.send(request[cut:])
+    assert [answer.body for answer in stage.answers] == [body, body]
+    stage.check_nothing_is_left()
+
+
 def test_what_stands_around_a_request_is_not_taken_for_its_head() -> None:
     stage = Stage()
     request = post("a", b"\r\n\r\nx")

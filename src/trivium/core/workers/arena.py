@@ -12,6 +12,7 @@ import numpy as np
 
 from trivium.core.workers.buddies import Buddies
 from trivium.types.buffers import Lease
+from trivium.types.datatype import Array
 
 CAPACITY = 2**28
 """Bytes per model version; the kernel gives pages only to what has been used."""
@@ -60,6 +61,14 @@ class Arena:
     def offset_of(self, data: bytes | memoryview) -> int:
         """How far from the arena's beginning `data`, which lies in it, begins."""
         return address(data) - self._begin
+
+    def place_of(self, lease: Lease | None, array: Array) -> int | None:
+        """How far from the beginning an array begins that lies, in one piece, in this lease; else None."""
+        if not isinstance(lease, ArenaLease) or lease.arena is not self or not array.flags.c_contiguous:
+            return None
+        begin: int = array.__array_interface__["data"][0] - self._begin
+        end = lease.offset + len(lease.view)
+        return begin if lease.offset <= begin and begin + array.nbytes <= end else None
 
     def close(self) -> None:
         """No worker can inherit it any more; the memory goes with the last lease of it."""

@@ -66,11 +66,17 @@ class BatchWriter:
                 array = tensor.array
                 much = array.nbytes
                 about = texts.get((tensor.name, tensor.datatype.wire, tensor.shape, much, operation.outputs))
-                if about is not None and much < SMALLEST:
+                if about is not None:
                     length = len(about)
-                    pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
-                    size += _ITEM_SIZE + length + much
-                    continue
+                    if much < SMALLEST:
+                        pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
+                        size += _ITEM_SIZE + length + much
+                        continue
+                    place = self._arena.place_of(payload.lease, array)
+                    if place is not None:
+                        pieces += (_ITEM(item, rows, 0, length, frames.ARENA, place, much), about)
+                        size += _ITEM_SIZE + length
+                        continue
             size += self._put(pieces, item, operation, rows)
         if size > frames.MOST:
             raise ServeError(

@@ -44,7 +44,9 @@ ALL_BUSY = Idleness(shared=0.01, other=0.4)
         ),
         pytest.param(View(5000.0, False, None, NOW, 40.0), Decision(True, NOW, 40.0), id="after the pause"),
         pytest.param(
-            View(5000.0, False, ROOM, NOW, 40.0), Decision(True, NOW, 0.0), id="a good second ends the doubling"
+            View(5000.0, False, ROOM, NOW, 40.0),
+            Decision(True, NOW, 0.0),
+            id="a good second ends the doubling",
         ),
     ],
 )

@@ -9,6 +9,7 @@ from tests.unit.core.virtual import make_spec
 
 from trivium.core.workers.inline import InlineInstance
 from trivium.core.workers.launch import Launcher
+from trivium.core.workers.launch_process import Surroundings
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -18,6 +19,7 @@ from trivium.types.spec import Isolation, Limits
 from trivium.types.warmups import Fill, Warmup, WarmupInput
 
 WARMUPS = tuple(Warmup(name, 0, 2, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),)) for name in "ab")
+NOTHING_AROUND = Surroundings(None, None, None)
 REFUSED = ServeError(Code.INVALID, "it does not like it.")
 
 
@@ -47,7 +49,7 @@ def launch(engine, isolation=Isolation.INLINE, finish=lambda: None, **fields):
     """Launches and closes an instance; returns what it was."""
 
     async def main(executor):
-        launcher = Launcher(engine, make_spec(**fields), executor, None)
+        launcher = Launcher(engine, make_spec(**fields), executor, NOTHING_AROUND)
         try:
             instance = await launcher.launch(Placement("m_0", isolation), None)
         finally:
@@ -138,7 +140,7 @@ def test_what_is_opened_for_nobody_is_closed():
     engine = Engine(opening)
 
     async def main(executor):
-        launcher = Launcher(engine, make_spec(), executor, None)
+        launcher = Launcher(engine, make_spec(), executor, NOTHING_AROUND)
         task = asyncio.ensure_future(launcher.launch(Placement("m_0", Isolation.INLINE), None))
         await asyncio.get_running_loop().run_in_executor(None, begun.wait, 5)
         task.cancel()

@@ -127,3 +127,37 @@ def test_many_small_items_are_one_batch(arena):
     infer = Infer(model="m", payload=Tensors(()))
     _, body = whole(BatchWriter(arena).write(1, Batch(list(range(count)), [infer] * count, [1] * count)))
     assert len(read_run(body, arena)[1]) == count
+
+
+def test_alike_requests_are_written_alike_wherever_each_of_them_lies(arena):
+    """The description is known by heart from the second on; the place of the data is its own each time."""
+    writer = BatchWriter(arena)
+    made = np.arange(2 * SMALLEST // 4, dtype="<f4")
+    for turn in range(3):
+        lease, (view,) = received(arena, made.tobytes())
+        inside, foreign = floats("a", view), floats("a", made.tobytes())
+        crossed = Tensor("a", DataType.FP32, made.shape, np.stack([inside.array, inside.array], 1)[:, 0])
+        for tensor, lies_there in ((inside, True), (foreign, False), (crossed, False)):
+            item = 10 * turn + lies_there + 2 * (tensor is crossed)
+            batch = Batch([item], [Infer(model="m", payload=Tensors((tensor,), lease))], [1])
+            _, body = whole(writer.write(1, batch))
+            _, (read,) = read_run(body, arena)
+            assert said(read[3]) == said(Tensors((inside,))), (turn, lies_there)
+            assert (item in writer.copies) is not lies_there
+        lease.release()
+    for copy in writer.copies.values():
+        copy.release()
+
+
+def test_a_tensor_of_another_arena_is_copied(arena):
+    writer, other = BatchWriter(arena), Arena("other", CAPACITY)
+    lease, (view,) = received(other, bytes(2 * SMALLEST))
+    for item in (1, 2):
+        _, body = whole(
+            writer.write(1, Batch([item], [Infer("m", payload=Tensors((floats("a", view),), lease))], [1]))
+        )
+        assert said(read_run(body, arena)[1][0][3]) == said(Tensors((floats("a", view),)))
+        assert item in writer.copies
+        writer.copies.pop(item).release()
+    lease.release()
+    other.close()

@@ -1,0 +1,117 @@
+"""Where instances of brief runs are, on the real system, while requests come and afterwards."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.e2e.handlers import serve_handlers, triton
+from tests.e2e.serving import Serving, until
+from tests.e2e.wire import connect, echo_request, post, read_answer
+from tests.fixtures import models
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="there is nothing to share without a second processor",
+)
+
+EVERYWHERE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+ECHO = """
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", array)]) for array in x]
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    models.identity(folder, "thread", rows=4)
+    models.identity(folder, "late", rows=4)
+    triton(folder, "worker", ECHO)
+    return folder
+
+
+@contextmanager
+def load(server: Serving, model: str) -> Iterator[Callable[[], int]]:
+    """Two clients that ask again and again; how often they have been answered."""
+    over, answered = threading.Event(), [0, 0]
+
+    def ask(number: int) -> None:
+        with connect(server.port) as plug:
+            while not over.is_set():
+                plug.sendall(echo_request(model, [[1, 2, 3, 4]]))
+                assert read_answer(plug).status == 200
+                answered[number] += 1
+
+    clients = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+    for client in clients:
+        client.start()
+    try:
+        yield lambda: sum(answered)
+    finally:
+        over.set()
+        for client in clients:
+            client.join()
+
+
+def places(server: Serving) -> dict[int, tuple[frozenset[int], int]]:
+    """Of every thread of the server and its workers: processors and policy."""
+    family = [server.process, *server.process.children(recursive=True)]
+    threads = [thread.id for process in family for thread in process.threads()]
+    return {t: (frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads}
+
+
+def together(server: Serving) -> list[int]:
+    """Policies of the threads on one processor, the loop's first; none while all are everywhere."""
+    there = places(server)
+    one, policy = there.pop(server.process.pid)
+    if one == EVERYWHERE:
+        return []
+    assert len(one) == 1
+    return [policy, *sorted(policy for where, policy in there.values() if where == one)]
+
+
+@pytest.mark.parametrize("model", ["thread", "worker"])
+def test_brief_runs_share_the_loops_processor_while_they_come(root: Path, tmp_path: Path, model: str) -> None:
+    with serve_handlers(tmp_path / "log", root) as server:
+        assert together(server) == []
+        with load(server, model) as answered:
+            until(lambda: len(together(server)) == 2, lambda: f"{answered()} answers, {places(server)}")
+            assert together(server) == [os.SCHED_OTHER, os.SCHED_BATCH]
+            many = answered() + 500
+            until(lambda: answered() > many, server.said)
+        until(lambda: together(server) == [], lambda: str(places(server)))
+        assert set(places(server).values()) == {(EVERYWHERE, os.SCHED_OTHER)}
+
+
+def test_models_are_loaded_on_all_processors(root: Path, tmp_path: Path) -> None:
+    """A thread or a process is born where whoever starts it is."""
+    with serve_handlers(tmp_path / "log", root) as server, load(server, "thread") as answered:
+        until(lambda: len(together(server)) == 2, lambda: str(places(server)))
+        for model in ("late", "worker"):
+            assert server.ask(post(f"/v2/repository/models/{model}/unload", b"{}")).status == 200
+        before = set(places(server))
+        for model in ("late", "worker"):
+            assert server.ask(post(f"/v2/repository/models/{model}/load", b"{}")).status == 200
+        fresh = [place for thread, place in places(server).items() if thread not in before]
+        assert len(fresh) >= 2
+        assert set(fresh) == {(EVERYWHERE, os.SCHED_OTHER)}
+        many = answered() + 100
+        until(lambda: answered() > many, server.said)
+
+
+def test_it_can_be_switched_off(root: Path, tmp_path: Path) -> None:
+    with (
+        serve_handlers(tmp_path / "log", "--no-shared-processor", root) as server,
+        load(server, "thread") as answered,
+    ):
+        for many in range(0, 3000, 300):
+            until(lambda many=many: answered() > many, server.said)
+            assert together(server) == []
