@@ -12,6 +12,8 @@ class LoopClock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._is_at_work = False
+        self._last: list[Callable[[], None]] = []
         self.now: Callable[[], float] = time.monotonic
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
@@ -20,4 +22,23 @@ class LoopClock:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call once, after what runs now."""
-        self._loop.call_soon(callback)
+        self._loop.call_soon(self._work, callback)
+
+    def call_last(self, callback: Callable[[], None]) -> None:
+        """Call once, at the end of what `call_soon` asked for, if that runs now: what has been handed over leaves
+        without a further turn of the loop, which would look at all sockets before. Else after what runs now.
+        """
+        if self._is_at_work:
+            self._last.append(callback)
+        else:
+            self._loop.call_soon(callback)
+
+    def _work(self, callback: Callable[[], None]) -> None:
+        self._is_at_work = True
+        try:
+            callback()
+        finally:
+            self._is_at_work = False
+            last, self._last = self._last, []
+            for flush in last:
+                flush()

@@ -87,7 +87,7 @@ class Server:
         self.metrics = CustomMetrics()
         self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
         self.affinity = self._around.affinity
-        self._around.forget = self.metrics.forget
+        self._around.forget, self._around.call_last = self.metrics.forget, clock.call_last
         self.tracing = self._around.tracing = Tracing(clock.now)
         self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
         self._repository = Repository(formats, defaults, self._opening)

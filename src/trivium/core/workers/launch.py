@@ -5,7 +5,7 @@ Everything that blocks runs in the server's opening threads. Whatever goes wrong
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 from trivium.core.warmup import batches
@@ -20,15 +20,6 @@ from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
 
 log = logging.getLogger(__name__)
-
-Wrap = Callable[[Runner, Port, str], Instance]
-
-_THREADED: dict[Isolation, Wrap] = {
-    Isolation.THREAD: lambda runner, port, name: ThreadInstance(
-        runner, port, name, asyncio.get_running_loop().call_soon
-    ),
-    Isolation.INLINE: lambda runner, port, _name: InlineInstance(runner, port),
-}
 
 
 class Launcher:
@@ -80,7 +71,9 @@ class Launcher:
                 f"Instance {placement.name} of model '{self._spec.name}' was not open after {deadline:g} s, "
                 "its start-up deadline.",
             ) from error
-        return _THREADED[placement.isolation](runner, port, placement.name)
+        if placement.isolation is Isolation.INLINE:
+            return InlineInstance(runner, port)
+        return ThreadInstance(runner, port, placement.name, self._around.call_last)
 
     def _open(self, placement: Placement) -> Runner:
         try:

@@ -21,12 +21,15 @@ from trivium.types.spec import Defaults, Limits, ModelSpec
 from trivium_child import frames
 
 NONE = Defaults()
+Soon = Callable[[Callable[[], None]], object]
+"""Has something called after what runs now; see `LoopClock.call_last`."""
+
 MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 
 class Surroundings:
     """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
-    counted), who traces their requests, where they run, who waits for their end.
+    counted), who traces their requests, where they run, when what is handed to them leaves, who waits for their end.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Surroundings:
         self.measure = measure
         self.forget: Callable[[str], None] = lambda model: None
         self.tracing = NOTHING_TRACED
+        self.call_last: Soon = _call_soon
         self.host = host
         self.defaults = defaults
         self.affinity = Affinity()
@@ -105,6 +109,7 @@ class ProcessLauncher:
             raise
         upward = Upward(self._spec.name, self._around.submits, self._around.measure, self._log)
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log)
+        worker.call_last = self._around.call_last
         self._around.keep(worker)
         try:
             await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
@@ -144,6 +149,10 @@ class ProcessLauncher:
             for outcome in run.outcomes:
                 if isinstance(outcome, ServeError):
                     raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}")
+
+
+def _call_soon(callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(callback)
 
 
 def _kill_late(spawning: "asyncio.Future[Spawned]") -> None:

@@ -8,6 +8,7 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 from trivium.core.workers.arena import Arena
@@ -36,15 +37,14 @@ class ProcessInstance(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
-        self._reader = AnswerReader()
-        self._receipts = Receipts()
+        self._reader, self._receipts = AnswerReader(), Receipts()
         self._upward = upward
         self._log = log
         self._port: Port | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._kept = bytearray()
         self._out: list[bytes | memoryview] = []
-        self._number = 0
+        self._number = self.ended_items = 0
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
         self._cancelled: set[ItemId] = set()
@@ -52,9 +52,9 @@ class ProcessInstance(asyncio.Protocol):
         self._is_closing = self._is_ending = self._is_gone = False
         self.last_words, self.pid = self._process.last_words, self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
+        self.call_last: Callable[[Callable[[], None]], object] = self._loop.call_soon
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
-        self.ended_items = 0
         self.busy_since: float | None = None
         self.heard_at = self._loop.time()
         upward.attach(self)
@@ -78,7 +78,7 @@ class ProcessInstance(asyncio.Protocol):
         if self._is_gone:
             return  # its death is on the way to the pool, and takes these items along
         if not self._out:
-            self._loop.call_soon(self._flush)
+            self.call_last(self._flush)
         try:
             self._out += self._writer.write(number, batch)
         except Exception as error:
@@ -138,7 +138,7 @@ class ProcessInstance(asyncio.Protocol):
     def write(self, pieces: list[bytes | memoryview]) -> None:
         """Frames to the worker, at the end of this turn of the loop."""
         if not self._out:
-            self._loop.call_soon(self._flush)
+            self.call_last(self._flush)
         self._out += pieces
 
     def operation(self, item: ItemId) -> Infer | None:

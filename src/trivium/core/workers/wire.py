@@ -31,7 +31,6 @@ _RUN, _RUN_SIZE = _RUN_FRAME.pack, _RUN_FRAME.size
 _DONE, _DONE_SIZE = frames.DONE_HEAD.unpack_from, frames.DONE_HEAD.size
 _ANSWER, _ANSWER_SIZE = frames.ANSWER.unpack_from, frames.ANSWER.size
 
-
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, StructError)
 """What reading a frame raises that is none of ours."""
 
