@@ -41,4 +41,7 @@ class LoopClock:
             self._is_at_work = False
             last, self._last = self._last, []
             for flush in last:
-                flush()
+                try:
+                    flush()
+                except Exception as error:  # as of a callback of its own: the others go on
+                    self._loop.call_exception_handler({"message": "handing over failed", "exception": error})

@@ -55,6 +55,22 @@ def test_one_that_asks_for_another_is_not_called_for_ever():
     assert calls(script)[0] == ["again"] * 3
 
 
+def test_one_of_the_last_that_raises_keeps_none_of_the_others_back():
+    error = ValueError("odd")
+
+    def fail():
+        raise error
+
+    def script(clock, loop, called):
+        def decide():
+            clock.call_last(fail)
+            clock.call_last(lambda: called.append("wake"))
+
+        clock.call_soon(decide)
+
+    assert calls(script) == (["wake"], [error])
+
+
 def test_a_callback_that_raises_loses_nothing_of_what_was_handed_over():
     error = ValueError("odd")
 
