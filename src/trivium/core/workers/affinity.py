@@ -148,6 +148,11 @@ class Affinity:
             self._put_back(*self._placed.popitem())
 
     def _put_back(self, thread: int, place: Place) -> None:
+        now = self._processors.place(thread)
+        if now is None:
+            return
+        if now.processors != {self._shared}:  # somebody has moved it meanwhile
+            place = Place(now.processors, place.policy)
         try:
             self._processors.put(thread, place)
         except OSError:  # what this process may use has changed since: let it use all of that

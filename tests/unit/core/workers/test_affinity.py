@@ -139,6 +139,16 @@ def test_one_that_somebody_has_placed_stays_there(monkeypatch):
     assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
 
 
+def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
+    """A handler may choose its processors at its first request."""
+    stage = Stage(monkeypatch, BRIEF)
+    stage.run(0.2, Brief(BRIEF))
+    stage.machine.places[BRIEF] = Place(frozenset({0, 2}), os.SCHED_BATCH)
+    stage.run(0.2, Brief(BRIEF))
+    stage.run(0.2)
+    assert stage.places(LOOP, BRIEF) == [HOME, Place(frozenset({0, 2}), os.SCHED_OTHER)]
+
+
 def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
     stage.machine.places[BRIEF] = Place(ALL, os.SCHED_IDLE)
