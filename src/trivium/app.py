@@ -142,7 +142,11 @@ def _over_http(
     server: Server, owners: Mapping[str, WireProtocol], fallback: WireProtocol, limits: HttpLimits
 ) -> HttpFrontend:
     return HttpFrontend(
-        server, owners, fallback, lambda target, size: server.lend(target.model, target.version, size), limits
+        server,
+        owners,
+        fallback,
+        lambda target, size: server.lend(target.model, target.version, size, target.lead),
+        limits,
     )
 
 

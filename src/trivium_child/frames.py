@@ -21,7 +21,7 @@ MOST = 2**31
 # From the server:
 SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN = range(1, 8)
 # From the worker:
-READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD = range(16, 27)
+READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED = range(16, 29)
 
 RUN_HEAD = struct.Struct("<QI")
 """Number of the batch, of its items."""
@@ -36,6 +36,10 @@ ANSWER = struct.Struct("<QBIQ")
 NUMBER = struct.Struct("<Q")
 TAKEN_BODY = struct.Struct("<QI")
 """Number of an item (TAKEN) or a call (HEARD), parts of it that have been passed on."""
+KEPT_BODY = struct.Struct("<QQ")
+"""Number of an item whose block of the arena outlives its answer, and the worker's own number for that block, of which
+FREED lists those that it does not need any more.
+"""
 
 WINDOW = 16
 """Parts of one answer that may be on their way; a further one waits until its receiver has taken one."""

@@ -17,6 +17,9 @@ from trivium_child import frames
 TICK = 0.05
 """Seconds that frames may wait for a thread to read them while user code computes."""
 
+SLOW_TICK = 0.2
+"""The same where no run has been long of late: each look takes the processor from user code, and its caches."""
+
 IDLE_TICKS = 40
 """Ticks without work after which the second thread sleeps until there is some."""
 
@@ -101,6 +104,7 @@ class Intake:
     def _stand_by(self) -> None:
         seen = -1
         idle = 0
+        tick = TICK
         while True:
             if idle > IDLE_TICKS:
                 self._is_parked = True
@@ -108,12 +112,13 @@ class Intake:
                     self._bell.acquire()
                 self._is_parked = False
                 idle = 0
-            is_called = self._bell.acquire(timeout=TICK)
+            is_called = self._bell.acquire(timeout=tick)
             turn = self.turn
             is_busy = turn & 1
             if (is_called or (is_busy and turn == seen)) and self._leads.acquire(False):
                 self._lead()
                 idle = 0
+            tick = TICK if turn == seen else min(2 * tick, SLOW_TICK)
             idle = 0 if is_busy or turn != seen else idle + 1
             seen = turn
 

@@ -33,8 +33,8 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     """Run with the adapter that `choose` finds for a setup."""
     wire, marks, arena = (int(argument) for argument in arguments)
     connection = socket.socket(fileno=wire)
-    runtime = Runtime(connection, _mapped(marks, writable=True), _mapped(arena, writable=False))
-    os.register_at_fork(after_in_child=runtime.forget)
+    runtime = Runtime(connection, _mapped(marks), _mapped(arena))
+    os.register_at_fork(before=runtime.loans.pin, after_in_child=runtime.forget)
     told = runtime.await_setup()
     try:
         adapter = _make(told, choose, runtime)
@@ -94,11 +94,10 @@ def _words(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
 
 
-def _mapped(descriptor: int, writable: bool) -> memoryview:
+def _mapped(descriptor: int) -> memoryview:
     size = os.fstat(descriptor).st_size
     if not size:
         return memoryview(b"")
-    access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-    mapped = mmap.mmap(descriptor, size, access=access)
+    mapped = mmap.mmap(descriptor, size)
     os.close(descriptor)
     return memoryview(mapped)

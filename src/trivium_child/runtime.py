@@ -18,6 +18,7 @@ from trivium_child import frames
 from trivium_child.adapter import Adapter
 from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
+from trivium_child.loans import Kept, Loans
 from trivium_child.upward import WireHost
 from trivium_child.values import END, Failure, Item, Payload, Tensor
 from trivium_child.window import Window
@@ -41,15 +42,14 @@ Batch = Tuple[int, List[Item]]
 
 
 class Runtime:
-    """One per worker. `marks` is shared with the server, `arena` holds large request bodies, read-only."""
+    """One per worker. `marks` and `arena`, which holds large request bodies, are shared with the server."""
 
     def __init__(self, wire: socket.socket, marks: memoryview, arena: memoryview) -> None:
         self._wire = wire
         self._marks = marks.cast("Q")
-        self._arena = arena
+        self.loans = Loans(arena)
         self._texts = frames.Texts()
-        self._answers = frames.AnswerTexts()
-        self._part_answers = frames.AnswerTexts()
+        self._answers, self._part_answers = frames.AnswerTexts(), frames.AnswerTexts()
         self._part_lock = threading.Lock()
         self._writer = Writer(wire)
         self._todo: "Deque[Optional[Batch]]" = deque()
@@ -93,8 +93,9 @@ class Runtime:
         """Serve until told to stop. What ends user code's process ends it here, too: SystemExit passes."""
         self._writer.send(frames.frame(frames.READY, frames.text({"pid": self._pid})))
         pending: List[Any] = []
-        first: float = 0
-        held = 0
+        over: List[int] = []
+        kept: Kept = []
+        first, held = 0.0, 0
         while True:
             try:
                 batch = self._todo.popleft()
@@ -103,21 +104,32 @@ class Runtime:
                 continue
             if batch is None:
                 break
-            began, ended, size = self._execute(adapter, batch, pending)
+            at = len(pending)
+            began, ended, size = self._execute(adapter, batch, pending, over)
             first = first or began
             held += size
             del batch
+            if over:
+                held += self.loans.ended(over, pending, at, kept)
+                over.clear()
             # What is long is written before the next batch: user code may use its memory again.
             if not self._todo or ended - first > COALESCE or held > JOINED:
-                self._writer.write(pending, held)
-                pending = []
+                self._write(pending, held, kept)
                 first = held = 0
             if self._todo and ended - began > LONG:
                 self._intake.glance()
         if pending:
-            self._writer.write(pending, held)
+            self._write(pending, held, kept)
         self._outlast()
         adapter.close()
+
+    def _write(self, pending: List[Any], size: int, kept: Kept) -> None:
+        self._writer.write(pending, size)
+        pending.clear()
+        if kept:
+            self.loans.written(kept)
+        if self.loans.freed:
+            self._writer.send(self.loans.take_freed())
 
     def _outlast(self) -> None:
         """Told to stop: what ends by its own parts, from threads of user code, still ends."""
@@ -127,8 +139,12 @@ class Runtime:
 
     # -- a batch -------------------------------------------------------------------------------------------
 
-    def _execute(self, adapter: Adapter, batch: Batch, pending: List[Any]) -> Tuple[float, float, int]:
-        """Run a batch and add its answers' pieces to `pending`; when it began and ended, and bytes of the pieces."""
+    def _execute(
+        self, adapter: Adapter, batch: Batch, pending: List[Any], over: List[int]
+    ) -> Tuple[float, float, int]:
+        """Run a batch and add its answers' pieces to `pending`, items that they end to `over` where something lies in
+        the arena; when it began and ended, and bytes of the pieces.
+        """
         number, items = batch
         live = items
         for item in items:
@@ -145,13 +161,15 @@ class Runtime:
         pending.append(b"")
         size = frames.DONE_HEAD.size + 1
         count = 0
-        held, windows, write = self._items, self._windows, self._answers.write
+        held, windows, write, lent = self._items, self._windows, self._answers.write, self.loans.out
         if live is not items:
             self._end_cancelled([item for item in items if item not in live])
         for item, outcome in zip(live, outcomes):
             if outcome is None or held.pop(item.number, None) is None:
                 continue  # it ends by its own parts, or has: another thread was quicker
             count += 1
+            if lent:
+                over.append(item.number)
             if windows and (window := windows.pop(item.number, None)) is not None:
                 window.close()
             try:
@@ -184,7 +202,11 @@ class Runtime:
             pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
             if not final and (window := self._windows.get(item.number)) is not None:
                 window.wrote(size)
+            kept: Kept = []
+            if final:
+                size += self.loans.ended((item.number,), pieces, 0, kept)
             self._writer.write(pieces, size + 5)
+            self.loans.written(kept)
 
     def _part(
         self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
@@ -254,11 +276,8 @@ class Runtime:
             text = came[at : at + text_size]
             about = known(text) or self._texts.read(text)
             at += text_size
-            if not place:
-                data = view[at : at + size]
-                at += size
-            else:
-                data = self._arena[base : base + size]
+            data = self.loans.view(item_number, base, size) if place else view[at : at + size]
+            at += 0 if place else size
             tensors = about.get("tensors")
             if tensors is not None and len(tensors) == 1 and tensors[0][3] == size:
                 name, datatype, shape, _ = tensors[0]

@@ -198,6 +198,26 @@ def test_a_stream_to_a_client_that_has_left_is_stopped():
     scene(play)
 
 
+def test_a_long_run_behind_many_brief_ones_hears_that_its_client_has_left():
+    """The thread that reads meanwhile looks more seldom after brief runs, and still looks."""
+
+    async def play(stage):
+        brief = 0
+        until = asyncio.get_running_loop().time() + 1
+        while asyncio.get_running_loop().time() < until:
+            stage.submit()
+            await stage.settle()
+            brief += 1
+        item = stage.submit("wait")
+        await stage.begun(item)
+        item.cancel(LEFT)
+        await stage.until(lambda: (stage.workers.folder / "cancelled").exists())
+        await stage.settle()
+        assert stage.codes() == [None] * brief + [Code.CANCELLED]
+
+    scene(play)
+
+
 @pytest.mark.parametrize("size", [16, 2**13, 600_000, 2**22])
 def test_tensors_of_every_size_come_back_as_they_went(size):
     async def play(stage):

@@ -51,6 +51,29 @@ def test_items_of_a_garbled_answer_are_not_run_again(stray):
     scene(play, batching=MERGED)
 
 
+@pytest.mark.parametrize(
+    "stray",
+    [
+        frames.frame(frames.KEPT, frames.KEPT_BODY.pack(999, 1)),
+        frames.frame(frames.KEPT, frames.KEPT_BODY.pack(1, 1)),
+        frames.frame(frames.KEPT, b"short"),
+        frames.frame(frames.FREED, frames.NUMBER.pack(1)),
+        frames.frame(frames.FREED, b"short"),
+    ],
+)
+def test_what_was_never_lent_is_not_kept_and_not_freed(stray):
+    async def play(stage):
+        stage.shut()
+        await stage.begun(stage.submit())
+        (worker,) = stage.workers.instances
+        worker.data_received(stray)
+        await stage.settle()
+        assert stage.codes() == [Code.WORKER_DIED]
+        assert "it sent what cannot be understood" in stage.parts[1][0].error.message
+
+    scene(play)
+
+
 @pytest.mark.parametrize("how", ["twice", "haste", "unwritable end"])
 def test_an_item_ends_once_however_often_its_handler_ends_it(how):
     async def play(stage):

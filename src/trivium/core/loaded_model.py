@@ -158,9 +158,9 @@ class LoadedModel:
             self._calls.check(self._name, self._scaler, infer.parent)
         self._sequences.admit(item)
 
-    def lend(self, size: int) -> Lease | None:
+    def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
-        return None if self._arena is None else self._arena.lend(size)
+        return None if self._arena is None else self._arena.lend(size, lead)
 
     def why_not(self) -> ServeError:
         """Why it serves no more, once its instances have been given up."""

@@ -158,10 +158,10 @@ class Server:
         """The specs of all versions that serve, sorted by model, then version number."""
         return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
 
-    def lend(self, model: str, version: str, size: int) -> Lease:
-        """Memory for a request's body: what its model's workers share, where there is such, else a pooled buffer."""
+    def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
+        """Memory for a request's body: what its model's workers share (behind `lead` bytes aligned), else a buffer."""
         try:
-            lease = self._registry.serving(model, version).lend(size)
+            lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
             lease = None  # the request will be refused when it is whole
         return self.buffers.lend(size) if lease is None else lease

@@ -39,10 +39,13 @@ class Tensor(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tensors(msgspec.Struct, frozen=True, gc=False):
-    """Named tensors in the order of the sender. `lease` owns the buffer that they view, if it is lent."""
+    """Named tensors in the order of the sender. `lease` owns the buffer that they view, if it is lent; `at`, where that
+    is known, is how far into it their data begins, one behind the other without a gap.
+    """
 
     items: tuple[Tensor, ...]
     lease: Lease | None = None
+    at: int | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> "Tensors":

@@ -23,13 +23,15 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 class Target(msgspec.Struct, frozen=True, gc=False):
     """What a head is about. `verb` is the protocol's own word; `model` is empty for the server itself.
 
-    `takes_body` False lets the front end refuse or discard a body unread.
+    `takes_body` False lets the front end refuse or discard a body unread. `lead` bytes of the body come before its
+    data, which a large one's buffer should hold aligned.
     """
 
     verb: str
     model: str = ""
     version: str = ""
     takes_body: bool = False
+    lead: int = 0
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,8 @@
 """Memory that a model's workers share with the server: large request bodies are received into it in place.
 
-Anonymous, so nothing is left behind whatever dies; workers map it read-only. Lending never blocks: where
-there is no room, the caller takes other memory, and the bytes go through the socket.
+Anonymous, so nothing is left behind whatever dies. User code gets its tensors in place, to write into and to keep: a
+block belongs to one request, and to nobody else until its worker has done with it. Lending never blocks: where there is
+no room, the caller takes other memory, and the bytes go through the socket.
 """
 
 import mmap
@@ -12,7 +13,7 @@ import numpy as np
 
 from trivium.core.workers.buddies import Buddies
 from trivium.types.buffers import Lease
-from trivium.types.datatype import Array
+from trivium.types.payload import Tensors
 
 CAPACITY = 2**28
 """Bytes per model version; the kernel gives pages only to what has been used."""
@@ -21,13 +22,17 @@ SMALLEST = 2**13
 """Bytes from which shared memory is cheaper than the socket (`spec/hotpath.md`: between 2 and 8 KiB)."""
 
 
+ALIGNED = 64
+"""Bytes: a line of the cache, and the most that instructions for vectors like to have."""
+
+
 class ArenaLease(Lease):
     """A lease of the arena's memory, `offset` bytes from its beginning."""
 
     __slots__ = ("arena", "offset")
 
-    def __init__(self, arena: "Arena", offset: int, size: int) -> None:
-        super().__init__(arena.memory[offset : offset + size], partial(arena.take_back, offset))
+    def __init__(self, arena: "Arena", block: int, offset: int, size: int) -> None:
+        super().__init__(arena.memory[offset : offset + size], partial(arena.take_back, block))
         self.arena = arena
         self.offset = offset
 
@@ -47,24 +52,31 @@ class Arena:
         """Bytes of the blocks that are lent."""
         return self._buddies.taken
 
-    def lend(self, size: int) -> ArenaLease | None:
-        """A lease of `size` bytes; None where there is no room."""
+    def lend(self, size: int, lead: int = 0) -> ArenaLease | None:
+        """A lease of `size` bytes, of which what follows the first `lead` is aligned; None where there is no room."""
         if not self.memory:
             return None
-        offset = self._buddies.take(size)
-        return None if offset is None else ArenaLease(self, offset, size)
+        before = -lead % ALIGNED
+        block = self._buddies.take(size + before)
+        return None if block is None else ArenaLease(self, block, block + before, size)
 
-    def take_back(self, offset: int, view: memoryview) -> None:
-        """The last holder of the lease at `offset` has released it."""
-        self._buddies.give_back(offset)
+    def take_back(self, block: int, view: memoryview) -> None:
+        """The last holder of the lease in the block at that offset has released it."""
+        self._buddies.give_back(block)
 
     def offset_of(self, data: bytes | memoryview) -> int:
         """How far from the arena's beginning `data`, which lies in it, begins."""
         return address(data) - self._begin
 
-    def place_of(self, lease: Lease | None, array: Array) -> int | None:
-        """How far from the beginning an array begins that lies, in one piece, in this lease; else None."""
-        if not isinstance(lease, ArenaLease) or lease.arena is not self or not array.flags.c_contiguous:
+    def place_of(self, payload: Tensors) -> int | None:
+        """How far from the beginning the only tensor begins, if it lies, in one piece, in its payload's lease."""
+        lease = payload.lease
+        if not isinstance(lease, ArenaLease) or lease.arena is not self:
+            return None
+        if payload.at is not None:
+            return lease.offset + payload.at
+        array = payload.items[0].array
+        if not array.flags.c_contiguous:
             return None
         begin: int = array.__array_interface__["data"][0] - self._begin
         end = lease.offset + len(lease.view)

@@ -14,6 +14,7 @@ from typing import cast
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
 from trivium.core.workers.execution import unrun
+from trivium.core.workers.keeps import KEEPING, Keeps
 from trivium.core.workers.receipts import Receipts
 from trivium.core.workers.spawn import Spawned
 from trivium.core.workers.upward import Upward
@@ -37,7 +38,7 @@ class ProcessInstance(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
-        self._reader, self._receipts = AnswerReader(), Receipts()
+        self._keeps, self._reader, self._receipts = Keeps(self._writer.copies), AnswerReader(), Receipts()
         self._upward = upward
         self._log = log
         self._port: Port | None = None
@@ -204,6 +205,8 @@ class ProcessInstance(asyncio.Protocol):
             told = str(frames.read(came[at:end])["message"])
             if not self.ready.done():
                 self.ready.set_exception(ServeError(Code.LOAD_FAILED, told))
+        elif kind in KEEPING:
+            self._keeps.take(kind, memoryview(came)[at:end], self._items)
         elif kind != frames.PONG:
             self._upward.take(kind, memoryview(came)[at:end])
 
@@ -215,7 +218,7 @@ class ProcessInstance(asyncio.Protocol):
         self.busy_since = self.heard_at if batches else None
         held = self._items
         try:
-            if self._writer.copies or self._upward.calling or self._receipts.held:
+            if self._keeps.copies or self._upward.calling or self._receipts.held:
                 for item in items:
                     self._forget(item)
             else:
@@ -248,9 +251,7 @@ class ProcessInstance(asyncio.Protocol):
 
     def _forget(self, item: ItemId) -> None:
         del self._items[item]
-        copies = self._writer.copies
-        if copies and (copy := copies.pop(item, None)) is not None:
-            copy.release()
+        self._keeps.forget(item)
         self._receipts.forget(item)
         self._upward.abandon(item)
 
@@ -292,8 +293,7 @@ class ProcessInstance(asyncio.Protocol):
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}
         held, self._items = self._items, {}
-        for copy in self._writer.copies.values():
-            copy.release()
+        self._keeps.close()
         self.gone.set_result(text)
         if self._port is not None and (held or self._strays or not self._is_closing):
             lost = tuple(item for item in (*held, *self._strays) if item not in waiting)

@@ -71,7 +71,7 @@ class BatchWriter:
                         pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
                         size += _ITEM_SIZE + length + much
                         continue
-                    place = self._arena.place_of(payload.lease, array)
+                    place = self._arena.place_of(payload)
                     if place is not None:
                         pieces += (_ITEM(item, rows, 0, length, frames.ARENA, place, much), about)
                         size += _ITEM_SIZE + length

@@ -23,6 +23,7 @@ from trivium.protocols.kserve.infer_request import (
     header_length,
     json_of,
     parsed_length,
+    said_length,
 )
 from trivium.protocols.kserve.known_headers import LONGEST, KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import RESERVED
@@ -64,6 +65,8 @@ class KServeHttp:
         target = find_target(head)
         if self._abilities.restricted:
             check_key(head, target.verb, self._abilities.restricted)
+        if target.verb is _INFER and HEADER_LENGTH in head.headers:
+            return msgspec.structs.replace(target, lead=said_length(head) or 0)
         return target
 
     def is_costly(self, head: Head, size: int) -> bool:

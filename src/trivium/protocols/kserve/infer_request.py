@@ -109,16 +109,21 @@ def header_length(head: Head) -> int | None:
     return None if value is None else parsed_length(value)
 
 
+def said_length(head: Head) -> int | None:
+    """`header_length`, but None as well for what `decode_infer` will refuse."""
+    value = head.headers.get(HEADER_LENGTH, b"")
+    return int(value) if _is_length(value) else None
+
+
 def json_of(head: Head, body: Body) -> Buffer:
     """What of a body is JSON, for who looks a second time at one that was refused."""
-    value = head.headers.get(HEADER_LENGTH, b"")
-    return body.data[: int(value)] if value.isdigit() and len(value) <= _LONGEST_LENGTH else body.data
+    return body.data[: said_length(head)]
 
 
 @lru_cache(maxsize=4096)
 def parsed_length(value: bytes) -> int:
     """What the header field says. INVALID where that is no length."""
-    if not value.isdigit() or len(value) > _LONGEST_LENGTH:
+    if not _is_length(value):
         raise ServeError(
             Code.INVALID,
             f"The header Inference-Header-Content-Length is {value[:40].decode('latin-1')!r}; expected is "
@@ -126,6 +131,10 @@ def parsed_length(value: bytes) -> int:
             fault=fault(Kind.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
     return int(value)
+
+
+def _is_length(value: bytes) -> bool:
+    return value.isdigit() and len(value) <= _LONGEST_LENGTH
 
 
 def _judge_length(length: int, size: int) -> None:

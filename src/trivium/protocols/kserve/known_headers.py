@@ -69,7 +69,7 @@ class KnownHeader(msgspec.Struct, frozen=True, gc=False):
             items.append(Tensor(entry.name, datatype, shape, array))
         return Infer(
             target.model,
-            Tensors(tuple(items), body.lease),
+            Tensors(tuple(items), body.lease, size),
             target.version,
             "",
             self.outputs,

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from trivium.core.workers.arena import SMALLEST, Arena, address
+from trivium.core.workers.arena import ALIGNED, SMALLEST, Arena, address
 
 CAPACITY = 16 * SMALLEST
 
@@ -38,13 +38,25 @@ def test_where_there_is_no_room_nothing_is_lent(arena):
     assert arena.lend(1) is not None
 
 
-def test_a_worker_sees_what_was_written_and_cannot_write(arena):
+def test_a_worker_sees_what_was_written_and_may_write(arena):
     lease = arena.lend(SMALLEST)
     lease.view[:5] = b"hello"
-    with mmap.mmap(arena.descriptor, CAPACITY, access=mmap.ACCESS_READ) as seen:
+    with mmap.mmap(arena.descriptor, CAPACITY) as seen:
         assert seen[lease.offset : lease.offset + 5] == b"hello"
-        with pytest.raises(TypeError):
-            seen[0] = 1
+        seen[lease.offset] = ord("j")
+    assert lease.view[:5] == b"jello"
+
+
+@pytest.mark.parametrize("lead", [0, 1, 63, 64, 65, 151, 5000, 10**16])
+def test_what_follows_the_lead_is_aligned(arena, lead):
+    lease = arena.lend(SMALLEST - ALIGNED, lead)
+    assert len(lease.view) == SMALLEST - ALIGNED
+    assert (address(lease.view) + lead) % ALIGNED == 0
+    assert arena.lent == SMALLEST
+    lease.view[-1] = 1
+    lease.release()
+    assert arena.lent == 0
+    assert arena.lend(CAPACITY).offset == 0
 
 
 def test_views_are_found_by_their_address(arena):

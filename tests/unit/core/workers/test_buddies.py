@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trivium.core.workers import buddies as buddies_module
 from trivium.core.workers.buddies import Buddies
 
 SMALLEST, CAPACITY = 8, 256
@@ -38,8 +39,14 @@ def check(buddies, taken):
 
 
 @settings(max_examples=300, deadline=None)
-@given(steps)
-def test_blocks_never_overlap_and_join_up_again(steps):
+@given(steps, st.sampled_from([0, 1, 4, 32]))
+def test_blocks_never_overlap_and_join_up_again(steps, resting):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buddies_module, "RESTING", resting)
+        play(steps)
+
+
+def play(steps):
     buddies, taken = Buddies(CAPACITY, SMALLEST), {}
     for what, number in steps:
         if what == "take":

@@ -85,6 +85,18 @@ def test_what_lies_elsewhere_than_its_body_is_copied(arena, kind):
     assert arena.lent == 0
 
 
+def test_where_data_is_known_to_begin_nobody_looks_for_its_address(arena):
+    lease, (_, view) = received(arena, b"{json}  ", bytes(range(256)) * 40)
+    writer = BatchWriter(arena)
+    for at in (None, 8, None):  # the first one is described anew, and known from then on
+        payload = Tensors((floats("a", view),), lease, at)
+        _, body = whole(writer.write(1, Batch([5], [Infer(model="m", payload=payload)], [1])))
+        _, (item,) = read_run(body, arena)
+        assert said(item[3]) == said(payload)
+        assert writer.copies == {}
+    lease.release()
+
+
 def test_another_arenas_lease_is_no_place_of_this_one(arena):
     other = Arena("other", CAPACITY)
     lease, views = received(other, bytes(SMALLEST))

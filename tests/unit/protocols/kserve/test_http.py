@@ -259,6 +259,24 @@ def test_large_json_is_costly(size, length, costly):
     assert PROTOCOL.is_costly(Head("POST", "/v2/models/m/infer", "", headers, size), size) is costly
 
 
+@pytest.mark.parametrize(
+    ("action", "length", "lead"),
+    [
+        ("infer", b"151", 151),
+        ("infer", b"0", 0),
+        ("infer", b"-1", 0),
+        ("infer", b"x", 0),
+        ("infer", b"1" * 50, 0),
+        ("infer", None, 0),
+        ("generate", b"151", 0),
+    ],
+)
+def test_a_head_tells_where_the_data_begins(action, length, lead):
+    headers = {} if length is None else {b"inference-header-content-length": length}
+    target = PROTOCOL.head(Head("POST", f"/v2/models/m/{action}", "", headers, 10**6))
+    assert (target.model, target.takes_body, target.lead) == ("m", True, lead)
+
+
 def test_a_raw_answer_is_refused_in_the_protocols_form():
     part = ResponsePart(Raw((RawPart(b"x"),)), model="m")
     _, answers = exchange("POST", "/v2/models/m/infer", part, body=b'{"inputs":[]}')

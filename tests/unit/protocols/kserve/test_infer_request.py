@@ -84,6 +84,18 @@ def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():
     assert payload.lease is lease
 
 
+def test_a_header_that_is_known_tells_where_its_data_begins():
+    protocol = KServeHttp("t", "1")
+    text = json.dumps({"inputs": [blob_input(8), blob_input(4, name="b", shape=(1,))]}).encode()
+    lent = memoryview(bytearray(text + np.array([1, 2, 3], "<f4").tobytes()))
+    lease = Lease(lent, lambda view: None)
+    head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
+    for at in (None, len(text)):
+        payload = protocol.decode(head, TARGET, Body(lent, lease))[0].payload
+        assert (payload.lease, payload.at) == (lease, at)
+        assert [tensor.array.tolist() for tensor in payload.items] == [[1.0, 2.0], [3.0]]
+
+
 def test_what_else_a_request_says():
     document = {
         "id": "r1",

@@ -16,7 +16,8 @@ COROUTINE_ITEMS: "contextvars.ContextVar[Tuple[Item, ...]]" = contextvars.Contex
 
 class Backend:
     """`batch` are the items that `execute` has now, `open` those that some response sender still answers.
-    `is_serving` from the end of `initialize` to the beginning of `finalize`.
+    `is_serving` from the end of `initialize` to the beginning of `finalize`. Where requests `may_come_again`, user code
+    gets copies of their tensors, so that they come as they were.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class Backend:
         "is_decoupled",
         "is_serving",
         "main_thread",
+        "may_come_again",
         "model_dir",
         "open",
     )
@@ -38,6 +40,7 @@ class Backend:
         self.declared: FrozenSet[str] = frozenset()
         self.is_decoupled = False
         self.is_serving = False
+        self.may_come_again = False
         self.batch: Sequence[Item] = ()
         self.open: Dict[int, Item] = {}
         self.main_thread = 0
@@ -51,6 +54,7 @@ class Backend:
         self.model_dir = model_dir
         batching = config.get("sequence_batching")
         states = batching.get("state", []) if isinstance(batching, dict) else []
+        self.may_come_again = isinstance(batching, dict) and bool(batching.get("iterative_sequence"))
         self.declared = frozenset(
             [output["name"] for output in outputs or ()] + [state["output_name"] for state in states]
         )

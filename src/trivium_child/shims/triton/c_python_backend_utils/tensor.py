@@ -1,7 +1,8 @@
 """A named tensor as user code sees it: numpy on one side, bytes as the wire has them on the other.
 
-What came in is looked at when `as_numpy` asks for it, as an array of its own: user code may write into it and
-keep it. Datatypes and texts are those of sheet "triton", sections 8.3 and 8.4.
+What came in is looked at when `as_numpy` asks for it. User code may write into the array and keep it: where it is large
+it is the memory that the request was received into, which nobody else has until it is gone (`trivium_child.loans`).
+Datatypes and texts are those of sheet "triton", sections 8.3 and 8.4.
 """
 
 from typing import Any, Dict, List, Optional, Tuple
@@ -9,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from c_python_backend_utils import dlpack
+from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
 from c_python_backend_utils.names import as_text
 from trivium_child.values import NUMPY_TYPES
@@ -72,9 +74,7 @@ class Tensor:
         if array is None:
             wire = self._wire
             dtype = _DTYPES.get(wire.datatype)
-            array = (
-                _unlike_numbers(wire) if dtype is None else _ndarray(wire.shape, dtype, bytearray(wire.data))
-            )
+            array = _unlike_numbers(wire) if dtype is None else _own_array(wire, dtype)
             self._array = array
         elif not array.flags.carray:  # contiguous and writable
             array = self._array = array.copy(order="C")
@@ -152,6 +152,15 @@ def _usual(array: Any) -> Tuple[str, Any]:
     if datatype is None:
         raise TritonModelException("NumPy dtype is not supported.")
     return datatype, array.astype(native)
+
+
+def _own_array(wire: WireTensor, dtype: Any) -> Any:
+    data = wire.data
+    if data.__class__ is memoryview and not data.readonly and not BACKEND.may_come_again:
+        array = _ndarray(wire.shape, dtype, data)
+        if array.flags.aligned:
+            return array
+    return _ndarray(wire.shape, dtype, bytearray(data))
 
 
 def _unlike_numbers(wire: WireTensor) -> Any:
