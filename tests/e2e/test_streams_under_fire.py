@@ -334,7 +334,7 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_compute(server: Serving, r
         assert late.status == 504
         array = given("x", np.ones((1, 1), np.float32))
         with pytest.raises(InferenceServerException, match="DEADLINE_EXCEEDED"):
-            client.infer("busy", [array], request_id="too late", client_timeout=0.05)
+            client.infer("busy", [array], request_id="too late", client_timeout=0.15)
         until(lambda: counted(server, "busy", "fail") == 2, lambda: "two are late")
         (root / "busy" / "go").touch()
         assert b" 200 " in plug.recv(100)

@@ -17,7 +17,7 @@ from trivium.frontends.grpc_site import (
     GrpcSite,
     Visit,
 )
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED
+from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, why_reset
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
@@ -41,7 +41,10 @@ class Stream(Visit):
         write: Callable[[bytes], Awaitable[None]],
         peer: str,
     ) -> None:
-        super().__init__(make_call().method, peer, asyncio.get_running_loop().time())
+        self._now = asyncio.get_running_loop().time
+        call = make_call()
+        super().__init__(call.method, peer, self._now())
+        self._timeout = call.timeout
         self._site = site
         self._make_call = make_call
         self._read_message = read
@@ -69,7 +72,7 @@ class Stream(Visit):
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
-            self._cancel_all()
+            self._cancel_all(why_reset(self._timeout, self._now() - self.began))
 
     def begin_drain(self) -> None:
         """Read no more requests; end when those in work are answered."""
@@ -170,7 +173,7 @@ class Stream(Visit):
     def _stop(self, end: RpcAnswer) -> None:
         if self._end is None:
             self._end = end
-            self._cancel_all()
+            self._cancel_all(CANCELLED)
             self._turn.set()
 
     async def _write(self) -> None:
@@ -196,9 +199,9 @@ class Stream(Visit):
         for ticket in list(self._tickets.values()):
             ticket.resume()
 
-    def _cancel_all(self) -> None:
+    def _cancel_all(self, why: ServeError) -> None:
         tickets = list(self._tickets.values())
         for number in list(self._open):
             self._close(number)
         for ticket in tickets:
-            ticket.cancel(CANCELLED)
+            ticket.cancel(why)

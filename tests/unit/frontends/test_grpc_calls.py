@@ -85,6 +85,24 @@ def test_no_room_for_a_message() -> None:
     assert (said.code, "would exceed the limit" in said.details) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("timeout", "waited", "why"),
+    [
+        (None, 1e9, grpc_unary.CANCELLED),
+        (10.0, 8.9, grpc_unary.CANCELLED),
+        (10.0, 9.9, grpc_unary.LATE),  # grpc says 10.0 for all from 9.91 s on
+        (10.0, 10.1, grpc_unary.LATE),
+        (0.05, 0.01, grpc_unary.CANCELLED),
+        (0.05, 0.048, grpc_unary.LATE),  # 2 ms on its way
+        (0.0, 0.0, grpc_unary.LATE),
+    ],
+)
+def test_a_client_that_leaves_at_its_deadline_is_late(
+    timeout: float | None, waited: float, why: ServeError
+) -> None:
+    assert grpc_unary.why_reset(timeout, waited) is why
+
+
 def test_an_answer_later_and_a_cancellation() -> None:
     async def scene() -> None:
         at = site(core := FakeCore(is_prompt=False))

@@ -7,9 +7,10 @@ a cancellation and a missing message mean for this call; knows no frame.
 from typing import Protocol
 
 from trivium.frontends.grpc_site import GrpcSite, Visit
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED
+from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, why_reset
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import Call, RpcAnswer
@@ -74,7 +75,7 @@ class UnaryCall(Visit):
         self._leave(answer.code, True)
 
     def on_reset(self) -> None:
-        self._leave(CANCELLED_STATUS, False)
+        self._leave(CANCELLED_STATUS, False, why_reset(self._head.timeout, self._place.now - self.began))
 
     def cut(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""
@@ -112,7 +113,7 @@ class UnaryCall(Visit):
             self._channel.answer(message)
         self._place.leave(self, said.code, True)
 
-    def _leave(self, code: int, is_answered: bool) -> None:
+    def _leave(self, code: int, is_answered: bool, why: ServeError = CANCELLED) -> None:
         """Not by an answer of the core: what runs is cancelled."""
         if self._is_over:
             return
@@ -120,7 +121,7 @@ class UnaryCall(Visit):
         ticket, self._ticket = self._ticket, None
         self._place.leave(self, code, is_answered)
         if ticket is not None:
-            ticket.cancel(CANCELLED)
+            ticket.cancel(why)
 
 
 CANCELLED_STATUS = 1

@@ -29,7 +29,7 @@ class StreamingCall:
         self._loop = loop
         self._channel = channel
         self._head = head
-        self._began = place.now
+        self._began = loop.time()
         self._messages: deque[bytes | None] = deque()
         self._reader: asyncio.Future[None] | None = None  # waits for a message
         self._writer: asyncio.Future[None] | None = None  # waits until all has been sent

@@ -12,10 +12,11 @@ from tests.unit.frontends.h2.talk import Talk
 
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.grpc_site import LAST_RESORT
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED
+from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
 from trivium.frontends.h2.frames import ConnectionFault
+from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
 
@@ -97,6 +98,16 @@ def test_a_reset_cancels_what_runs() -> None:
     talk.say(
         frames.reset(1, frames.CANCEL), frames.window_update(1, 5), data(1, b"late")
     )  # may still be on its way
+    talk.check_nothing_is_left()
+
+
+@pytest.mark.parametrize(("waited", "why"), [(1.7, CANCELLED), (1.99, LATE), (2.5, LATE)])
+def test_a_client_that_resets_at_its_deadline_is_late(waited: float, why: ServeError) -> None:
+    talk = later()
+    talk.say(talk.peer.open(1, UNARY, ("grpc-timeout", "2S")), data(1, prefixed(b"echo x"), ends=True))
+    talk.time.now += waited
+    talk.say(frames.reset(1, frames.CANCEL))
+    assert talk.core.tickets[0].cancelled is why
     talk.check_nothing_is_left()
 
 

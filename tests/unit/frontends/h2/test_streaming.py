@@ -12,9 +12,10 @@ from tests.unit.frontends.h2.actors import STREAM
 from tests.unit.frontends.h2.peer import Heard, Peer, data, prefixed
 from tests.unit.frontends.h2.talk import Talk
 
-from trivium.frontends.grpc_unary import CANCELLED
+from trivium.frontends.grpc_unary import CANCELLED, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
+from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
 
@@ -114,7 +115,18 @@ def test_a_deadline_ends_the_stream() -> None:
             await talk.turn()
         await talk.turn()
         assert (heard.status, heard.details) == (4, "Deadline Exceeded")
-        assert talk.core.tickets[0].cancelled is CANCELLED
+        assert talk.core.tickets[0].cancelled is LATE
+
+    play(scene, is_prompt=False)
+
+
+@pytest.mark.parametrize(("timeout", "why"), [("20m", LATE), ("20S", CANCELLED)])
+def test_a_client_that_leaves_at_its_deadline_is_late(timeout: str, why: ServeError) -> None:
+    async def scene(talk: Streams) -> None:
+        await talk.open(1, ("grpc-timeout", timeout))
+        await talk.turn(data(1, prefixed(b"echo a")))
+        await talk.turn(frames.reset(1, frames.CANCEL))
+        assert talk.core.tickets[0].cancelled is why
 
     play(scene, is_prompt=False)
 
