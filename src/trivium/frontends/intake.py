@@ -12,6 +12,11 @@ from trivium.types.errors import Code
 from trivium.types.faults import Kind, fault
 from trivium.types.wire import Body, Target
 
+SPARE = 1
+"""Bytes behind a large body that may be received with it: whoever asks for more than there is need not ask again to
+know that there is no more.
+"""
+
 
 class Intake:
     """Of a target that takes a body. `size` is what the head declares, None for chunks."""
@@ -59,17 +64,19 @@ class Intake:
         return bool(self._collected)
 
     def borrow(self) -> memoryview | None:
-        """Where the rest of a large body belongs; None for one that is not worth a lease. What has come has been
-        moved there. Raises the ServeError of `lend`.
+        """Where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease. What has
+        come has been moved there. Raises the ServeError of `lend`.
         """
         size = self._size
         if size is None or size <= SMALL_BODY:
             return None
+        size += SPARE
         self.lease = lease = self._site.lend(self._target, size)
         assert len(lease.view) >= size, "a lease is shorter than was asked for"
         came = len(self._collected)
-        lease.view[:came] = self._collected
-        self._collected = b""
+        if came:
+            lease.view[:came] = self._collected
+            self._collected = b""
         return lease.view[came:size]
 
     def body(self) -> Body:

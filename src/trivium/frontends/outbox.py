@@ -31,6 +31,7 @@ class Outbox:
         self._limits = limits
         self._sending: list[Exchange] = []  # answered, with leases
         self._backlog = 0  # bytes unsent when last looked at
+        self._is_watched = False
         self._begun: Exchange | None = None  # whose answer in parts has begun, and not ended
 
     def write(self, exchange: Exchange, answer: HttpAnswer, is_last: bool) -> None:
@@ -72,7 +73,9 @@ class Outbox:
 
     def watch_closely(self) -> None:
         """This client's requests are large: from now on the transport tells when its buffer is empty."""
-        self._transport.set_write_buffer_limits(high=0)
+        if not self._is_watched:
+            self._is_watched = True
+            self._transport.set_write_buffer_limits(high=0)
 
     def release_when_sent(self, exchange: Exchange) -> None:
         """Its final answer has been written, and may view the body of its request."""

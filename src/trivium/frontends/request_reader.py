@@ -17,6 +17,7 @@ from httptools import (
 from trivium.frontends.exchange import Exchange, Outlet
 from trivium.frontends.faults import HttpFault, malformed
 from trivium.frontends.head_memo import HeadMemo
+from trivium.frontends.intake import SPARE
 from trivium.frontends.request_head import join_repeated, read_head
 from trivium.frontends.site import Site
 from trivium.frontends.stamped import StampedExchange
@@ -88,7 +89,7 @@ class RequestReader:
         return self._begin(site, self._outlet, head, site.now, site.fallback)
 
     def receive_into(self, rest: memoryview) -> None:
-        """The rest of the present body belongs there, and bypasses the parser."""
+        """The rest of the present body belongs there, with `SPARE` bytes behind it, and bypasses the parser."""
         self.buffer = rest
         self._is_bypassed = True
 
@@ -102,13 +103,19 @@ class RequestReader:
             del self._parser
 
     def _fill(self, size: int) -> None:
-        self.buffer = self.buffer[size:]
-        if not self.buffer:
-            self.buffer = self._memo.expected()
-            self._is_bypassed = False
-            if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
-                self._parser = HttpRequestParser(self)
-            self.on_message_complete()
+        left = len(self.buffer) - size
+        if left > SPARE:
+            self.buffer = self.buffer[size:]
+            return
+        behind = self.buffer[size - SPARE + left : size]
+        self.buffer = self._memo.expected()
+        self._is_bypassed = False
+        if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
+            self._parser = HttpRequestParser(self)
+        self.on_message_complete()
+        if behind and not self.is_done:  # the next request has begun
+            self.buffer = self._site.scratch
+            self._feed(behind)
 
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)

@@ -110,6 +110,52 @@ def test_a_repeated_head_of_large_bodies_is_recalled_with_its_own_body(pieces_of
     stage.check_nothing_is_left()
 
 
+def test_the_last_read_of_a_large_body_asks_for_more_than_there_is() -> None:
+    """A transport that gets less than it asks for need not ask again."""
+    stage = Stage()
+    for _ in range(2):
+        request = post("a", BIG)
+        stage.send(request[:-1000])
+        assert len(stage.connection.get_buffer(-1)) == 1001
+        stage.send(request[-1000:])
+    assert [answer.body for answer in stage.answers] == [BIG, BIG]
+    stage.check_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("behind", "statuses", "is_closed"),
+    [
+        (b"G", [200], False),
+        (b"GE", [200], False),
+        (b"\r\n" + get("next"), [200, 200], False),
+        (b"\r\n" + post("a", BIG) + get("next"), [200, 200, 200], False),
+        (post("a", b"small")[:-1], [200], False),
+        (b"\0", [200, 400], True),
+        (b"\0" + get("next"), [200, 400], True),
+    ],
+)
+@pytest.mark.parametrize("is_recalled", [False, True])
+def test_what_comes_with_the_end_of_a_large_body_is_the_next_request(
+    behind: bytes, statuses: list[int], is_closed: bool, is_recalled: bool
+) -> None:
+    stage = Stage()
+    if is_recalled:
+        stage.send(post("a", BIG))
+    stage.send(post("a", BIG) + behind)
+    assert stage.statuses == [200] * is_recalled + statuses
+    assert stage.is_closed is is_closed
+    assert stage.lent == 0
+    stage.check_nothing_is_left()
+
+
+def test_behind_a_large_body_that_closes_anything_may_come() -> None:
+    stage = Stage()
+    stage.send(post("a", BIG).replace(b"Host", b"Connection: close\r\nHost") + b"\0")
+    assert stage.statuses == [200]
+    assert stage.is_closed
+    stage.check_nothing_is_left()
+
+
 def test_pipelined_large_bodies_with_one_head_wait_their_turn() -> None:
     stage = Stage(core=FakeCore(is_prompt=False))
     bodies = [bytes([number]) * len(BIG) for number in range(4)]

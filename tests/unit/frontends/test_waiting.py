@@ -48,6 +48,28 @@ def test_a_head_must_be_whole_in_time_however_it_trickles() -> None:
     stage.check_nothing_is_left()
 
 
+def test_a_head_that_begins_with_the_end_of_a_large_body_has_its_time_too() -> None:
+    stage = staged(is_prompt=False)
+    stage.send(post("a", BIG) + b"G")
+    stage.wait(60)
+    assert stage.statuses == [], "nothing is due while the first one is in work"
+    stage.core.tickets[0].echo()
+    stage.wait(11)
+    assert stage.statuses == [200, 408]
+    assert stage.lent == 0
+    stage.check_nothing_is_left()
+
+
+def test_a_client_that_leaves_with_its_next_head_begun_leaves_nothing() -> None:
+    stage = staged(is_prompt=False)
+    stage.send(post("a", BIG) + b"G")
+    assert stage.lent == 1
+    stage.leave()
+    assert stage.core.tickets[0].cancelled is not None
+    assert stage.lent == 0
+    stage.check_nothing_is_left()
+
+
 @pytest.mark.parametrize("size", [100, 100_000])
 def test_a_body_at_one_byte_per_second(size: int) -> None:
     stage = staged()
