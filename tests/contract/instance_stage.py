@@ -171,15 +171,18 @@ class Stage:
 
     async def __aexit__(self, kind, *exc):
         self.script.gate.set()
-        if kind is None:
-            await self.settle()
-            self.check()
-        opened = len(self.model._pool.slots())
-        await self.model.close()
-        if self.workers:
-            await self.workers.close()
-        elif self.kind != "virtual":
-            await self.until(lambda: len(self.script.closes) == opened)
+        try:
+            if kind is None:
+                await self.settle()
+                await self.until(self.has_all_back)  # an item may end before the batch that it was in
+                self.check()
+        finally:
+            opened = len(self.model._pool.slots())
+            await self.model.close()
+            if self.workers:
+                await self.workers.close()
+            elif self.kind != "virtual":
+                await self.until(lambda: len(self.script.closes) == opened)
 
     def submit(self, id="", then=None, **fields):
         """Submit one row; `then` is called with the final part."""
@@ -244,9 +247,12 @@ class Stage:
             assert [part.final for part in parts] == [True], f"item {number} got {parts}"
         for lease in self.leases:
             lease.check()
-        for slot in self.model._pool.slots().values():
-            assert (slot.credits, slot.held) == (1, {})
+        assert self.has_all_back()
         self.check_books()
+
+    def has_all_back(self):
+        """Is every credit back, and no item with an instance?"""
+        return all((slot.credits, slot.held) == (1, {}) for slot in self.model._pool.slots().values())
 
     def check_books(self):
         report = self.model.report()

@@ -52,22 +52,30 @@ class Troupe:
         return self
 
     async def __aexit__(self, kind, *exc):
-        if kind is None:
-            async with asyncio.timeout(10):
-                await asyncio.gather(*(model.idle() for model in self.models.values()))
-            self.check()
-        for model in self.models.values():
-            await model.close()
-        await asyncio.gather(*(workers.close() for workers in self.workers.values()))
-        self._temporary.cleanup()
+        try:
+            if kind is None:
+                async with asyncio.timeout(10):
+                    await asyncio.gather(*(model.idle() for model in self.models.values()))
+                    while not self.has_all_back():  # an item may end before the batch that it was in
+                        await asyncio.sleep(0.001)
+                self.check()
+        finally:
+            for model in self.models.values():
+                await model.close()
+            await asyncio.gather(*(workers.close() for workers in self.workers.values()))
+            self._temporary.cleanup()
+
+    def has_all_back(self):
+        """Is every credit back, and no item with an instance?"""
+        slots = (slot for model in self.models.values() for slot in model._pool.slots().values())
+        return all((slot.credits, slot.held) == (1, {}) for slot in slots)
 
     def check(self):
         """Nobody waits for anybody, and every credit is back."""
+        assert self.has_all_back()
         assert self.calls._waiting == {}
         for name, model in self.models.items():
             assert model._pool.calls == 0
-            for slot in model._pool.slots().values():
-                assert (slot.credits, slot.held) == (1, {}), name
             for worker in self.workers[name].instances:
                 assert (worker._upward._tickets, worker._upward.calling) == ({}, {})
 
