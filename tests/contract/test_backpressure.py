@@ -1,19 +1,16 @@
 """Whoever reads slowly stops the model that answers: real workers, a receiver that is the test."""
 
 import asyncio
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.contract import triton_stage
 from tests.contract.triton_stage import serving
 
 from trivium.core.workers import watch
-from trivium.formats.triton.repository import FORMAT
+from trivium.core.workers.watch_policy import Verdict
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
-from trivium.types.spec import Limits
 from trivium_child.frames import WINDOW
 from trivium_child.window import BYTES
 
@@ -192,27 +189,28 @@ def test_a_model_whose_reader_is_full_sends_no_more_than_its_window(tmp_path):
 
 
 def test_the_run_deadline_does_not_count_while_a_reader_is_full(tmp_path, monkeypatch):
-    class Hasty:
-        """The same format, with a run deadline, which its own words do not know."""
+    looks = []
 
-        name, expects, claims, finish = FORMAT.name, FORMAT.expects, FORMAT.claims, FORMAT.finish
-
-        def read(self, path, defaults):
-            reading = FORMAT.read(path, defaults)
-            limits = Limits(run_deadline=0.3)
-            return replace(reading, specs=tuple(replace(spec, limits=limits) for spec in reading.specs))
+    def judge(view, limits, now):
+        looks.append(view.busy_since)
+        return Verdict.NOTHING, ""
 
     async def play(server, ask):
         one = ask("many", parts=50)
         one.ticket.hold()
-        await one.stands()
-        await asyncio.sleep(3 * watch.SECONDS)
+        await one.fills(WINDOW)
+        looks.clear()
+        await one.until(lambda: len(looks) >= 3)
+        assert set(looks) == {None}
+        looks.clear()
+        resumed = asyncio.get_running_loop().time()
         one.ticket.resume()
         await one.until(lambda: one.is_over)
-        assert one.parts[-1].error is None
+        assert all(since is None or since >= resumed for since in looks)
         assert one.values == list(range(50))
 
-    monkeypatch.setattr(triton_stage, "FORMAT", Hasty())
+    monkeypatch.setattr(watch, "judge", judge)
+    monkeypatch.setattr(watch, "SECONDS", 0.01)
     scene(play, tmp_path, "many")
 
 
