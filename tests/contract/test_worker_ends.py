@@ -17,7 +17,7 @@ from trivium.types.spec import Limits
 def hurry(monkeypatch):
     """A worker that was told to stop is soon made to."""
     monkeypatch.setattr(process, "END_SECONDS", 0.2)
-    monkeypatch.setattr(process, "TERM_SECONDS", 0.1)
+    monkeypatch.setattr(process, "TERM_SECONDS", 3.0)
 
 
 def retire(stage):
@@ -71,6 +71,23 @@ def test_a_retired_worker_that_works_for_nobody_is_made_to_end(hurry):
         item.cancel(LEFT)
         await asyncio.wait_for(worker.gone, 5)
         assert "SIGTERM" in worker.gone.result()
+        await stage.settle()
+        assert stage.codes() == [Code.CANCELLED]
+
+    scene(play)
+
+
+def test_what_does_not_end_by_sigterm_is_killed_and_says_why(monkeypatch):
+    monkeypatch.setattr(process, "END_SECONDS", 0.1)
+    monkeypatch.setattr(process, "TERM_SECONDS", 0.15)
+
+    async def play(stage):
+        item = stage.submit("stay")
+        await stage.until(lambda: (stage.workers.folder / "stays").exists())
+        worker = retire(stage)
+        item.cancel(LEFT)
+        await asyncio.wait_for(worker.gone, 10)
+        assert "was killed: it was told to end, and had not 0.25 s later" in worker.gone.result()
         await stage.settle()
         assert stage.codes() == [Code.CANCELLED]
 

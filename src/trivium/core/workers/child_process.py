@@ -77,7 +77,8 @@ class ChildProcess:
     def end_within(self, seconds: float, more: float) -> None:
         """SIGTERM then, SIGKILL after so many more."""
         self._loop.call_later(seconds, self._spawned.kill, signal.SIGTERM)
-        self._loop.call_later(seconds + more, self._spawned.kill)
+        why = f"it was told to end, and had not {seconds + more:g} s later, {more:g} s after SIGTERM"
+        self._loop.call_later(seconds + more, self.kill, why)
 
     def last_words(self) -> str:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
