@@ -11,7 +11,7 @@ from trivium.codecs.shapes import element_count
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind, fault
-from trivium.types.payload import Tensor
+from trivium.types.payload import PackedTensor, Tensor
 
 Buffer = bytes | memoryview
 
@@ -54,6 +54,8 @@ def decode(
 
 def encode(tensor: Tensor) -> Buffer:
     """The tensor's bytes: a view of its array where that is contiguous, else a copy."""
+    if type(tensor) is PackedTensor:
+        return tensor.packed()
     array = tensor.array
     if not tensor.datatype.itemsize:
         return elements.encode(tensor.name, array.ravel().tolist())

@@ -17,6 +17,10 @@ Scalar = bool | int | float | str
 """A parameter's value, on every wire."""
 
 
+COPIED = 1024
+"""Bytes of a tensor that are rather copied than viewed."""
+
+
 class PayloadKind(Enum):
     """What an engine takes and gives; `docs/` has the table of conversions between them."""
 
@@ -36,6 +40,35 @@ class Tensor(msgspec.Struct, frozen=True, gc=False):
     datatype: DataType
     shape: tuple[int, ...]
     array: Array
+
+
+class PackedTensor(Tensor, frozen=True, gc=False):
+    """A tensor that is `size` bytes of `data` from `at` on, row-major; not for BYTES. `array` views them, and is made
+    when somebody asks for it: what a worker process is asked and answers passes through without.
+    """
+
+    data: bytes | memoryview
+    at: int
+    size: int
+
+    @property  # type: ignore[misc]
+    def array(self) -> Array:
+        """As of any tensor."""
+        made: Array | None = _KEPT.__get__(self)
+        if made is None:
+            made = np.ndarray(self.shape, self.datatype.dtype, self.data, self.at)
+            _KEPT.__set__(self, made)
+        return made
+
+    def packed(self) -> bytes | memoryview:
+        """The bytes: a copy where there are few, which is then cheaper than a view."""
+        data = self.data if self.size <= COPIED else memoryview(self.data)
+        return data[self.at : self.at + self.size]
+
+
+_KEPT = vars(Tensor)["array"]
+NOT_MADE: Array = None  # type: ignore[assignment]
+"""The `array` of a `PackedTensor` that nobody has asked for."""
 
 
 class Tensors(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ from tests.unit.codecs.tensor_strategies import same, tensors
 from trivium.codecs import binary
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
 
 
 @settings(max_examples=120, deadline=None)
@@ -27,6 +27,28 @@ def test_a_numeric_tensor_is_a_view_both_ways(shape):
     buffer[0:4] = np.float32(5).tobytes()
     assert tensor.array.flat[0] == 5
     assert np.shares_memory(np.frombuffer(binary.encode(tensor), "u1"), tensor.array)
+
+
+@settings(max_examples=120, deadline=None)
+@given(tensors(st.sampled_from([d for d in DataType if d.itemsize])), st.binary(max_size=3), st.booleans())
+def test_a_packed_tensor_is_the_same_tensor(tensor, before, is_read_first):
+    blob = bytes(binary.encode(tensor))
+    packed = PackedTensor(
+        "t", tensor.datatype, tensor.shape, NOT_MADE, before + blob + b"after", len(before), len(blob)
+    )
+    if is_read_first:
+        assert same(packed, tensor)
+    assert bytes(binary.encode(packed)) == blob
+    assert same(packed, tensor)
+    assert packed.array is packed.array
+
+
+@pytest.mark.parametrize("buffer", [bytes(9000), memoryview(bytearray(9000))])
+def test_a_large_packed_tensor_is_a_view_both_ways(buffer):
+    tensor = PackedTensor("x", DataType.FP32, (2000,), NOT_MADE, buffer, 8, 8000)
+    whole = np.frombuffer(buffer, "u1")
+    assert np.shares_memory(tensor.array, whole)
+    assert np.shares_memory(np.frombuffer(binary.encode(tensor), "u1"), whole)
 
 
 @pytest.mark.parametrize(

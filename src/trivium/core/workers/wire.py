@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 
-from numpy import ndarray
-
 from trivium.codecs import binary
 from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
 from trivium.core.workers.texts import raw_text, tensor_text, wishes
 from trivium.types.buffers import Lease
-from trivium.types.datatype import BY_NAME, Array, DataType
+from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import Code, RunAgain, ServeError
 from trivium.types.operations import Infer
-from trivium.types.payload import Payload, Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import NOT_MADE, PackedTensor, Payload, Raw, RawPart, Scalar, Tensor, Tensors
 from trivium.types.running import Batch, ItemId, Outcome
 from trivium_child import frames
 
@@ -62,13 +60,12 @@ class BatchWriter:
                 and not operation.context
             ):
                 tensor = payload.items[0]
-                array = tensor.array
-                much = array.nbytes
+                much = tensor.size if type(tensor) is PackedTensor else tensor.array.nbytes
                 about = texts.get((tensor.name, tensor.datatype.wire, tensor.shape, much, operation.outputs))
                 if about is not None:
                     length = len(about)
                     if much < SMALLEST:
-                        pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, array.data)
+                        pieces += (_ITEM(item, rows, 0, length, 0, 0, much), about, binary.encode(tensor))
                         size += _ITEM_SIZE + length + much
                         continue
                     place = self._arena.place_of(payload)
@@ -174,8 +171,8 @@ class AnswerReader:
                 items.append(item)
                 if one is not None and one[3] == size and after <= end:
                     name, datatype, shape, _ = one
-                    array: Array = ndarray(shape, datatype.dtype, came, begin)
-                    outcomes.append(Tensors((Tensor(name, datatype, shape, array),)))
+                    tensor = PackedTensor(name, datatype, shape, NOT_MADE, came, begin, size)
+                    outcomes.append(Tensors((tensor,)))
                     at = after
                 else:
                     _, _, outcome, _, at = self._answer(came, at, end)

@@ -20,7 +20,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
-from trivium.types.payload import Scalar, Tensor, Tensors
+from trivium.types.payload import COPIED, PackedTensor, Scalar, Tensor, Tensors
 from trivium.types.wire import HttpAnswer
 
 
@@ -43,9 +43,6 @@ class _Response(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_on
     parameters: Mapping[str, Scalar] = {}
     outputs: list[_Output]
 
-
-_COPIED = 1024
-"""Bytes of a tensor that are copied, which is then cheaper than a view."""
 
 _Key = tuple[str, str, str, str, tuple[int, ...], int]
 _ENCODER = msgspec.json.Encoder()
@@ -102,9 +99,12 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         return refuse(self.words.of_answer(error, Verb.INFER, part.model, self.id))
 
     def _plain_answer(self, part: ResponsePart, tensor: Tensor) -> HttpAnswer:
-        array = tensor.array
-        is_small = array.nbytes <= _COPIED and tensor.datatype.itemsize
-        blob = array.tobytes() if is_small else binary.encode(tensor)
+        if type(tensor) is PackedTensor:
+            blob = tensor.packed()
+        else:
+            array = tensor.array
+            is_small = array.nbytes <= COPIED and tensor.datatype.itemsize
+            blob = array.tobytes() if is_small else binary.encode(tensor)
         size = len(blob)
         key = part.model, part.version, tensor.name, tensor.datatype.wire, tensor.shape, size
         head = self.known.get(key)

@@ -7,15 +7,14 @@ alone; whatever is unusual (an id, data in JSON) is not kept. Decides nothing an
 from collections.abc import Callable, Mapping
 
 import msgspec
-import numpy as np
 
 from trivium.protocols.kserve.infer_header import InferHeader
 from trivium.protocols.kserve.parameters import RequestParameters
 from trivium.protocols.kserve.placement import Form
-from trivium.types.datatype import Array, DataType
+from trivium.types.datatype import DataType
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
-from trivium.types.payload import PayloadKind, Scalar, Tensor, Tensors
+from trivium.types.payload import NOT_MADE, PackedTensor, PayloadKind, Scalar, Tensor, Tensors
 from trivium.types.wire import Body, Target
 
 LONGEST = 2048
@@ -26,12 +25,13 @@ _VIEWED = frozenset(DataType) - {DataType.BYTES, DataType.BOOL}
 
 
 class KnownInput(msgspec.Struct, frozen=True, gc=False):
-    """One input, its blob `offset` bytes behind the header."""
+    """One input, its blob of `size` bytes `offset` bytes behind the header."""
 
     name: str
     datatype: DataType
     shape: tuple[int, ...]
     offset: int
+    size: int
 
 
 class Meaning(msgspec.Struct, frozen=True, gc=False):
@@ -64,9 +64,10 @@ class KnownHeader(msgspec.Struct, frozen=True, gc=False):
         data, size = body.data, self.size
         items: list[Tensor] = []
         for entry in self.inputs:  # no comprehension: until Python 3.12 it costs a call
-            shape, datatype = entry.shape, entry.datatype
-            array: Array = np.ndarray(shape, datatype.dtype, data, size + entry.offset)
-            items.append(Tensor(entry.name, datatype, shape, array))
+            at = size + entry.offset
+            items.append(
+                PackedTensor(entry.name, entry.datatype, entry.shape, NOT_MADE, data, at, entry.size)
+            )
         return Infer(
             target.model,
             Tensors(tuple(items), body.lease, size),
@@ -102,7 +103,7 @@ class KnownHeaders:
             size = entry.parameters.binary_data_size
             if not isinstance(size, int) or entry.datatype not in _VIEWED:
                 return
-            inputs.append(KnownInput(entry.name, entry.datatype, entry.shape, offset))
+            inputs.append(KnownInput(entry.name, entry.datatype, entry.shape, offset, size))
             offset += size
         if len(self._headers) >= MOST:
             self._headers.clear()
