@@ -125,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._queue.popleft()
         if exchange.intake is not None:
-            self._outbox.release_when_sent(exchange)
+            self._outbox.release_when_sent(exchange, exchange.intake)
         if site.is_draining:
             site.finished += 1
         if is_last or not exchange.keeps_alive:
@@ -227,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
         exchange.is_opened = True
-        if exchange.wants_continue():
+        if exchange.expects_continue and exchange.wants_continue():
             self._outbox.write_continue()
         try:
             rest = exchange.borrow()

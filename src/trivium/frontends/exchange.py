@@ -127,7 +127,7 @@ class Exchange(Struct, eq=False):
 
     def wants_continue(self) -> bool:
         """Does the client wait to be told that it may send the body?"""
-        return self.expects_continue and self.intake is not None and not self.intake.has_begun()
+        return self.expects_continue and self.intake is not None and not self.intake.came
 
     def alike(self) -> "Exchange":
         """Another request with the same head, and nothing of its body yet."""
@@ -143,7 +143,8 @@ class Exchange(Struct, eq=False):
         if size > SMALL_BODY:
             other = self.alike()
             other.intake = Intake(site, target, size)
-            other.intake.add(body)
+            if body:
+                other.intake.add(body)
             return other
         kept = body if target.takes_body else b""
         return type(self)(site, self._outlet, head, site.now, self.protocol, target, self.is_head, kept, True)
@@ -265,10 +266,6 @@ class Exchange(Struct, eq=False):
         self._is_cut = True
         if ticket is not None:
             ticket.cancel(why)
-
-    def has_lease(self) -> bool:
-        """Was the body received in place, so that the answer may view a buffer that others use later?"""
-        return self.intake is not None and self.intake.lease is not None
 
     def release(self) -> None:
         """The body is needed no more, as soon as no thread reads it."""

@@ -59,10 +59,6 @@ class Intake:
         """Bytes collected so far."""
         return len(self._collected)
 
-    def has_begun(self) -> bool:
-        """Has some of it come?"""
-        return bool(self._collected)
-
     def borrow(self) -> memoryview | None:
         """Where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease. What has
         come has been moved there. Raises the ServeError of `lend`.

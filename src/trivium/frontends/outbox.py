@@ -18,6 +18,7 @@ from trivium.frontends.answer_bytes import (
     whole,
 )
 from trivium.frontends.exchange import Exchange
+from trivium.frontends.intake import Intake
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.types.wire import HttpAnswer
 
@@ -77,9 +78,9 @@ class Outbox:
             self._is_watched = True
             self._transport.set_write_buffer_limits(high=0)
 
-    def release_when_sent(self, exchange: Exchange) -> None:
-        """Its final answer has been written, and may view the body of its request."""
-        if exchange.has_lease() and self._transport.get_write_buffer_size():
+    def release_when_sent(self, exchange: Exchange, intake: Intake) -> None:
+        """Its final answer has been written, and may view its request, if that was received in place."""
+        if intake.lease is not None and self._transport.get_write_buffer_size():
             self._sending.append(exchange)
         else:
             exchange.release()

@@ -107,7 +107,7 @@ class RequestReader:
         if left > SPARE:
             self.buffer = self.buffer[size:]
             return
-        behind = self.buffer[size - SPARE + left : size]
+        behind = self.buffer[size - SPARE + left : size] if left < SPARE else b""
         self.buffer = self._memo.expected()
         self._is_bypassed = False
         if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
@@ -115,7 +115,7 @@ class RequestReader:
         self.on_message_complete()
         if behind and not self.is_done:  # the next request has begun
             self.buffer = self._site.scratch
-            self._feed(behind)
+            self._feed(memoryview(behind))
 
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)
@@ -201,7 +201,10 @@ class RequestReader:
         self._completed += 1
         if not exchange.keeps_alive:
             self.is_done = True
-        self._end_message()
+        self._exchange = None
+        self._barren = 0
+        if self._headers:  # a trailer
+            self._reset_head()
 
     # -- the rest --------------------------------------------------------------------------------------
 
@@ -210,12 +213,6 @@ class RequestReader:
         self._headers = {}
         self._repeats = self._barren = 0
         self.is_in_head = False
-
-    def _end_message(self) -> None:
-        self._exchange = None
-        self._barren = 0
-        if self._headers:  # a trailer
-            self._reset_head()
 
     def _parse(self, data: memoryview) -> memoryview | None:
         """What is left behind an upgrade; None without one."""

@@ -63,7 +63,7 @@ class DynamicScheduler:
         cuts: Any = decision.cuts  # whose entries are this queue's own items
         if cuts:
             start = self._start
-            queue.take([item for cut in cuts for item in cut.entries])
+            queue.take(cuts[0].entries if len(cuts) == 1 else [item for cut in cuts for item in cut.entries])
             for cut in cuts:
                 start(cut.instance, cut.entries)
         if decision.wake_at != self._wake_at:

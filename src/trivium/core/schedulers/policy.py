@@ -38,7 +38,9 @@ def decide(view: QueueView, settings: Settings, now: float) -> Decision:
     """What to do now. Each cut spends one credit of its instance; no entry is named twice."""
     expired = view.expired(now)
     if not settings.merge and not expired:
-        cuts = [Cut(i, [entry]) for i, entry in zip(view.free(), view.entries(), strict=False)]
+        cuts: list[Cut] = []
+        for i, entry in zip(view.free(), view.entries(), strict=False):
+            cuts.append(Cut(i, [entry]))  # no comprehension: until Python 3.12 it costs a call
         return Decision(cuts, [], [], view.next_expiry(now))
     reject = [(entry, Code.EXPIRED) for entry in expired if not entry.is_demotable]
     demote = [entry for entry in expired if entry.is_demotable]

@@ -20,5 +20,7 @@ def lead(mean_run: float, instances: int, merges: bool, in_order: bool) -> int:
     """
     if merges or not mean_run:
         return 0
+    if mean_run > LEAD_SECONDS:
+        return 1 if in_order and instances == 1 else 0
     batches = min(int(LEAD_SECONDS / max(mean_run, 1e-6)), MOST if instances == 1 else 1)
     return max(batches, 1) if in_order and instances == 1 else batches
