@@ -7,8 +7,10 @@ parameter `execute_delay_ms` is that of Triton's identity backend; `execute_dela
 import logging
 import time
 
+from msgspec.structs import replace
+
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Payload, PayloadKind, Tensor, Tensors
+from trivium.types.payload import Payload, PayloadKind, Tensors
 from trivium.types.running import Batch, Outcome, Placement, Ran
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec
 
@@ -52,8 +54,8 @@ class IdentityRunner:
         names, items = self._outputs, payload.items
         if len(items) == 1:
             only = items[0]
-            return Tensors((Tensor(names[only.name], only.datatype, only.shape, only.array),))
-        return Tensors(tuple([Tensor(names[t.name], t.datatype, t.shape, t.array) for t in items]))
+            return Tensors((replace(only, name=names[only.name]),))
+        return Tensors(tuple([replace(t, name=names[t.name]) for t in items]))
 
 
 class IdentityEngine:

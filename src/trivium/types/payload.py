@@ -9,6 +9,7 @@ from enum import Enum
 
 import msgspec
 import numpy as np
+from numpy import ndarray
 
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array, DataType, of_array
@@ -54,10 +55,10 @@ class PackedTensor(Tensor, frozen=True, gc=False):
     @property  # type: ignore[misc]
     def array(self) -> Array:
         """As of any tensor."""
-        made: Array | None = _KEPT.__get__(self)
+        made: Array | None = _kept(self)
         if made is None:
-            made = np.ndarray(self.shape, self.datatype.dtype, self.data, self.at)
-            _KEPT.__set__(self, made)
+            made = ndarray(self.shape, self.datatype.dtype, self.data, self.at)
+            _keep(self, made)
         return made
 
     def packed(self) -> bytes | memoryview:
@@ -66,7 +67,7 @@ class PackedTensor(Tensor, frozen=True, gc=False):
         return data[self.at : self.at + self.size]
 
 
-_KEPT = vars(Tensor)["array"]
+_kept, _keep = vars(Tensor)["array"].__get__, vars(Tensor)["array"].__set__
 NOT_MADE: Array = None  # type: ignore[assignment]
 """The `array` of a `PackedTensor` that nobody has asked for."""
 
