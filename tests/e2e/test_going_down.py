@@ -98,6 +98,6 @@ def test_what_takes_too_long_is_cut_off_and_named(root: Path, tmp_path: Path) ->
                 with pytest.raises(ConnectionError):
                     read_answer(plug)
             assert server.wait() == 1
-            assert 1 <= time.monotonic() - began < 6
+            assert 1 <= time.monotonic() - began < 20
     assert server.said().count("cut off: POST /v2/models/endless/infer") == 2
     assert "Stopped. 1 requests finished, 2 cut off." in server.said()

@@ -169,7 +169,7 @@ def test_what_hangs_is_ended_by_its_deadline(server: Serving) -> None:
         answer = server.ask(post("/predictions/hangs", b"hang"))
         assert answer.status >= 500
         assert b"was not done with a batch after 1 s, the run deadline" in answer.body
-        assert 1 <= time.monotonic() - began < 5
+        assert 1 <= time.monotonic() - began < 20
         answer = server.ask(post("/predictions/hangs", b"go on"))
         assert (answer.status, answer.body) == (200, b"well")
 

@@ -137,7 +137,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_in_windows(stage: Stage, name: str) -> None:
     case = CASES[name]
     before = stage.statistics()
-    ran = measure(stage, case, WINDOWS)
+    ran = measure(stage, case, WINDOWS, tries=3)
     counts = grown(before, stage.statistics())
     assert 'Using "time_windows" mode' in ran.text
     for model, block in blocks(ran, case):
@@ -168,10 +168,15 @@ def test_to_the_last_request(stage: Stage, name: str) -> None:
         assert 0 <= asked["execution_count"] - block.executions <= asked["success"] - block.successes
 
 
-def measure(stage: Stage, case: Case, words: tuple[str, ...]) -> Run:
-    """One run, with what every report must have looked at."""
+def measure(stage: Stage, case: Case, words: tuple[str, ...], tries: int = 1) -> Run:
+    """One run, with what every report must have looked at; on a machine that stands still for whole windows it ends
+    with 2, "not stable", and is tried again.
+    """
     flags = [flag.format_map(stage.data) for flag in case.flags]
-    ran = stage.run(case.model, *flags, *words, wire=case.wire)
+    for _ in range(tries):
+        ran = stage.run(case.model, *flags, *words, wire=case.wire)
+        if ran.status != 2:
+            break
     assert ran.status == 0, ran.text
     for text in case.says:
         assert text in ran.text, ran.text

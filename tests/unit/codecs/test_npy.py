@@ -37,7 +37,7 @@ def headed(descr, shape="(1,)", order="False", data=b"1234"):
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(tensors(st.sampled_from(IN_NPY), elements=unpadded))
 def test_npy_round_trip(tensor):
     data = encode_npy(tensor, LIMIT)
@@ -45,7 +45,7 @@ def test_npy_round_trip(tensor):
     assert np.load(io.BytesIO(data)).shape == tensor.shape
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.text("aä/. b", max_size=5), tensors(st.sampled_from(IN_NPY), elements=unpadded), max_size=4
@@ -155,7 +155,7 @@ def test_bombs_are_not_unpacked(data):
     assert refused.value.code is Code.TOO_LARGE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=60), st.integers(0, 200))
 @pytest.mark.filterwarnings("ignore:Reading `.npy`:UserWarning")
 def test_hostile_bytes_are_decoded_or_refused(noise, place):

@@ -12,7 +12,7 @@ def item(rows, start=0, dtype="<f4"):
     return Tensors.of({"a": np.arange(start, start + rows * 3).reshape(rows, 3).astype(dtype)})
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_stacked_and_split_are_the_items(batches):
     stacker = Stacker()

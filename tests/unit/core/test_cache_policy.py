@@ -15,7 +15,7 @@ LIMIT = 100
 STEPS = st.lists(st.tuples(st.sampled_from("gp"), st.integers(0, 9), st.integers(0, 120)), max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS)
 def test_never_more_than_its_bytes_and_never_another_value(steps):
     kept: LastUsed[int] = LastUsed(LIMIT)

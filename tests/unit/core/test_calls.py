@@ -189,7 +189,7 @@ def simulate(models, rows, caller, target):
             return False
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(worlds())
 def test_it_is_held_just_where_a_simulation_never_begins_it(world):
     models, rows, parents, caller, target = world

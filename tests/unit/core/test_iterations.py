@@ -48,7 +48,7 @@ def bench(kind, instances=2):
     return RepeaterBench(spec(rows=4, instances=instances, scheduling=KINDS[kind]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.tuples(st.integers(1, 6), st.floats(0, 0.05)), min_size=1, max_size=25),

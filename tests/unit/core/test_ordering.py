@@ -55,7 +55,7 @@ def test_a_receiver_that_fails_or_asks_again_hurts_nobody():
     assert told == ["fails", "two", "late"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.permutations(range(8)), st.sets(st.integers(0, 7)))
 def test_any_order_of_ends(ends, leavers):
     line, told = Line(), []

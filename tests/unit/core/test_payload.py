@@ -76,7 +76,7 @@ def test_room_comes_back_with_a_buffer_that_is_lent_again():
         again.release()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.integers(0, 5 * SMALLEST), st.just(-1)), max_size=30), st.integers(0, 4))
 def test_nothing_is_lent_twice_and_what_is_kept_is_bounded(steps, room):
     pool = BufferPool(kept_bytes=room * SMALLEST)

@@ -482,7 +482,7 @@ class Expected:
                     self.answers[name] = {**self.answers.get(name, {}), **good}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=STEPS)
 def test_after_any_history_what_serves_is_what_the_folders_hold(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("folders")

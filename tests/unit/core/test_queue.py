@@ -112,7 +112,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(STEPS)
 def test_counts_are_those_of_what_waits(steps):
     queue = RequestQueue(2, lambda: ())

@@ -53,7 +53,7 @@ POLICIES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(NUMBERS, NUMBERS, POLICIES)
 def test_nothing_wanted_is_dropped_and_nothing_unwanted_stays(serving, available, policy):
     steps = plan(serving, available, policy)

@@ -176,7 +176,7 @@ TOKENS = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.one_of(
         st.binary(max_size=200), st.lists(TOKENS, max_size=60).map(lambda words: " ".join(words).encode())
@@ -245,7 +245,7 @@ def written(draw: st.DrawFn, type_: str, field: Field, depth: int) -> list[str]:
     return [f"{field.name}{colon} {text}{end}" for text in texts]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(blocks("ModelConfig", dict(MESSAGES["ModelConfig"]), 3))
 def test_valid_text_reads_as_protobuf_reads_it(text: str) -> None:
     theirs = text_format.Parse(text, new_config())

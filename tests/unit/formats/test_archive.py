@@ -267,11 +267,11 @@ def test_a_million_members_are_refused_at_once(tmp_path: Path) -> None:
     packed = gzip.compress(block * 1000, 1) * 1000
     path = placed(tmp_path, packed, "names.tgz")
     lying_zip = head[: head.index(b"PK\1\2")] + entry * 10**6 + tail
-    began = time.monotonic()
+    began = time.process_time()
     assert "of the same name" in refused(tmp_path, packed)
     assert "too many members" in refused(tmp_path, lying_zip)
     assert len(names(path)) == archive.BOUNDS.members + 1
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 10  # seconds of computing; to read all of it takes minutes
 
 
 def test_headers_are_bounded(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TREES, st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]))
 def test_reads_what_tarfile_writes(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes], form: int
@@ -367,7 +367,7 @@ def test_reads_what_tarfile_writes(
         assert contents(unpack(placed(folder, tarred(files, form)), folder / "scratch")) == files
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(["zip", "tar", "gz"]),
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=8),

@@ -316,7 +316,7 @@ def test_encode_of_arrays():
         assert inputs([("data", one(output))]).get_as_numpy()[0].tolist() == [1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.text(st.characters(exclude_categories=("Cs",)), max_size=3), st.binary()), max_size=3
@@ -330,7 +330,7 @@ def test_ndlist_round_trip(named):
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=40), st.integers(0, 90))
 def test_hostile_ndlists_are_read_or_refused(noise, place):
     whole = bytes(

@@ -89,7 +89,7 @@ def test_decisions(name):
     assert decide(seen, group, 100.0) == decision
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.integers(0, 3),
     st.integers(0, 3),

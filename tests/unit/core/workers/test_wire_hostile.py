@@ -27,7 +27,7 @@ def read_all(body):
             continue
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.binary(max_size=200))
 def test_noise_is_garbage(noise):
     read_all(noise)
@@ -35,7 +35,7 @@ def test_noise_is_garbage(noise):
         done(noise)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(payloads), st.data())
 def test_what_was_cut_or_changed_is_garbage_or_understood(payload, data):
     body = bytearray(written(as_child(payload)))
@@ -71,7 +71,7 @@ abouts = st.one_of(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(abouts, st.binary(max_size=16), st.integers(0, 7))
 def test_whatever_an_answer_says_of_itself(about, data, what):
     body = answer(about, data, what=what)

@@ -96,12 +96,12 @@ MERGES = "a: &a {" + ", ".join(f"k{i}: 1" for i in range(3000)) + "}\nb: {<<: *a
     ],
 )
 def test_what_is_refused(text: str, line: int | None, words: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     (finding,) = read(text).findings
     assert finding.severity is Severity.ERROR
     assert finding.line == line
     assert words in finding.found
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_not_text() -> None:

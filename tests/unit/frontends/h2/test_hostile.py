@@ -51,7 +51,7 @@ def request(peer: Peer, stream: int, call: dict[str, Any]) -> list[bytes]:
     return pieces
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     CALLS,
     st.sampled_from([0, 1, 1000, 65_535, 10**6]),
@@ -118,7 +118,7 @@ NEAR = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.one_of(ANY_FRAME, NEAR, st.sampled_from(["call", "open", "answer", "bytes"])), max_size=30),
     st.binary(max_size=30),

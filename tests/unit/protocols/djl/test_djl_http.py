@@ -213,7 +213,7 @@ def test_what_is_costly():
     assert not PROTOCOL.is_costly(head(), 10**9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(st.characters(max_codepoint=255), max_size=20),
     st.dictionaries(st.binary(min_size=1, max_size=9), st.binary(max_size=9), max_size=3),

@@ -284,7 +284,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(POSTS), JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30))
 def test_any_body_is_an_operation_or_a_refusal(path, body):
     with suppress(ServeError):

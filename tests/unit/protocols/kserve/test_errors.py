@@ -34,7 +34,7 @@ def test_an_error_is_its_status_its_text_and_its_lines(error, status, fields):
     assert answer.final
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_survives(text):
     body = json.loads(refuse(ServeError(Code.INVALID, text)).buffers[0].decode())
