@@ -22,7 +22,7 @@ class RequestQueue:
 
     def __init__(self, levels: int, free: Callable[[], Sequence[InstanceId]]) -> None:
         self._lanes: list[OrderedDict[ItemId, Item]] = [OrderedDict() for _ in range(2 * levels)]
-        self._deadlines: list[tuple[float, ItemId, Item]] = []
+        self.deadlines: list[tuple[float, ItemId, Item]] = []
         self.count = 0
         self.rows = 0
         self.free = free
@@ -33,7 +33,7 @@ class RequestQueue:
         self.count += 1
         self.rows += item.rows
         if item.queue_deadline is not None:
-            heapq.heappush(self._deadlines, (item.queue_deadline, item.item, item))
+            heapq.heappush(self.deadlines, (item.queue_deadline, item.item, item))
 
     def put_back(self, item: Item) -> None:
         """At the front of its level: it was handed out and recalled. Its time in the queue is not counted."""
@@ -86,31 +86,27 @@ class RequestQueue:
 
     def expired(self, now: float) -> Sequence[Item]:
         """Those whose time in the queue is up at `now`."""
-        if not self._deadlines:
-            return ()
         self._forget_settled()
-        if not self._deadlines or self._deadlines[0][0] > now:
+        if not self.deadlines or self.deadlines[0][0] > now:
             return ()
-        due = [row for row in self._deadlines if row[0] <= now and _waits_until(row[2], row[0])]
+        due = [row for row in self.deadlines if row[0] <= now and _waits_until(row[2], row[0])]
         return [item for _, _, item in sorted(due)]
 
     def next_expiry(self, after: float) -> float | None:
         """The earliest time later than `after` at which one's time is up."""
-        if not self._deadlines:
-            return None
         self._forget_settled()
-        if not self._deadlines:
+        if not self.deadlines:
             return None
-        if self._deadlines[0][0] > after:
-            return self._deadlines[0][0]
+        if self.deadlines[0][0] > after:
+            return self.deadlines[0][0]
         return min(
-            (due for due, _, item in self._deadlines if due > after and _waits_until(item, due)), default=None
+            (due for due, _, item in self.deadlines if due > after and _waits_until(item, due)), default=None
         )
 
     def _forget_settled(self) -> None:
         """Items that left the queue leave their deadline behind; drop those in front."""
-        while self._deadlines and not _waits_until(self._deadlines[0][2], self._deadlines[0][0]):
-            heapq.heappop(self._deadlines)
+        while self.deadlines and not _waits_until(self.deadlines[0][2], self.deadlines[0][0]):
+            heapq.heappop(self.deadlines)
 
 
 def _waits_until(item: Item, deadline: float) -> bool:

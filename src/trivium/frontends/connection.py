@@ -117,8 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         """Write the answer or a part of it; behind the last byte of the last one, close or go on."""
         assert self._queue[0] is exchange, "an answer came out of turn"
         site = self._site
-        is_last = site.is_draining or not exchange.keeps_alive
-        self._outbox.write(exchange, answer, is_last)
+        self._outbox.write(exchange, answer, is_last := site.is_draining or not exchange.keeps_alive)
         if not answer.final:
             if self._outbox.is_overfull():
                 self._abort(_TOO_SLOW)
@@ -214,7 +213,8 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._enter(HEAD if is_in_head else IDLE)
         elif not queue[0].is_complete:
-            self._enter(BODY)
+            if self.phase is not BODY:
+                self.phase, self.deadline = BODY, self._site.now + self._site.limits.body_seconds
             if not queue[0].is_opened and not self._make_room(queue[0]):
                 return
         else:

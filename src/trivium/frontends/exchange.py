@@ -141,7 +141,7 @@ class Exchange(Struct, eq=False):
         site, head, target = self._site, self.head, self.target
         size = head.content_length or 0
         if size > SMALL_BODY:
-            other = self.alike()
+            other = type(self)(site, self._outlet, head, site.now, self.protocol, target, self.is_head)
             other.intake = Intake(site, target, size)
             if body:
                 other.intake.add(body)

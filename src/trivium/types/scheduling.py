@@ -4,7 +4,7 @@
 same function runs in the server, in the tests and on a virtual clock.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence, Sized
 from typing import Protocol
 
 import msgspec
@@ -41,6 +41,11 @@ class QueueView(Protocol):
     @property
     def count(self) -> int:
         """Items waiting."""
+        ...
+
+    @property
+    def deadlines(self) -> Sized:
+        """Empty where nothing that waits can expire."""
         ...
 
     def entries(self) -> Iterator[Entry]:

@@ -21,6 +21,7 @@ class View:
     def __init__(self, entries, free):
         self._entries, self._free = entries, free
         self.count = len(entries)
+        self.deadlines = [e for e in entries if e.queue_deadline is not None]
 
     def entries(self):
         return iter(self._entries)

@@ -36,12 +36,12 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
 
 def decide(view: QueueView, settings: Settings, now: float) -> Decision:
     """What to do now. Each cut spends one credit of its instance; no entry is named twice."""
-    expired = view.expired(now)
+    expired = view.expired(now) if view.deadlines else ()
     if not settings.merge and not expired:
         cuts: list[Cut] = []
         for i, entry in zip(view.free(), view.entries(), strict=False):
             cuts.append(Cut(i, [entry]))  # no comprehension: until Python 3.12 it costs a call
-        return Decision(cuts, [], [], view.next_expiry(now))
+        return Decision(cuts, [], [], view.next_expiry(now) if view.deadlines else None)
     reject = [(entry, Code.EXPIRED) for entry in expired if not entry.is_demotable]
     demote = [entry for entry in expired if entry.is_demotable]
     entries = _due_after(view.entries(), reject, demote) if expired else view.entries()

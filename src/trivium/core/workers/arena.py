@@ -32,7 +32,9 @@ class ArenaLease(Lease):
     __slots__ = ("arena", "offset")
 
     def __init__(self, arena: "Arena", block: int, offset: int, size: int) -> None:
-        super().__init__(arena.memory[offset : offset + size], partial(arena.take_back, block))
+        self.view = arena.memory[offset : offset + size]
+        self._holders = 1
+        self._give_back = partial(arena.take_back, block)  # what `super().__init__` would come to
         self.arena = arena
         self.offset = offset
 
