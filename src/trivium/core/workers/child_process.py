@@ -78,7 +78,11 @@ class ChildProcess:
         """SIGTERM then, SIGKILL after so many more."""
         self._loop.call_later(seconds, self._spawned.kill, signal.SIGTERM)
         why = f"it was told to end, and had not {seconds + more:g} s later, {more:g} s after SIGTERM"
-        self._loop.call_later(seconds + more, self.kill, why)
+        self._loop.call_later(seconds + more, self._end, why)
+
+    def _end(self, why: str) -> None:
+        if not self._is_over:  # else it has ended by itself, and that is what its post-mortem says
+            self.kill(why)
 
     def last_words(self) -> str:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
