@@ -151,7 +151,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
                 Code.INVALID,
                 f"The shared memory {region.key!r} has {status.st_size} bytes, but {region.size} from {region.offset} "
                 "on were asked for. Correct offset and byte_size.",
-                fault=fault(Kind.BEYOND_MEMORY, key=region.key),
+                fault=fault(Kind.BEYOND_MEMORY, region=region.name),
             )
         return mmap.mmap(descriptor, end)
     except OSError as error:

@@ -71,7 +71,7 @@ class Kind(Enum):
     NO_REGION_SIZE = auto()  # tensor
     REGION_OUTPUT = auto()  # output, expected, found
     UNOPENED = auto()  # key
-    BEYOND_MEMORY = auto()  # key
+    BEYOND_MEMORY = auto()  # region
     NO_MEMBER = auto()  # key
     UNKNOWN_DEVICE_REGION = auto()  # region
     NO_DEVICE = auto()  # region

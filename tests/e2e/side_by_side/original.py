@@ -50,6 +50,7 @@ def original(repository: Path, scratch: Path) -> Iterator[tuple[str, str]]:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
     try:
         until(lambda: _has_started(process, log), log.read_text, 2 * SECONDS)
+        until(lambda: _listens(http) and _listens(grpc), log.read_text)
         yield f"127.0.0.1:{http}", f"127.0.0.1:{grpc}"
         assert process.poll() is None, f"the original has ended:\n{log.read_text()[-4000:]}"
     finally:
@@ -65,6 +66,12 @@ def _has_started(process: subprocess.Popen[bytes], log: Path) -> bool:
     said = log.read_text()
     assert process.poll() is None, f"the original has ended:\n{said}"
     return bool(_STARTED.search(said))
+
+
+def _listens(port: int) -> bool:
+    """Its log says that it has started before it does."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _package() -> Path:

@@ -17,7 +17,7 @@ from tests.e2e.side_by_side.exchange import Answer, Request, exchange
 from tests.e2e.side_by_side.models import write_repository
 from tests.e2e.side_by_side.original import original
 from tests.e2e.side_by_side.requests import COUNT, LEAST_BAD, all_of_them, drawn
-from tests.e2e.side_by_side.stories import KEY, MEMORY_BYTES
+from tests.e2e.side_by_side.stories import FRESH_KEY, KEY, MEMORY_BYTES
 
 MOST_ACCEPTED = 15
 EXPECTED = {f"{wire}: {row}": each.aspects for each in ACCEPTED for wire, row in each.requests}
@@ -30,8 +30,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
     """Of both servers to all requests, the original's first."""
     scratch = tmp_path_factory.mktemp("side_by_side")
     repository = write_repository(scratch / "models")
-    memory = Path(f"/dev/shm{KEY}")
-    memory.write_bytes(bytes(MEMORY_BYTES))
+    memories = [Path(f"/dev/shm{key}") for key in (KEY, FRESH_KEY)]
+    for memory in memories:
+        memory.write_bytes(bytes(MEMORY_BYTES))
     try:
         with original(repository, scratch) as (http, rpc), _ours(repository, scratch) as ours:
             with grpc.insecure_channel(rpc) as theirs, grpc.insecure_channel(ours.grpc_address) as mine:
@@ -40,7 +41,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
                     for request in all_of_them()
                 ]
     finally:
-        memory.unlink()
+        for memory in memories:
+            memory.unlink()
 
 
 def _ours(repository: Path, scratch: Path) -> AbstractContextManager[Serving]:

@@ -186,7 +186,7 @@ ROWS: Mapping[Kind, Row] = {
         True,
     ),
     Kind.UNOPENED: Row(_INTERNAL, "Unable to open shared memory region: '{key}'"),
-    Kind.BEYOND_MEMORY: Row(_INTERNAL, "Invalid shared memory region: '{key}'"),
+    Kind.BEYOND_MEMORY: Row(_INVALID, "failed to register shared memory region '{region}': invalid args"),
     Kind.NO_MEMBER: Row(_INVALID, "Shared memory register request has no '{key}' field"),
     Kind.NO_REGIONS: Row(
         ErrorCode.UNSUPPORTED,
