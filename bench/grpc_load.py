@@ -3,6 +3,7 @@
 What a request costs is the server's CPU time divided by the requests that the server itself says it answered.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -20,8 +21,20 @@ PER_SECOND = 4000
 """Requests that stand for a second of load: the program ends by itself only after a number of them."""
 
 
+PATIENCE = 90.0
+"""Seconds for one run. Beside the real tritonserver it was seen to wait for ever, both of them asleep."""
+TRIES = 3
+
+
 def load(server: Server, request: Request, at_a_time: int, seconds: float) -> Measured:
-    """As `Server.load`, with that many requests in flight on one channel."""
+    """As `Server.load`, with that many requests in flight on one channel. A run that does not end is made again."""
+    for _ in range(TRIES):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return _load_once(server, request, at_a_time, seconds)
+    raise RuntimeError(f"perf_analyzer did not end, {TRIES} times, on {request.model} at {server.grpc}")
+
+
+def _load_once(server: Server, request: Request, at_a_time: int, seconds: float) -> Measured:
     command = [
         str(Path(sys.executable).with_name("perf_analyzer")),
         *("-m", request.model, "-i", "grpc", "-u", server.grpc, "--async"),
@@ -29,7 +42,7 @@ def load(server: Server, request: Request, at_a_time: int, seconds: float) -> Me
     ]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tritonserver.libraries_for_clients())}
     answered, spent = _answered(server, request), server.cpu_seconds()
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     spent = server.cpu_seconds() - spent
     answered = _answered(server, request) - answered
     if ran.returncode or not answered:
