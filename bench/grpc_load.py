@@ -3,7 +3,6 @@
 What a request costs is the server's CPU time divided by the requests that the server itself says it answered.
 """
 
-import contextlib
 import json
 import math
 import os
@@ -20,7 +19,6 @@ from bench.servers import Measured, Server
 PER_SECOND = 4000
 """Requests that stand for a second of load: the program ends by itself only after a number of them."""
 
-
 PATIENCE = 90.0
 """Seconds for one run. Beside the real tritonserver it was seen to wait for ever, both of them asleep."""
 TRIES = 3
@@ -29,9 +27,11 @@ TRIES = 3
 def load(server: Server, request: Request, at_a_time: int, seconds: float) -> Measured:
     """As `Server.load`, with that many requests in flight on one channel. A run that does not end is made again."""
     for _ in range(TRIES):
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             return _load_once(server, request, at_a_time, seconds)
-    raise RuntimeError(f"perf_analyzer did not end, {TRIES} times, on {request.model} at {server.grpc}")
+        except subprocess.TimeoutExpired as error:
+            print(f"tried again: {request.model} over gRPC: {error}", file=sys.stderr)
+    raise RuntimeError(f"perf_analyzer did not end, {TRIES} times, on {request.model} at {server.grpc}.")
 
 
 def _load_once(server: Server, request: Request, at_a_time: int, seconds: float) -> Measured:

@@ -14,7 +14,8 @@ KEY = "/side_by_side"
 FRESH_KEY = "/side_by_side_fresh"
 """The shared memories that the test makes, of `MEMORY_BYTES` each. The second is registered once: where a region of a
 key is there already, the original asks a descriptor that it has closed how large the memory is, and what it answers is
-the luck of which file has that number by then."""
+the luck of which file has that number by then.
+"""
 MEMORY_BYTES = 64
 
 _SPARE = "/v2/repository/models/spare"

@@ -31,9 +31,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
     scratch = tmp_path_factory.mktemp("side_by_side")
     repository = write_repository(scratch / "models")
     memories = [Path(f"/dev/shm{key}") for key in (KEY, FRESH_KEY)]
-    for memory in memories:
-        memory.write_bytes(bytes(MEMORY_BYTES))
     try:
+        for memory in memories:
+            memory.write_bytes(bytes(MEMORY_BYTES))
         with original(repository, scratch) as (http, rpc), _ours(repository, scratch) as ours:
             with grpc.insecure_channel(rpc) as theirs, grpc.insecure_channel(ours.grpc_address) as mine:
                 yield [
@@ -42,7 +42,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
                 ]
     finally:
         for memory in memories:
-            memory.unlink()
+            memory.unlink(missing_ok=True)
 
 
 def _ours(repository: Path, scratch: Path) -> AbstractContextManager[Serving]:
