@@ -110,7 +110,7 @@ class ServerConfig:
         0, "Bytes by which a worker process may grow before it is replaced; 0 for any growth."
     )
     no_shared_processor: bool = _option(
-        False, "Never put instances on the event loop's processor, however brief their runs."
+        False, "Never put instances on the event loop's processor, even where the two take turns."
     )
     max_header_bytes: int = _option(32 * 2**10, "Largest request head.", 1)
     max_body_bytes: int = _option(256 * 2**20, "Largest request body, or gRPC message.")

@@ -1,7 +1,8 @@
-"""Where instances of brief runs are, on the real system, while requests come and afterwards."""
+"""Where instances are that take turns with the loop, on the real system, while requests come and afterwards."""
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.handlers import serve_handlers, triton
 from tests.e2e.serving import Serving, until
-from tests.e2e.wire import connect, echo_request, post, read_answer
+from tests.e2e.wire import connect, echo_request, get, post, read_answer
 from tests.fixtures import models
 
 pytestmark = pytest.mark.skipif(
@@ -19,11 +20,14 @@ pytestmark = pytest.mark.skipif(
 
 EVERYWHERE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 ECHO = """
+import time
+
 import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
     def execute(self, requests):
+        time.sleep(SECONDS)
         x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("y", array)]) for array in x]
 """
@@ -34,14 +38,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     models.identity(folder, "thread", rows=4)
     models.identity(folder, "late", rows=4)
-    triton(folder, "worker", ECHO)
+    triton(folder, "worker", ECHO.replace("SECONDS", "0"))
+    triton(folder, "slow", ECHO.replace("SECONDS", "0.003"))
     return folder
 
 
 @contextmanager
-def load(server: Serving, model: str) -> Iterator[Callable[[], int]]:
-    """Two clients that ask again and again; how often they have been answered."""
-    over, answered = threading.Event(), [0, 0]
+def load(server: Serving, model: str, clients: int = 2) -> Iterator[Callable[[], int]]:
+    """So many that ask again and again; how often they have been answered."""
+    over, answered = threading.Event(), [0] * clients
 
     def ask(number: int) -> None:
         with connect(server.port) as plug:
@@ -50,14 +55,14 @@ def load(server: Serving, model: str) -> Iterator[Callable[[], int]]:
                 assert read_answer(plug).status == 200
                 answered[number] += 1
 
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
-    for client in clients:
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
+    for client in threads:
         client.start()
     try:
         yield lambda: sum(answered)
     finally:
         over.set()
-        for client in clients:
+        for client in threads:
             client.join()
 
 
@@ -89,6 +94,28 @@ def test_brief_runs_share_the_loops_processor_while_they_come(root: Path, tmp_pa
             until(lambda: answered() > many, server.said)
         until(lambda: together(server) == [], lambda: str(places(server)))
         assert set(places(server).values()) == {(EVERYWHERE, os.SCHED_OTHER)}
+
+
+def test_longer_runs_share_it_while_one_client_asks(root: Path, tmp_path: Path) -> None:
+    """A second client, or a question of another kind, ends that at once: it would wait for the processor."""
+
+    def is_shared() -> bool:
+        return len(together(server)) == 2
+
+    def ends_it() -> bool:
+        assert server.ask(get("/v2/health/ready")).status == 200
+        return together(server) == []
+
+    with serve_handlers(tmp_path / "log", root) as server, load(server, "slow", clients=1):
+        until(is_shared, lambda: str(places(server)))
+        until(ends_it, lambda: str(places(server)))
+        until(is_shared, lambda: str(places(server)))
+        with load(server, "slow", clients=1) as answered:
+            until(lambda: answered() > 2, server.said)
+            for _ in range(20):
+                assert together(server) == []
+                time.sleep(0.02)
+        until(is_shared, lambda: str(places(server)))
 
 
 def test_models_are_loaded_on_all_processors(root: Path, tmp_path: Path) -> None:

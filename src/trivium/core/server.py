@@ -177,17 +177,17 @@ class Server:
                     sink(ResponsePart(error=error, model=operation.model, version=operation.version))
                     return SETTLED
             return model.submit(next(self._numbers), operation, sink)
+        self.affinity.beside()
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)
-            return SETTLED
-        if isinstance(operation, Scrape):
+        elif isinstance(operation, Scrape):
             self._scraping.begin(sink)
-            return SETTLED
-        try:
-            part = ResponsePart(answer=self._answer(operation))
-        except ServeError as error:
-            part = ResponsePart(error=error)
-        sink(part)
+        else:
+            try:
+                part = ResponsePart(answer=self._answer(operation))
+            except ServeError as error:
+                part = ResponsePart(error=error)
+            sink(part)
         return SETTLED
 
     async def execute(self, operation: Operation) -> ResponsePart:

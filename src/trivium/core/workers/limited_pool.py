@@ -57,9 +57,9 @@ class LimitedPool(Pool):
         if is_idle:
             self._member.closed(number)
 
-    def observe(self, mean_run: float) -> None:
+    def observe(self, mean_run: float, is_last: bool) -> None:
         """See `Pool`. Nothing is held in advance."""
-        super().observe(mean_run)
+        super().observe(mean_run, is_last)
         self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
@@ -80,7 +80,7 @@ def pool_for(
     """
     pool, member = _pool_for(spec, model, mailbox, now, means.limiter)
     if means.affinity is not None:
-        pool.ran_briefly = means.affinity.ran
+        pool.ran = means.affinity.ran
     return pool, member
 
 

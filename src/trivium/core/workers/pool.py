@@ -9,7 +9,6 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from trivium.core.item import Item
-from trivium.core.workers.affinity_policy import BRIEF
 from trivium.core.workers.lead_policy import lead
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.interfaces import Instance, Port
@@ -97,8 +96,8 @@ class Pool:
         self._only: tuple[InstanceId, Slot] | None = None
         self._next = 0
         self._lead = 0
-        self.ran_briefly: Callable[[Pool], None] = _nobody
-        """Told of hand-overs that came back while runs are brief."""
+        self.ran: Callable[[Pool, float, bool], None] = _nobody
+        """Told of hand-overs that came back: the mean run, and whether that was all there was to do."""
         self.in_order = False
         """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
@@ -226,11 +225,11 @@ class Pool:
         slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
         return None if slot is None else slot.instance
 
-    def observe(self, mean_run: float) -> None:
-        """The mean seconds of recent executions, 0 before the first."""
+    def observe(self, mean_run: float, is_last: bool) -> None:
+        """The mean seconds of recent executions, 0 before the first; whether nothing is left to do."""
         self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
-        if 0.0 < mean_run < BRIEF:
-            self.ran_briefly(self)
+        if mean_run:
+            self.ran(self, mean_run, is_last)
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
@@ -280,7 +279,7 @@ def _not_open(batch: Batch) -> None:
     raise AssertionError("work was handed to an instance that has not been admitted")
 
 
-def _nobody(pool: Pool) -> None:
+def _nobody(pool: Pool, mean_run: float, is_last: bool) -> None:
     pass
 
 
