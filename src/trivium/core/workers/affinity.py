@@ -84,7 +84,8 @@ class Affinity:
             self._alone = who
             self._run_seconds += mean_run
         else:
-            self.beside()
+            if self._alone is not None or self._best_run:  # else nobody needs to know
+                self.beside()
             return
         self._runs += 1
         if self._timer is None:
