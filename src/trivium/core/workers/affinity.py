@@ -219,9 +219,12 @@ class Affinity:
                 self._processors.put(thread, place.anywhere())
 
     def _let_go(self) -> None:
-        """Threads that those who share have started get the loop's own place."""
-        found = {other for thread in self._placed for other in self._processors.threads(thread)}
-        for thread in found - self._placed.keys():
+        """Threads and processes that those who share have started get the loop's own place."""
+        threads, children = self._processors.threads, self._processors.children
+        own = set(threads(self._loop_thread))
+        found = own.union(*map(threads, self._placed))
+        started = [child for thread in self._placed.keys() - own for child in children(thread)]
+        for thread in found.union(*map(threads, started)) - self._placed.keys():
             place = self._processors.place(thread)
             if place is not None and place.processors == {self._shared}:
                 self._put_back(thread, self._home)

@@ -61,6 +61,17 @@ class Processors:
         except OSError:
             return []
 
+    def children(self, thread: int) -> list[int]:
+        """Processes that the process of a thread has started; none where it is gone, or the system does not tell."""
+        found: list[int] = []
+        for other in self.threads(thread):
+            try:
+                text = (_PROC / str(thread) / "task" / str(other) / "children").read_text()
+            except OSError:
+                continue
+            found += map(int, text.split())
+        return found
+
     def ticks(self) -> dict[int, tuple[int, int]]:
         """Busy ones and all of each processor, since the machine came up."""
         return ticks_by_processor((_PROC / "stat").read_text())

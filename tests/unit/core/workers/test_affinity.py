@@ -12,6 +12,8 @@ from trivium.core.workers.processors import Place
 ALL = frozenset({0, 1, 2})
 HOME = Place(ALL, os.SCHED_OTHER)
 LOOP, BRIEF, OTHER, STRAY = 1, 2, 3, 4
+WORKER, HELPER, SISTER = 5, 6, 7
+APART = (WORKER, HELPER, SISTER)  # processes of their own
 SHARED = 1  # the processor on which the loop happens to be
 BESIDE_LOOP = Place(frozenset({SHARED}), os.SCHED_BATCH)
 
@@ -24,6 +26,7 @@ class Machine:
         self.busy = dict.fromkeys(ALL, 0)
         self.every = 0
         self.refusal = None
+        self.families = {}  # processes, each of one thread, by the thread that started them
 
     def here(self):
         return SHARED
@@ -38,7 +41,10 @@ class Machine:
             self.places[thread] = place
 
     def threads(self, thread):
-        return list(self.places)
+        return [thread] if thread in APART else [one for one in self.places if one not in APART]
+
+    def children(self, thread):
+        return self.families.get(thread, [])
 
     def ticks(self):
         return {number: (busy, self.every) for number, busy in self.busy.items()}
@@ -204,6 +210,17 @@ def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
     stage.machine.pass_a_second(0.1, 0.5, 0.1)
     stage.run(1.1, Brief(BRIEF))
     assert stage.places(STRAY, BRIEF) == [HOME, BESIDE_LOOP]
+
+
+def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
+    """Its own, not those of the server: they were started while nothing was shared."""
+    stage = Stage(monkeypatch, WORKER)
+    one = Brief(WORKER)
+    stage.run(1.0, one, **A_CLIENT)
+    stage.machine.places[HELPER] = stage.machine.places[SISTER] = BESIDE_LOOP
+    stage.machine.families = {WORKER: [HELPER], LOOP: [WORKER, SISTER]}
+    stage.run(2.0, one, **A_CLIENT)
+    assert stage.places(WORKER, HELPER, SISTER) == [BESIDE_LOOP, HOME, BESIDE_LOOP]
 
 
 def test_one_that_somebody_has_placed_stays_there(monkeypatch):
