@@ -19,10 +19,9 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
         beside = neighbour.measure(*repository.make(), rounds)
     if only:
         for row in rows:
-            print(
-                f"{row.name}: {row.ratio:.3f} (limit {row.limit}); {sorted(map(round, row.cpu_us))} "
-                f"over {sorted(round(us, 1) for us in row.floor_us)}"
-            )
+            pairs = zip(row.cpu_us, row.floor_us, strict=True)
+            by_round = " ".join(f"{cost_us:.1f}/{floor_us:.1f}" for cost_us, floor_us in pairs)
+            print(f"{row.name}: {row.ratio:.3f} (limit {row.limit}); round by round {by_round}")
         if rows:
             print("\n".join(report.beside(cost.beside_tritonserver(rows))))
         for wait in waits:
