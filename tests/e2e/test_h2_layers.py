@@ -1,5 +1,6 @@
 """Both layers of gRPC, ours and grpcio's, seen by the real client: it cannot tell which one answers."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import Serving, serve
+from tests.e2e.serving import Serving, serve, until
 from tests.e2e.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tests.fixtures import models
 from tritonclient.utils import InferenceServerException
@@ -63,6 +64,12 @@ def too_many(channel: grpc.Channel) -> list[tuple[Any, str]]:
     asked = [infer.future(SLOW, timeout=60) for _ in range(12)]
     errors = [one.exception() for one in asked]
     return [(error.code(), error.details()) for error in errors if error is not None]
+
+
+def endless() -> Iterator[bytes]:
+    """A client that says nothing for a while, and does not end."""
+    time.sleep(3)
+    yield from ()
 
 
 def slowly() -> Iterator[bytes]:
@@ -201,3 +208,25 @@ def test_the_clients_own_library_reports_a_slow_server(server: Serving) -> None:
         with pytest.raises(InferenceServerException) as caught:
             client.infer("slow", [given("x", ONE_ROW)], client_timeout=0.05)
         assert caught.value.status() == "StatusCode.DEADLINE_EXCEEDED"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path, layer: str) -> None:
+    models.identity(tmp_path / "models", "slow", rows=1, delay_ms=2000)
+    log = tmp_path / "lines"
+    words = ("--grpc-layer", layer, "--access-log", log, tmp_path / "models")
+
+    def statuses() -> list[tuple[str, int]]:
+        lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return sorted((line["path"], line["status"]) for line in lines if line["method"] == "gRPC")
+
+    with serve(tmp_path / "log", *words) as server, grpc.insecure_channel(server.grpc_address) as channel:
+        infer, stream = channel.unary_unary(INFER), channel.stream_stream(STREAM)
+        late = [infer.future(SLOW, timeout=1), stream(endless(), timeout=1)]
+        left = [infer.future(SLOW, timeout=30), stream(endless(), timeout=30)]
+        time.sleep(0.7)
+        for asked in left:
+            asked.cancel()
+        assert {asked.code() for asked in late} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+        until(lambda: len(statuses()) == 4, lambda: f"{statuses()}\n{server.said()}")
+        assert statuses() == [(INFER, 1), (INFER, 4), (STREAM, 1), (STREAM, 4)]

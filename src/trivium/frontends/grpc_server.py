@@ -17,7 +17,7 @@ import grpc.aio
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.grpc_site import GrpcLimits, GrpcSite, Visit
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.grpc_unary import answer
+from trivium.frontends.grpc_unary import answer, reset_status
 from trivium.frontends.http import DrainReport
 from trivium.tls import Tls
 from trivium.types.errors import ServeError
@@ -134,7 +134,7 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
                 visit.sent = len(said.message or b"")
                 return said
 
-            said = await self._during(visit, work)
+            said = await self._during(visit, work, context)
             if said.code:
                 await context.abort(_STATUS[said.code], said.details)
             return said.message or b""
@@ -148,7 +148,7 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
                 return None if message is grpc.aio.EOF else message
 
             stream = Stream(self._site, lambda: _call(method, context), read, context.write, context.peer())
-            said = await self._during(stream, stream.run)
+            said = await self._during(stream, stream.run, context)
             if said.code:
                 await context.abort(_STATUS[said.code], said.details)
 
@@ -161,15 +161,14 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
 
         return serve
 
-    async def _during(self, visit: Visit, work: Callable[[], Awaitable[RpcAnswer]]) -> RpcAnswer:
+    async def _during(
+        self, visit: Visit, work: Callable[[], Awaitable[RpcAnswer]], context: Context
+    ) -> RpcAnswer:
         site = self._site
         site.enter(visit)
-        is_answered = False
-        code = _STATUS_CANCELLED
+        said: RpcAnswer | None = None
         try:
             said = await work()
-            is_answered = True
-            code = said.code
             return said
         except asyncio.CancelledError:
             now = asyncio.get_running_loop().time()
@@ -177,9 +176,12 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
                 self._cut.append(f"gRPC {visit.method} from {visit.peer}, after {now - visit.began:.1f} s")
             raise
         finally:
-            site.leave(visit, is_answered)
+            site.leave(visit, said is not None)
             if site.log is not None:
                 seconds = asyncio.get_running_loop().time() - visit.began
+                left = context.time_remaining()
+                reset = reset_status(None if left is None else seconds + left, seconds)
+                code = reset if said is None else said.code
                 line = AccessLine(time.time(), visit.peer, "gRPC", visit.method, code, visit.sent, seconds)
                 site.log.add(line)
 
@@ -208,7 +210,6 @@ def is_worth_a_line(record: logging.LogRecord) -> bool:
 
 
 _GRPCIO_LOG = "grpc._cython.cygrpc"
-_STATUS_CANCELLED = 1
 _CLOSE_CALL = 0.01
 """Seconds: what is cancelled as the time of a drain runs out is cancelled by it."""
 

@@ -7,7 +7,7 @@ a cancellation and a missing message mean for this call; knows no frame.
 from typing import Protocol
 
 from trivium.frontends.grpc_site import GrpcSite, Visit
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, why_reset
+from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, reset_status, why_reset
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.types.errors import ServeError
@@ -75,7 +75,8 @@ class UnaryCall(Visit):
         self._leave(answer.code, True)
 
     def on_reset(self) -> None:
-        self._leave(CANCELLED_STATUS, False, why_reset(self._head.timeout, self._place.now - self.began))
+        timeout, waited = self._head.timeout, self._place.now - self.began
+        self._leave(reset_status(timeout, waited), False, why_reset(timeout, waited))
 
     def cut(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""
@@ -122,6 +123,3 @@ class UnaryCall(Visit):
         self._place.leave(self, code, is_answered)
         if ticket is not None:
             ticket.cancel(why)
-
-
-CANCELLED_STATUS = 1

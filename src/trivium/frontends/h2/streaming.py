@@ -8,7 +8,8 @@ import asyncio
 from collections import deque
 
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.h2.call import CANCELLED_STATUS, Place
+from trivium.frontends.grpc_unary import reset_status
+from trivium.frontends.h2.call import Place
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.types.wire import Call, RpcAnswer
@@ -113,6 +114,9 @@ class StreamingCall:
             )
         elif said is None and is_answered:
             said = task.result()
-        if said is not None:
-            self._channel.end(said.code, said.details)
-        self._place.leave(self._stream, CANCELLED_STATUS if said is None else said.code, is_answered)
+        if said is None:
+            code = reset_status(self._head.timeout, self._loop.time() - self._began)
+        else:
+            code = said.code
+            self._channel.end(code, said.details)
+        self._place.leave(self._stream, code, is_answered)

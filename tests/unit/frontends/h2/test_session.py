@@ -101,13 +101,16 @@ def test_a_reset_cancels_what_runs() -> None:
     talk.check_nothing_is_left()
 
 
-@pytest.mark.parametrize(("waited", "why"), [(1.7, CANCELLED), (1.99, LATE), (2.5, LATE)])
-def test_a_client_that_resets_at_its_deadline_is_late(waited: float, why: ServeError) -> None:
+@pytest.mark.parametrize(("waited", "why", "status"), [(1.7, CANCELLED, 1), (1.99, LATE, 4), (2.5, LATE, 4)])
+def test_a_client_that_resets_at_its_deadline_is_late(waited: float, why: ServeError, status: int) -> None:
     talk = later()
+    lines = Lines()
+    talk.site.log = cast(AccessLog, lines)
     talk.say(talk.peer.open(1, UNARY, ("grpc-timeout", "2S")), data(1, prefixed(b"echo x"), ends=True))
     talk.time.now += waited
     talk.say(frames.reset(1, frames.CANCEL))
     assert talk.core.tickets[0].cancelled is why
+    assert [line.status for line in lines] == [status]
     talk.check_nothing_is_left()
 
 
