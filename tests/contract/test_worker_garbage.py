@@ -59,9 +59,12 @@ def test_items_of_a_garbled_answer_are_not_run_again(stray):
         frames.frame(frames.KEPT, b"short"),
         frames.frame(frames.FREED, frames.NUMBER.pack(1)),
         frames.frame(frames.FREED, b"short"),
+        frames.frame(frames.CHECKED, b'{"why": ""}'),
+        frames.frame(frames.CHECKED, b"short"),
+        frames.frame(frames.READY, b"{}"),
     ],
 )
-def test_what_was_never_lent_is_not_kept_and_not_freed(stray):
+def test_what_was_never_lent_or_asked_ends_the_worker(stray):
     async def play(stage):
         stage.shut()
         await stage.begun(stage.submit())

@@ -150,7 +150,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
             raise ServeError(
                 Code.INVALID,
                 f"The shared memory {region.key!r} has {status.st_size} bytes, but {region.size} from {region.offset} "
-                "on were asked for. Correct offset and byte_size.",
+                "on were asked for. A region has a byte at least and ends in its memory: mend offset and byte_size.",
                 fault=fault(Kind.BEYOND_MEMORY, region=region.name),
             )
         return mmap.mmap(descriptor, end)
