@@ -100,7 +100,7 @@ def build(config: ServerConfig) -> Server:
     )
     host = partial(program, WORKER_COMMAND, os.environ)
     server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
-    server.is_lenient = config.ready_despite_failures
+    server.readiness.is_lenient = config.ready_despite_failures
     server.tracing.use(traces, traced)
     if config.model_control != "explicit":
         server.watch(config.poll_seconds if config.model_control == "poll" else None)

@@ -77,6 +77,9 @@ class Host:
 class Adapter:
     """One handler dialect. Constructing it loads and initialises user code; what is raised fails the load."""
 
+    has_check = False
+    """Has user code a say in whether it is ready? Then `check` asks it."""
+
     def __init__(self, setup: Setup, host: Host) -> None:
         raise NotImplementedError
 
@@ -85,6 +88,10 @@ class Adapter:
         its traceback. A wrong number of results is for the adapter to find and to say in its dialect's words.
         """
         raise NotImplementedError
+
+    def check(self) -> str:
+        """Nothing, or why it cannot serve now. Called in a thread of its own, also while `run` does."""
+        return ""
 
     def close(self) -> None:
         """User code may clean up. Nothing follows."""

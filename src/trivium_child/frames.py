@@ -19,9 +19,11 @@ MOST = 2**31
 """Bytes of a frame; what claims more is no frame."""
 
 # From the server:
-SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN = range(1, 8)
+SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN, CHECK = range(1, 9)
 # From the worker:
-READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED = range(16, 29)
+READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED, CHECKED = range(
+    16, 30
+)
 
 RUN_HEAD = struct.Struct("<QI")
 """Number of the batch, of its items."""

@@ -12,10 +12,11 @@ import struct
 import threading
 from collections import deque
 from time import monotonic, sleep
-from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
+from trivium_child.checks import Checks
 from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
 from trivium_child.loans import Kept, Loans
@@ -56,7 +57,6 @@ class Runtime:
         self._intake = Intake(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
         self._windows: Dict[int, Window] = {}
-        self._pid = os.getpid()
         self.host = WireHost(self._writer, self._texts, self._intake.needed)
 
     # -- start and end -------------------------------------------------------------------------------------
@@ -91,7 +91,8 @@ class Runtime:
 
     def run(self, adapter: Adapter) -> None:
         """Serve until told to stop. What ends user code's process ends it here, too: SystemExit passes."""
-        self._writer.send(frames.frame(frames.READY, frames.text({"pid": self._pid})))
+        self._checks = Checks(adapter, self._writer)
+        self._writer.send(frames.frame(frames.READY, frames.text({"checks": adapter.has_check})))
         pending: List[Any] = []
         over: List[int] = []
         kept: Kept = []
@@ -163,7 +164,9 @@ class Runtime:
         count = 0
         held, windows, write, lent = self._items, self._windows, self._answers.write, self.loans.out
         if live is not items:
-            self._end_cancelled([item for item in items if item not in live])
+            for item in items:
+                if item not in live:
+                    self._send_part(item, CANCELLED, True, None)
         for item, outcome in zip(live, outcomes):
             if outcome is None or held.pop(item.number, None) is None:
                 continue  # it ends by its own parts, or has: another thread was quicker
@@ -179,10 +182,6 @@ class Runtime:
         rows = 0 if count == len(live) else sum(item.rows for item in live)
         pending[at] = _DONE(size, frames.DONE, number, count, began, ended, rows)
         return began, ended, size + 4
-
-    def _end_cancelled(self, items: Iterable[Item]) -> None:
-        for item in items:
-            self._send_part(item, CANCELLED, True, None)
 
     def _send_part(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
         final = final or outcome is END or isinstance(outcome, Failure)
@@ -255,6 +254,8 @@ class Runtime:
             self.host.replied(body)
         elif kind == frames.PING:
             self._writer.send(frames.frame(frames.PONG))
+        elif kind == frames.CHECK:
+            self._checks.begin()
         elif kind == frames.STOP:
             self._todo.append(None)
         else:

@@ -37,6 +37,7 @@ class TritonAdapter(Adapter):
         config = setup.settings["model_config"]
         BACKEND.start(host, setup.instance, setup.root, json.loads(config))
         self._model = _loaded(setup, config)
+        self.has_check = hasattr(self._model, "is_ready")
         if not callable(getattr(self._model, "execute", None)):
             self._model = _WithoutExecute(self._file, self._model)
         BACKEND.is_serving = True
@@ -61,6 +62,19 @@ class TritonAdapter(Adapter):
             return _failed(requests, words(error), code_of(error))
         finally:
             backend.batch = ()
+
+    def check(self) -> str:
+        """What `is_ready` says, which may be a coroutine (sheet "triton", section 8.1); what it raises means no."""
+        try:
+            said = self._model.is_ready()
+            if asyncio.iscoroutine(said):
+                said = self._loop.result(said, ())
+            if not isinstance(said, bool):
+                raise Failure("is_ready() must return a boolean value, found type '%s'." % type(said))
+        except (Exception, SystemExit) as error:
+            report(error)
+            return words(error)
+        return "" if said else "Model '%s' is not ready (user-defined check failed)." % self._backend.instance
 
     def close(self) -> None:
         """Call `finalize`, if there is one; what it raises is printed."""
@@ -158,6 +172,7 @@ class _WithoutExecute:
     def __init__(self, file: str, model: Any) -> None:
         self._file = file
         self.finalize = getattr(model, "finalize", None)
+        self.is_ready = getattr(model, "is_ready", None)
 
     def execute(self, requests: List[Any]) -> Any:
         raise Failure("Python model %s does not implement `execute` method." % self._file)

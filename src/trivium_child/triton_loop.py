@@ -14,9 +14,10 @@ Items = Tuple[Item, ...]
 
 
 class EventLoop:
-    """Used by the main thread."""
+    """Used by the main thread, and by whoever asks the model whether it is ready."""
 
     def __init__(self) -> None:
+        self._making = threading.Lock()
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._thread: Optional[threading.Thread] = None
 
@@ -49,10 +50,13 @@ class EventLoop:
             self._loop = None
 
     def _submit(self, coroutine: Any, items: Items) -> "Future[Any]":
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="triton-loop", daemon=True)
-            self._thread.start()
+        with self._making:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="triton-loop", daemon=True
+                )
+                self._thread.start()
         return asyncio.run_coroutine_threadsafe(_guarded(coroutine, items), self._loop)
 
 

@@ -11,7 +11,7 @@ from trivium.core.graph_run import Run
 from trivium.core.item import CANCELLED
 from trivium.core.workers.scaler import Launch
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Instance, Port, Submits
+from trivium.types.interfaces import Check, Instance, Port, Submits
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Credit, Executed, ItemId, Part, Placement
 from trivium.types.schedules import Graph
@@ -34,6 +34,7 @@ class GraphInstance:
     """Used on the loop only."""
 
     threads: Collection[int] = ()
+    check: Check | None = None
 
     def __init__(self, spec: ModelSpec, submits: Submits, port: Port, now: Callable[[], float]) -> None:
         assert isinstance(spec.scheduling, Graph)

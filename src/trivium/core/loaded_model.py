@@ -24,7 +24,7 @@ from trivium.core.workers.pool import Slot
 from trivium.core.workers.scaler import Group, Launch, Scaler
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Clock, Sink
+from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import CallRef, Infer
 from trivium.types.payload import Raw
 from trivium.types.running import Executed, InstanceId, ItemId, Part
@@ -48,12 +48,9 @@ class LoadedModel:
         clock: Clock,
         means: Means = PLAIN,
     ) -> None:
-        self.spec = spec
-        self._arena = means.arena
-        self._calls = means.calls
-        self._tracing = means.tracing
-        self._name = spec.name
-        self._now = clock.now
+        self._arena, self._cache = means.arena, means.cache
+        self._calls, self._tracing = means.calls, means.tracing
+        self.spec, self._name, self._now = spec, spec.name, clock.now
         self._door = Door(spec, means.takes)
         self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
         self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means)
@@ -61,7 +58,6 @@ class LoadedModel:
         self._queue = RequestQueue(spec.dynamic.levels, self._pool.free)
         self._entrance = Entrance(spec, self._door.levels, self._queue, self._pool, self._counters)
         self._line = Line() if spec.in_order else None
-        self._cache = means.cache
         groups = [Group(group, isolation) for group in spec.groups]
         is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
         run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
@@ -170,6 +166,10 @@ class LoadedModel:
             f"Model '{self._name}' was given up after {self._scaler.restarts} failures in a row. {last} Mend it and "
             "load it again.",
         )
+
+    def checks(self) -> list[Check]:
+        """Of the open instances whose user code has a say in whether it is ready."""
+        return [check for slot in self._open.values() if slot.instance and (check := slot.instance.check)]
 
     @property
     def is_given_up(self) -> bool:

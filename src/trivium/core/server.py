@@ -16,6 +16,7 @@ from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
 from trivium.core.metrics import CustomMetrics
 from trivium.core.payload import BufferPool
+from trivium.core.readiness import ReadyAnswers
 from trivium.core.regions import Regions
 from trivium.core.registry import Registry
 from trivium.core.repository import Repository, chosen, loading_order
@@ -100,7 +101,7 @@ class Server:
             defaults.scratch,
             lambda: self._state in (ServerState.STARTING, ServerState.SERVING),
         )
-        self.is_lenient = False  # ready whatever did not load
+        self.readiness = ReadyAnswers(self._registry, clock, lambda: self._state)
         self._scraping = Scraping(self._registry, self.metrics, defaults.measures, self._lifecycle.cache)
         self.buffers = BufferPool()
         self.regions = Regions()
@@ -182,6 +183,8 @@ class Server:
             self._changes.begin(operation, sink)
         elif isinstance(operation, Scrape):
             self._scraping.begin(sink)
+        elif isinstance(operation, Ready):
+            self.readiness.begin(operation, sink)
         else:
             try:
                 part = ResponsePart(answer=self._answer(operation))
@@ -246,13 +249,11 @@ class Server:
 
     def _answer(
         self,
-        operation: Live | Ready | Describe | List | Statistics | RegionOperation | Verbosity | TraceControl,
+        operation: Live | Describe | List | Statistics | RegionOperation | Verbosity | TraceControl,
     ) -> Answer:
         match operation:
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
-            case Ready(model, version):
-                return self._model_ready(model, version) if model else self._ready()
             case Describe("", _):
                 return ServerDescription("trivium", self._version, self._state)
             case Describe(model, version):
@@ -273,24 +274,6 @@ class Server:
                 return self.tracing.answer(operation)
             case _:
                 return self.regions.answer(operation)
-
-    def _ready(self) -> Readiness:
-        if self._state is not ServerState.SERVING:
-            return Readiness(False, f"The server is {self._state.value}.")
-        if self.is_lenient:
-            return Readiness(True)
-        for row in self._registry.listing().versions:
-            if row.state in (VersionState.FAILED, VersionState.LOADING):
-                return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")
-        return Readiness(True)
-
-    def _model_ready(self, model: str, version: str) -> Readiness:
-        try:
-            loaded = self._registry.serving(model, version)
-        except ServeError as error:
-            return Readiness(False, error.message)
-        why = self._registry.lacking(loaded)
-        return Readiness(not why, why)
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)

@@ -15,7 +15,7 @@ import numpy as np
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
-from trivium.types.interfaces import Port
+from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch, Credit, Executed, ItemId, Outcome, Placement
@@ -73,6 +73,7 @@ class VirtualInstance:
     """Takes `service(rows)` virtual seconds for a batch and answers each item with its own payload."""
 
     threads: Collection[int] = ()
+    check: Check | None = None
 
     def __init__(self, clock: VirtualClock, port: Port, service: Callable[[int], float]) -> None:
         self._clock = clock

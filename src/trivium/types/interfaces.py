@@ -208,6 +208,12 @@ class Port(Protocol):
         ...
 
 
+Check = Callable[[Callable[[str], None]], Callable[[], None]]
+"""Ask user code whether it can serve now. The callback gets nothing or why not, once, on the loop; never, where user
+code never says it. Returns how to ask no longer.
+"""
+
+
 class Instance(Protocol):
     """Something that runs items. Called on the loop only. One that can die reports what it has begun: the
     rest of what it holds is run elsewhere. `threads` are the system's numbers of those that run its items, if they are
@@ -217,6 +223,11 @@ class Instance(Protocol):
     @property
     def threads(self) -> Collection[int]:
         """See above."""
+        ...
+
+    @property
+    def check(self) -> Check | None:
+        """None where user code has no say in whether it is ready: it is from the moment it is open."""
         ...
 
     def start(self, batch: Batch) -> None:

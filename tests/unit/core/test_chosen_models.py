@@ -85,7 +85,7 @@ def test_a_lenient_server_is_ready_whatever_did_not_load():
     async def scene():
         stage = Scene(spec("a"), spec("b", stamp="9"))
         stage.engine.faults["9"] = FAULT
-        stage.server.is_lenient = True
+        stage.server.readiness.is_lenient = True
         async with stage.server as server:
             assert (await server.execute(Ready())).answer == Readiness(False, "The server is starting.")
             await stage.start()

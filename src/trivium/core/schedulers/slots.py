@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from trivium.core.schedulers.controls import Controls
 from trivium.core.workers.scaler import Launch
-from trivium.types.interfaces import Instance, Port
+from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.running import Batch, Begun, Credit, Event, Executed, ItemId, Part, Placement
 from trivium.types.scheduling import SequenceId
 
@@ -48,6 +48,11 @@ class SlottedInstance:
     def threads(self) -> Collection[int]:
         """See `Instance`."""
         return self._instance.threads
+
+    @property
+    def check(self) -> Check | None:
+        """See `Instance`."""
+        return self._instance.check
 
     def start(self, batch: Batch) -> None:
         """Put the requests in the order of their slots and fill the gaps."""

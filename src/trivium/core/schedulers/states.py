@@ -12,7 +12,7 @@ import msgspec
 
 from trivium.core.made_up import made_up
 from trivium.core.workers.scaler import Launch
-from trivium.types.interfaces import Instance, Port
+from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch, Event, Executed, ItemId, Outcome, Part, Placement
@@ -111,6 +111,11 @@ class StatefulInstance:
     def threads(self) -> Collection[int]:
         """See `Instance`."""
         return self._instance.threads
+
+    @property
+    def check(self) -> Check | None:
+        """See `Instance`."""
+        return self._instance.check
 
     def start(self, batch: Batch) -> None:
         """Add the states."""

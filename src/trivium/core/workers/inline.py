@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from trivium.core.workers.execution import execute
-from trivium.types.interfaces import Port, Runner
+from trivium.types.interfaces import Check, Port, Runner
 from trivium.types.running import Batch, Credit, ItemId
 
 
@@ -11,6 +11,7 @@ class InlineInstance:
     """Runs what is started before `start` returns; the events still go through the port."""
 
     threads: Collection[int] = ()
+    check: Check | None = None
 
     def __init__(self, runner: Runner, port: Port) -> None:
         self._runner = runner

@@ -118,8 +118,8 @@ class ProcessLauncher:
             await self._warm(worker)
         except BaseException as error:
             worker.kill(f"it was given up before it was ready ({type(error).__name__})")
-            if not worker.ready.done():
-                worker.ready.cancel()
+            if not worker.opened.done():
+                worker.opened.cancel()
             raise
         worker.attach(port)
         Watch(worker, self._around.limits(self._spec), port, self._log)
@@ -128,7 +128,7 @@ class ProcessLauncher:
     async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
         deadline = self._spec.limits.startup_deadline
         try:
-            await asyncio.wait_for(asyncio.shield(worker.ready), deadline)
+            await asyncio.wait_for(asyncio.shield(worker.opened), deadline)
         except TimeoutError as error:
             raise ServeError(
                 Code.LOAD_FAILED,

@@ -15,12 +15,13 @@ from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
 from trivium.core.workers.execution import unrun
 from trivium.core.workers.keeps import KEEPING, Keeps
+from trivium.core.workers.readiness import KINDS, Readiness
 from trivium.core.workers.receipts import Receipts
 from trivium.core.workers.spawn import Spawned
 from trivium.core.workers.upward import Upward
 from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, Garbage
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Port
+from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
@@ -30,7 +31,7 @@ DONE = frames.DONE
 
 
 class ProcessInstance(asyncio.Protocol):
-    """Owns the process from the moment it has been spawned. `ready` is done when it can take batches, or fails."""
+    """Owns the process from the moment it has been spawned."""
 
     def __init__(
         self, name: str, spawned: Spawned, arena: Arena, upward: Upward, log: logging.Logger
@@ -39,8 +40,7 @@ class ProcessInstance(asyncio.Protocol):
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
         self._keeps, self._reader, self._receipts = Keeps(self._writer.copies), AnswerReader(), Receipts()
-        self._upward = upward
-        self._log = log
+        self._upward, self._log = upward, log
         self._port: Port | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._kept = bytearray()
@@ -54,7 +54,8 @@ class ProcessInstance(asyncio.Protocol):
         self.last_words, self.pid = self._process.last_words, self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
         self.call_last: Callable[[Callable[[], None]], object] = self._loop.call_soon
-        self.ready: asyncio.Future[None] = self._loop.create_future()
+        self._readiness = Readiness(self.write)
+        self.opened = self._readiness.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
         self.heard_at = self._loop.time()
@@ -142,6 +143,11 @@ class ProcessInstance(asyncio.Protocol):
             self.call_last(self._flush)
         self._out += pieces
 
+    @property
+    def check(self) -> Check | None:
+        """See `Instance`."""
+        return self._readiness.check
+
     def operation(self, item: ItemId) -> Infer | None:
         """What the worker has in hand under that number."""
         return self._items.get(item)
@@ -198,13 +204,8 @@ class ProcessInstance(asyncio.Protocol):
     def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
         if kind == frames.PART:
             self._part(came, at, end, events)
-        elif kind == frames.READY:
-            if not self.ready.done():
-                self.ready.set_result(None)
-        elif kind == frames.REFUSED:
-            told = str(frames.read(came[at:end])["message"])
-            if not self.ready.done():
-                self.ready.set_exception(ServeError(Code.LOAD_FAILED, told))
+        elif kind in KINDS:
+            self._readiness.take(kind, memoryview(came)[at:end])
         elif kind in KEEPING:
             self._keeps.take(kind, memoryview(came)[at:end], self._items)
         elif kind != frames.PONG:
@@ -286,9 +287,8 @@ class ProcessInstance(asyncio.Protocol):
             self._transport.abort()
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
-        if not self.ready.done():
-            is_chance = status is not None and status < 0 and not self._process.was_killed_here
-            self.ready.set_exception(ServeError(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text))
+        is_chance = status is not None and status < 0 and not self._process.was_killed_here
+        self._readiness.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}

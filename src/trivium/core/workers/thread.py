@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from trivium.core.workers.execution import execute, without
-from trivium.types.interfaces import Port, Runner
+from trivium.types.interfaces import Check, Port, Runner
 from trivium.types.running import Batch, Credit, Event, ItemId
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ class ThreadInstance:
     """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop; `soon` is the
     loop's way to call after what runs now.
     """
+
+    check: Check | None = None
 
     def __init__(
         self, runner: Runner, port: Port, name: str, soon: Callable[[Callable[[], None]], object]

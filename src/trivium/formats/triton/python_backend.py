@@ -22,7 +22,6 @@ MOST_TEXT = 2**22
 
 _CLASS = "TritonPythonModel"
 _COMPLETES = "auto_complete_config"
-_UNCALLED = {"is_ready": "it is not called, and the model is ready once it is loaded"}
 
 
 def check(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Defaults) -> Iterator[Finding]:
@@ -37,12 +36,9 @@ def check(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Def
     if isinstance(chosen, Finding):
         yield chosen
     yield from _without_effect(text, folder)
-    for version, names in folder.versions.items():
-        entry = text.config.default_model_filename or backend.filename
-        defined = _defined(folder.path / version / entry) if entry in names else frozenset()
-        for name in sorted(defined & _UNCALLED.keys()):
-            yield text.notice("", f"{version}/{entry} defines {name}: {_UNCALLED[name]}")
-        if _COMPLETES in defined and not defaults.completes:
+    entry = text.config.default_model_filename or backend.filename
+    for version, names in () if defaults.completes else folder.versions.items():
+        if entry in names and _COMPLETES in _defined(folder.path / version / entry):
             found = (
                 f"{version}/{entry} defines {_COMPLETES}: it is not called, since nothing is completed here"
             )

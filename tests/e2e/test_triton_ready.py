@@ -1,0 +1,65 @@
+"""A model that says itself whether it is ready, through `trivium tritonserver` and NVIDIA's clients."""
+
+import http.client
+import time
+from pathlib import Path
+
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton_http
+from tests.e2e.tritonserver import tritonserver
+
+MODEL = """
+import os
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        raise ValueError("it is asked for nothing")
+
+    def is_ready(self):
+        if os.path.exists({hang!r}):
+            import time
+
+            time.sleep(60)
+        return not os.path.exists({off!r})
+"""
+
+
+def ready(address: str) -> tuple[int, bytes]:
+    """As a probe of an orchestrator asks it."""
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    try:
+        connection.request("GET", "/v2/models/own/ready")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_a_model_says_itself_whether_it_is_ready(tmp_path: Path) -> None:
+    off, hang = tmp_path / "off", tmp_path / "hang"
+    folder = tmp_path / "models" / "own" / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text(MODEL.format(off=str(off), hang=str(hang)))
+    (folder.parent / "config.pbtxt").write_text(
+        'backend: "python" instance_group { kind: KIND_CPU count: 2 }'
+    )
+    with (
+        tritonserver(tmp_path / "log", f"--model-repository={tmp_path / 'models'}") as server,
+        triton_http.InferenceServerClient(server.address("http")) as over_http,
+        triton_grpc.InferenceServerClient(server.address("grpc")) as over_grpc,
+    ):
+        address = server.address("http")
+        assert (over_http.is_model_ready("own"), over_grpc.is_model_ready("own")) == (True, True)
+        assert ready(address) == (200, b"")
+        off.touch()
+        assert (over_http.is_model_ready("own"), over_grpc.is_model_ready("own")) == (False, False)
+        assert ready(address) == (400, b'{"error":"Model version not ready"}')
+        assert (over_http.is_server_ready(), over_grpc.is_server_ready()) == (True, True)
+        off.unlink()
+        assert (over_http.is_model_ready("own"), over_grpc.is_model_ready("own")) == (True, True)
+        hang.touch()
+        began = time.monotonic()
+        assert ready(address) == (400, b'{"error":"Model version not ready"}')
+        assert time.monotonic() - began >= 5
