@@ -17,7 +17,7 @@ import grpc.aio
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.grpc_site import GrpcLimits, GrpcSite, Visit
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.grpc_unary import answer, reset_status
+from trivium.frontends.grpc_unary import answer, reset_status, why_reset
 from trivium.frontends.http import DrainReport
 from trivium.tls import Tls
 from trivium.types.errors import ServeError
@@ -180,8 +180,8 @@ class GrpcFrontend(grpc.GenericRpcHandler):  # type: ignore[misc]
             if site.log is not None:
                 seconds = asyncio.get_running_loop().time() - visit.began
                 left = context.time_remaining()
-                reset = reset_status(None if left is None else seconds + left, seconds)
-                code = reset if said is None else said.code
+                why = why_reset(None if left is None else seconds + left, seconds)
+                code = reset_status(why) if said is None else said.code
                 line = AccessLine(time.time(), visit.peer, "gRPC", visit.method, code, visit.sent, seconds)
                 site.log.add(line)
 

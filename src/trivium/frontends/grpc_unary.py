@@ -32,9 +32,9 @@ def why_reset(timeout: float | None, waited: float) -> ServeError:
     return CANCELLED
 
 
-def reset_status(timeout: float | None, waited: float) -> int:
+def reset_status(why: ServeError) -> int:
     """What the access log says of such a call: as it is counted, gRPC's DEADLINE_EXCEEDED or CANCELLED."""
-    return 4 if why_reset(timeout, waited) is LATE else 1
+    return 4 if why is LATE else 1
 
 
 async def answer(site: GrpcSite, call: Call, message: bytes) -> RpcAnswer:

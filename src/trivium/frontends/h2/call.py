@@ -75,8 +75,8 @@ class UnaryCall(Visit):
         self._leave(answer.code, True)
 
     def on_reset(self) -> None:
-        timeout, waited = self._head.timeout, self._place.now - self.began
-        self._leave(reset_status(timeout, waited), False, why_reset(timeout, waited))
+        why = why_reset(self._head.timeout, self._place.now - self.began)
+        self._leave(reset_status(why), False, why)
 
     def cut(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""

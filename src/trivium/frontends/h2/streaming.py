@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.grpc_unary import reset_status
+from trivium.frontends.grpc_unary import reset_status, why_reset
 from trivium.frontends.h2.call import Place
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
@@ -115,7 +115,7 @@ class StreamingCall:
         elif said is None and is_answered:
             said = task.result()
         if said is None:
-            code = reset_status(self._head.timeout, self._loop.time() - self._began)
+            code = reset_status(why_reset(self._head.timeout, self._loop.time() - self._began))
         else:
             code = said.code
             self._channel.end(code, said.details)
