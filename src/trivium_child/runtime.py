@@ -9,7 +9,6 @@ import contextlib
 import os
 import socket
 import struct
-import threading
 from collections import deque
 from time import monotonic, sleep
 from typing import Any, Deque, Dict, List, Optional, Tuple
@@ -20,9 +19,9 @@ from trivium_child.checks import Checks
 from trivium_child.faults import fault, outcomes_of
 from trivium_child.intake import Intake
 from trivium_child.loans import Kept, Loans
+from trivium_child.parts import CANCELLED, Parts
 from trivium_child.upward import WireHost
-from trivium_child.values import END, Failure, Item, Payload, Tensor
-from trivium_child.window import Window
+from trivium_child.values import Item, Payload, Tensor
 from trivium_child.writer import JOINED, Writer
 
 COALESCE = 0.0001
@@ -37,7 +36,6 @@ LAST_WAIT = 0.005
 BEGUN_MARK = 0
 _ITEM, _ITEM_SIZE = frames.ITEM.unpack_from, frames.ITEM.size
 _DONE = struct.Struct(frames.HEAD.format + frames.DONE_HEAD.format[1:]).pack
-CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
 
 Batch = Tuple[int, List[Item]]
 
@@ -50,13 +48,12 @@ class Runtime:
         self._marks = marks.cast("Q")
         self.loans = Loans(arena)
         self._texts = frames.Texts()
-        self._answers, self._part_answers = frames.AnswerTexts(), frames.AnswerTexts()
-        self._part_lock = threading.Lock()
+        self._answers = frames.AnswerTexts()
         self._writer = Writer(wire)
         self._todo: "Deque[Optional[Batch]]" = deque()
         self._intake = Intake(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
-        self._windows: Dict[int, Window] = {}
+        self._parts = Parts(self._items, self._writer, self.loans, self._intake.needed)
         self.host = WireHost(self._writer, self._texts, self._intake.needed)
 
     # -- start and end -------------------------------------------------------------------------------------
@@ -162,19 +159,19 @@ class Runtime:
         pending.append(b"")
         size = frames.DONE_HEAD.size + 1
         count = 0
-        held, windows, write, lent = self._items, self._windows, self._answers.write, self.loans.out
+        held, windows, write, lent = self._items, self._parts.windows, self._answers.write, self.loans.out
         if live is not items:
             for item in items:
                 if item not in live:
-                    self._send_part(item, CANCELLED, True, None)
+                    self._parts.send(item, CANCELLED, True, None)
         for item, outcome in zip(live, outcomes):
             if outcome is None or held.pop(item.number, None) is None:
                 continue  # it ends by its own parts, or has: another thread was quicker
             count += 1
             if lent:
                 over.append(item.number)
-            if windows and (window := windows.pop(item.number, None)) is not None:
-                window.close()
+            if windows:
+                self._parts.close(item.number)
             try:
                 size += write(pending, item.number, outcome)
             except Exception as error:
@@ -182,59 +179,6 @@ class Runtime:
         rows = 0 if count == len(live) else sum(item.rows for item in live)
         pending[at] = _DONE(size, frames.DONE, number, count, began, ended, rows)
         return began, ended, size + 4
-
-    def _send_part(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
-        final = final or outcome is END or isinstance(outcome, Failure)
-        if not final and not self._has_room(item):
-            return
-        with self._part_lock:
-            if final:
-                if self._items.pop(item.number, None) is None:
-                    return  # it has ended: another thread was quicker
-                window = self._windows.pop(item.number, None)
-                if window is not None:
-                    window.close()  # for those who wait to send what nobody wants any more
-                if item.is_cancelled:
-                    outcome = CANCELLED
-            pieces: List[Any] = [b""]
-            size = self._part(pieces, item.number, outcome, frames.FINAL if final else 0, parameters)
-            pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
-            if not final and (window := self._windows.get(item.number)) is not None:
-                window.wrote(size)
-            kept: Kept = []
-            if final:
-                size += self.loans.ended((item.number,), pieces, 0, kept)
-            self._writer.write(pieces, size + 5)
-            self.loans.written(kept)
-
-    def _part(
-        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
-    ) -> int:
-        """Add a part's pieces. What cannot be written is raised to whoever sends it, or is the end of the item."""
-        try:
-            return self._part_answers.write(pieces, number, outcome, flags, parameters)
-        except Exception as error:
-            if flags:
-                return self._part_answers.write(pieces, number, fault(error), flags)
-            if (window := self._windows.get(number)) is not None:
-                window.leave()
-            raise
-
-    def _has_room(self, item: Item) -> bool:
-        """Waits until a further part may be sent; False where nobody wants one any more."""
-        number = item.number
-        if number not in self._items or item.is_cancelled:
-            return False
-        window = self._windows.get(number)
-        if window is None:
-            window = self._windows.setdefault(number, Window())
-        if window.enter(self._intake.needed):
-            if number in self._items and not item.is_cancelled:
-                return True
-            window.close()  # for whoever else waits for it
-        if number not in self._items:
-            self._windows.pop(number, None)
-        return False
 
     # -- from whichever thread reads ------------------------------------------------------------------------------
 
@@ -247,9 +191,7 @@ class Runtime:
             self._cancel(frames.NUMBER.unpack(body)[0])
         elif kind == frames.TAKEN:
             number, count = frames.TAKEN_BODY.unpack(body)
-            window = self._windows.get(number)
-            if window is not None:
-                window.taken(count)
+            self._parts.taken(number, count)
         elif kind == frames.REPLY:
             self.host.replied(body)
         elif kind == frames.PING:
@@ -266,7 +208,7 @@ class Runtime:
         items: List[Item] = []
         at += frames.RUN_HEAD.size
         view = memoryview(came)
-        known, send, held = self._texts.known, self._send_part, self._items
+        known, send, held = self._texts.known, self._parts.send, self._items
         for _ in range(count):
             item_number, rows, id_size, text_size, place, base, size = _ITEM(came, at)
             at += _ITEM_SIZE
@@ -294,7 +236,5 @@ class Runtime:
         item = self._items.get(number)
         if item is not None:
             item.is_cancelled = True
-            window = self._windows.get(number)
-            if window is not None:
-                window.close()
+            self._parts.cancel(number)
             self.host.abandon(number)

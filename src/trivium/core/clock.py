@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from trivium.types.interfaces import Timer
 
+CallLast = Callable[[Callable[[], None]], object]
+"""Has something called behind what runs now; `LoopClock.call_last`, or a loop's `call_soon`."""
+
 
 class LoopClock:
     """A `Clock` over an asyncio loop. Timers of uvloop have a resolution of a millisecond."""

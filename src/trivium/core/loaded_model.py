@@ -5,7 +5,6 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 
 from trivium.core.calls import Call
@@ -48,9 +47,13 @@ class LoadedModel:
         clock: Clock,
         means: Means = PLAIN,
     ) -> None:
-        self._arena, self._cache = means.arena, means.cache
-        self._calls, self._tracing = means.calls, means.tracing
-        self.spec, self._name, self._now = spec, spec.name, clock.now
+        self._arena = means.arena
+        self._cache = means.cache
+        self._calls = means.calls
+        self._tracing = means.tracing
+        self.spec = spec
+        self._name = spec.name
+        self._now = clock.now
         self._door = Door(spec, means.takes)
         self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
         self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means)
@@ -75,7 +78,7 @@ class LoadedModel:
         self._scaler.stranded, self._scaler.failed = self._strand, self._calls.review
         self._scaler.restarts = spec.limits.restarts
         self._pool.in_order = self._is_plain and run_limit is None and not self._scaler.is_elastic
-        self.deaths: deque[str] = deque(maxlen=5)
+        self.deaths = self._scaler.deaths
         if self._scaler.is_elastic:
             self._scheduler.decided = self._scaler.review
         self._active = 0
@@ -158,15 +161,6 @@ class LoadedModel:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
         return None if self._arena is None else self._arena.lend(size, lead)
 
-    def why_not(self) -> ServeError:
-        """Why it serves no more, once its instances have been given up."""
-        last = self.deaths[-1] if self.deaths else "No instance could be opened."
-        return ServeError(
-            Code.NOT_READY,
-            f"Model '{self._name}' was given up after {self._scaler.restarts} failures in a row. {last} Mend it and "
-            "load it again.",
-        )
-
     def checks(self) -> list[Check]:
         """Of the open instances whose user code has a say in whether it is ready."""
         return [check for slot in self._open.values() if slot.instance and (check := slot.instance.check)]
@@ -175,6 +169,10 @@ class LoadedModel:
     def is_given_up(self) -> bool:
         """Have its instances failed so often that no more are opened?"""
         return self._scaler.is_given_up
+
+    def why_not(self) -> ServeError:
+        """Why it serves no more, once it has been given up."""
+        return self._scaler.why_not(self._name)
 
     def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
         self._deadlines.started(items)
@@ -229,8 +227,7 @@ class LoadedModel:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
-        self.deaths.append(post_mortem)
-        self._scaler.died(slot)
+        self._scaler.died(slot, post_mortem)
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in reversed(recalled):
             item.state, item.instance = ItemState.QUEUED, 0

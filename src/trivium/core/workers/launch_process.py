@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from trivium.core.clock import CallLast
 from trivium.core.tracing import NOTHING_TRACED
 from trivium.core.warmup import batches
 from trivium.core.workers.affinity import Affinity
@@ -21,9 +22,6 @@ from trivium.types.spec import Defaults, Limits, ModelSpec
 from trivium_child import frames
 
 NONE = Defaults()
-Soon = Callable[[Callable[[], None]], object]
-"""Has something called after what runs now; see `LoopClock.call_last`."""
-
 MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 
@@ -39,7 +37,7 @@ class Surroundings:
         self.measure = measure
         self.forget: Callable[[str], None] = lambda model: None
         self.tracing = NOTHING_TRACED
-        self.call_last: Soon = _call_soon
+        self.call_last: CallLast = _call_soon
         self.host = host
         self.defaults = defaults
         self.affinity = Affinity()
@@ -108,8 +106,9 @@ class ProcessLauncher:
             spawning.add_done_callback(_kill_late)
             raise
         upward = Upward(self._spec.name, self._around.submits, self._around.measure, self._log)
-        worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log)
-        worker.call_last = self._around.call_last
+        worker = ProcessInstance(
+            placement.name, spawned, self._arena, upward, self._log, self._around.call_last
+        )
         self._around.keep(worker)
         try:
             await loop.create_unix_connection(lambda: worker, sock=spawned.wire)

@@ -8,14 +8,15 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import cast
 
+from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
 from trivium.core.workers.execution import unrun
 from trivium.core.workers.keeps import KEEPING, Keeps
-from trivium.core.workers.readiness import KINDS, Readiness
+from trivium.core.workers.outbound import Outbound
+from trivium.core.workers.probe import KINDS, Probe
 from trivium.core.workers.receipts import Receipts
 from trivium.core.workers.spawn import Spawned
 from trivium.core.workers.upward import Upward
@@ -34,28 +35,38 @@ class ProcessInstance(asyncio.Protocol):
     """Owns the process from the moment it has been spawned."""
 
     def __init__(
-        self, name: str, spawned: Spawned, arena: Arena, upward: Upward, log: logging.Logger
+        self,
+        name: str,
+        spawned: Spawned,
+        arena: Arena,
+        upward: Upward,
+        log: logging.Logger,
+        call_last: CallLast | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
-        self._keeps, self._reader, self._receipts = Keeps(self._writer.copies), AnswerReader(), Receipts()
-        self._upward, self._log = upward, log
+        self._reader = AnswerReader()
+        self._keeps = Keeps(self._writer.copies)
+        self._receipts = Receipts()
+        self._upward = upward
+        self._log = log
         self._port: Port | None = None
-        self._transport: asyncio.WriteTransport | None = None
+        self._outbound = Outbound(call_last or self._loop.call_soon)
+        self.write = self._outbound.write  # frames to the worker, at the end of this turn of the loop
         self._kept = bytearray()
-        self._out: list[bytes | memoryview] = []
-        self._number = self.ended_items = 0
+        self._number = 0
+        self.ended_items = 0
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
         self._cancelled: set[ItemId] = set()
         self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
         self._is_closing = self._is_ending = self._is_gone = False
-        self.last_words, self.pid = self._process.last_words, self._process.pid
+        self.last_words = self._process.last_words
+        self.pid = self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
-        self.call_last: Callable[[Callable[[], None]], object] = self._loop.call_soon
-        self._readiness = Readiness(self.write)
-        self.opened = self._readiness.opened
+        self._probe = Probe(self.write)
+        self.opened = self._probe.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
         self.heard_at = self._loop.time()
@@ -79,12 +90,12 @@ class ProcessInstance(asyncio.Protocol):
             self.busy_since = self._loop.time()
         if self._is_gone:
             return  # its death is on the way to the pool, and takes these items along
-        if not self._out:
-            self.call_last(self._flush)
         try:
-            self._out += self._writer.write(number, batch)
+            pieces = self._writer.write(number, batch)
         except Exception as error:
             self._refuse(batch, error)
+        else:
+            self.write(pieces)
 
     def _refuse(self, batch: Batch, error: Exception) -> None:
         """It cannot be handed over: its items end here."""
@@ -137,16 +148,10 @@ class ProcessInstance(asyncio.Protocol):
         if not self._is_gone:
             self._process.kill(why)
 
-    def write(self, pieces: list[bytes | memoryview]) -> None:
-        """Frames to the worker, at the end of this turn of the loop."""
-        if not self._out:
-            self.call_last(self._flush)
-        self._out += pieces
-
     @property
     def check(self) -> Check | None:
         """See `Instance`."""
-        return self._readiness.check
+        return self._probe.check
 
     def operation(self, item: ItemId) -> Infer | None:
         """What the worker has in hand under that number."""
@@ -158,17 +163,11 @@ class ProcessInstance(asyncio.Protocol):
         is_begun = bool(self._batches) and self._process.begun >= self._batches[0][0]
         return self.busy_since if is_begun and not self._receipts.is_stopped else None
 
-    def _flush(self) -> None:
-        out, self._out = self._out, []
-        if self._transport is not None and not self._is_gone:
-            self._transport.write(b"".join(out))
-
     # -- from the worker -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is ours."""
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is none by its class
-        self._transport.set_write_buffer_limits(2**26)
+        self._outbound.connected(cast(asyncio.WriteTransport, transport))  # uvloop's is none by its class
 
     def data_received(self, data: bytes) -> None:
         """Whole frames are dealt with; of one that is not whole the bytes are kept."""
@@ -194,8 +193,7 @@ class ProcessInstance(asyncio.Protocol):
                 self._kept = bytearray(data[used:])
         except UNREADABLE as error:
             self.kill(f"it sent what cannot be understood ({error})")
-            if self._transport is not None:
-                self._transport.abort()  # nothing that follows can be understood either
+            self._outbound.abort()  # nothing that follows can be understood either
         if events and self._port is not None and not self._is_gone:
             self._port.deliver(events)
             if self._receipts.due:  # after that, since whoever got a part may be full now
@@ -205,7 +203,7 @@ class ProcessInstance(asyncio.Protocol):
         if kind == frames.PART:
             self._part(came, at, end, events)
         elif kind in KINDS:
-            self._readiness.take(kind, memoryview(came)[at:end])
+            self._probe.take(kind, memoryview(came)[at:end])
         elif kind in KEEPING:
             self._keeps.take(kind, memoryview(came)[at:end], self._items)
         elif kind != frames.PONG:
@@ -260,7 +258,7 @@ class ProcessInstance(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """It has ended, or closed its socket, which comes to the same."""
-        self._transport = None
+        self._outbound.lost()
         if self._process.has_ended:
             self._loop.call_soon(self._bury)
         else:
@@ -273,22 +271,21 @@ class ProcessInstance(asyncio.Protocol):
             self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._bury)
 
     def _process_ended(self) -> None:
-        if self._transport is None:
-            self._bury()
-        else:
+        if self._outbound.is_connected:
             self._loop.call_later(LINGER, self._bury)
+        else:
+            self._bury()
 
     def _bury(self) -> None:
         if self._is_gone:
             return
         self._is_gone = True
         status, text = self._process.bury()
-        if self._transport is not None:
-            self._transport.abort()
+        self._outbound.abort()
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
-        self._readiness.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
+        self._probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}

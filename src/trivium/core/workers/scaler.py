@@ -5,6 +5,7 @@ It holds the tasks that open instances; opening itself is `launch`'s work, off t
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from trivium.core.workers.pool import Pool, Slot
@@ -64,6 +65,8 @@ class Scaler:
         self.stranded: Callable[[ServeError], None] | None = None
         self.failed: Callable[[], None] = _nobody
         self.restarts = 10
+        self.deaths: deque[str] = deque(maxlen=5)
+        """What became of the last instances that died."""
         self._timer: Timer | None = None
         self._is_closed = False
         self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
@@ -89,10 +92,19 @@ class Scaler:
         """See `calls.Pooled`."""
         return self._pool.beside(call)
 
-    def died(self, slot: Slot) -> None:
+    def why_not(self, model: str) -> ServeError:
+        """That the model serves no more, once it has been given up."""
+        last = self.deaths[-1] if self.deaths else "No instance could be opened."
+        return ServeError(
+            Code.NOT_READY,
+            f"Model '{model}' was given up after {self.restarts} failures in a row. {last} Mend it and load it again.",
+        )
+
+    def died(self, slot: Slot, post_mortem: str) -> None:
         """An instance is gone. One that never did anything counts like one that did not open, but for the first
         in a row: that may have been anybody's work.
         """
+        self.deaths.append(post_mortem)
         group = slot.home
         if isinstance(group, Group):
             if slot.ended:

@@ -7,8 +7,8 @@ wake-ups are not. It lets go of a batch before it sleeps, since the batch holds 
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
 
+from trivium.core.clock import CallLast
 from trivium.core.workers.execution import execute, without
 from trivium.types.interfaces import Check, Port, Runner
 from trivium.types.running import Batch, Credit, Event, ItemId
@@ -24,18 +24,14 @@ CREDIT = Credit(1)
 
 
 class ThreadInstance:
-    """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop; `soon` is the
-    loop's way to call after what runs now.
-    """
+    """Owns a runner and its thread. `start`, `cancel` and `close` are called on the loop."""
 
     check: Check | None = None
 
-    def __init__(
-        self, runner: Runner, port: Port, name: str, soon: Callable[[Callable[[], None]], object]
-    ) -> None:
+    def __init__(self, runner: Runner, port: Port, name: str, call_last: CallLast) -> None:
         self._runner = runner
         self._port = port
-        self._soon = soon
+        self._call_last = call_last
         self._todo: deque[Batch | None] = deque()
         self._cancelled: set[ItemId] = set()
         self._sleeps = False
@@ -52,7 +48,7 @@ class ThreadInstance:
         self._todo.append(batch)
         if self._sleeps:
             self._sleeps = False
-            self._soon(self._wake)
+            self._call_last(self._wake)
 
     def cancel(self, item: ItemId) -> None:
         """It is dropped if its batch has not begun; a running execution is not interrupted."""

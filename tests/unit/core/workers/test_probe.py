@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trivium.core.workers.readiness import Readiness
+from trivium.core.workers.probe import Probe
 from trivium.core.workers.wire import Garbage
 from trivium.types.errors import Code, ServeError
 from trivium_child import frames
@@ -16,69 +16,69 @@ YES, NO = (memoryview(frames.text({"why": why})) for why in ("", "no database"))
 def scene(play):
     async def run():
         written, told = [], []
-        readiness = Readiness(written.extend)
-        readiness.take(frames.READY, SAYS)
-        assert readiness.opened.done()
-        play(readiness, written, told)
+        probe = Probe(written.extend)
+        probe.take(frames.READY, SAYS)
+        assert probe.opened.done()
+        play(probe, written, told)
 
     asyncio.run(run())
 
 
 def test_who_has_no_say_is_not_asked():
     async def run():
-        readiness = Readiness([].extend)
-        assert readiness.check is None
-        readiness.take(frames.READY, memoryview(frames.text({"checks": False})))
-        assert readiness.check is None
+        probe = Probe([].extend)
+        assert probe.check is None
+        probe.take(frames.READY, memoryview(frames.text({"checks": False})))
+        assert probe.check is None
 
     asyncio.run(run())
 
 
 def test_all_who_ask_meanwhile_get_the_same_answer():
-    def play(readiness, written, told):
+    def play(probe, written, told):
         for _ in range(3):
-            readiness.check(told.append)
+            probe.check(told.append)
         assert written == [frames.frame(frames.CHECK)]
-        readiness.take(frames.CHECKED, NO)
+        probe.take(frames.CHECKED, NO)
         assert told == ["no database"] * 3
-        readiness.check(told.append)
+        probe.check(told.append)
         assert len(written) == 2
-        readiness.take(frames.CHECKED, YES)
+        probe.take(frames.CHECKED, YES)
         assert told[3:] == [""]
 
     scene(play)
 
 
 def test_of_who_leaves_nothing_is_kept_and_the_question_is_still_on_its_way():
-    def play(readiness, written, told):
+    def play(probe, written, told):
         for _ in range(1000):
-            readiness.check(told.append)()
+            probe.check(told.append)()
         assert len(written) == 1
-        assert readiness._waiting == []
-        leave = readiness.check(told.append)
-        readiness.take(frames.CHECKED, YES)
+        assert probe._waiting == []
+        leave = probe.check(told.append)
+        probe.take(frames.CHECKED, YES)
         leave()
         assert (told, len(written)) == ([""], 1)
         with pytest.raises(Garbage, match="nobody has asked"):
-            readiness.take(frames.CHECKED, YES)
+            probe.take(frames.CHECKED, YES)
 
     scene(play)
 
 
 def test_an_end_is_told_to_all_who_wait_and_asks_no_more():
-    def play(readiness, written, told):
-        readiness.check(told.append)
-        readiness.close(Code.WORKER_DIED, "it was killed")
-        assert (told, readiness.check) == (["it was killed"], None)
+    def play(probe, written, told):
+        probe.check(told.append)
+        probe.close(Code.WORKER_DIED, "it was killed")
+        assert (told, probe.check) == (["it was killed"], None)
 
     scene(play)
 
 
 def test_one_that_ends_before_it_is_ready_says_why():
     async def run():
-        readiness = Readiness([].extend)
-        readiness.close(Code.LOAD_FAILED, "it was killed")
+        probe = Probe([].extend)
+        probe.close(Code.LOAD_FAILED, "it was killed")
         with pytest.raises(ServeError, match="it was killed"):
-            await readiness.opened
+            await probe.opened
 
     asyncio.run(run())

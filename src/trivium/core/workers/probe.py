@@ -17,7 +17,7 @@ KINDS = frames.READY, frames.REFUSED, frames.CHECKED
 Told = Callable[[str], None]
 
 
-class Readiness:
+class Probe:
     """`opened` is done when the worker can take batches, or fails with LOAD_FAILED, or WORKER_DIED."""
 
     def __init__(self, write: Callable[[list[bytes | memoryview]], None]) -> None:

@@ -1,0 +1,103 @@
+"""Answers in parts, from whichever thread of user code: one at a time, no more than the receiver has room for.
+
+Between `Item.send` and the writer. An item ends with its final part, and only once.
+"""
+
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+from trivium_child import frames
+from trivium_child.faults import fault
+from trivium_child.loans import Kept, Loans
+from trivium_child.values import END, Failure, Item
+from trivium_child.window import Window
+from trivium_child.writer import Writer
+
+CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
+
+
+class Parts:
+    """One per worker. `items` are those in hand, by their numbers; `needed` sees to it that somebody reads the wire
+    while user code waits for room.
+    """
+
+    def __init__(
+        self, items: Dict[int, Item], writer: Writer, loans: Loans, needed: Callable[[], None]
+    ) -> None:
+        self._items = items
+        self._writer = writer
+        self._loans = loans
+        self._needed = needed
+        self._texts = frames.AnswerTexts()
+        self._lock = threading.Lock()
+        self.windows: Dict[int, Window] = {}
+
+    def send(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
+        """One part; waits while the receiver has no room for it. Without effect where nobody wants it any more."""
+        final = final or outcome is END or isinstance(outcome, Failure)
+        if not final and not self._has_room(item):
+            return
+        with self._lock:
+            if final:
+                if self._items.pop(item.number, None) is None:
+                    return  # it has ended: another thread was quicker
+                self.close(item.number)
+                if item.is_cancelled:
+                    outcome = CANCELLED
+            pieces: List[Any] = [b""]
+            size = self._write(pieces, item.number, outcome, frames.FINAL if final else 0, parameters)
+            pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
+            if not final and (window := self.windows.get(item.number)) is not None:
+                window.wrote(size)
+            kept: Kept = []
+            if final:
+                size += self._loans.ended((item.number,), pieces, 0, kept)
+            self._writer.write(pieces, size + 5)
+            self._loans.written(kept)
+
+    def close(self, number: int) -> None:
+        """Its item has ended: nobody waits any longer to send what nobody wants."""
+        window = self.windows.pop(number, None)
+        if window is not None:
+            window.close()
+
+    def cancel(self, number: int) -> None:
+        """Its client wants no more; who waits for room need not."""
+        window = self.windows.get(number)
+        if window is not None:
+            window.close()
+
+    def taken(self, number: int, count: int) -> None:
+        """The receiver has taken so many of its parts."""
+        window = self.windows.get(number)
+        if window is not None:
+            window.taken(count)
+
+    def _write(
+        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
+    ) -> int:
+        """Add a part's pieces. What cannot be written is raised to whoever sends it, or is the end of the item."""
+        try:
+            return self._texts.write(pieces, number, outcome, flags, parameters)
+        except Exception as error:
+            if flags:
+                return self._texts.write(pieces, number, fault(error), flags)
+            if (window := self.windows.get(number)) is not None:
+                window.leave()
+            raise
+
+    def _has_room(self, item: Item) -> bool:
+        """Waits until a further part may be sent; False where nobody wants one any more."""
+        number = item.number
+        if number not in self._items or item.is_cancelled:
+            return False
+        window = self.windows.get(number)
+        if window is None:
+            window = self.windows.setdefault(number, Window())
+        if window.enter(self._needed):
+            if number in self._items and not item.is_cancelled:
+                return True
+            window.close()  # for whoever else waits for it
+        if number not in self._items:
+            self.windows.pop(number, None)
+        return False
