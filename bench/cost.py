@@ -8,6 +8,8 @@ from bench import compute, grpc_load, repository, requests, servers, tritonserve
 
 ROUNDS = 7
 SECONDS = 2.0
+WARM_SECONDS = 4.0
+"""Of a row's own load before it is measured: what a server does for a load depends on its last seconds (ADR 14)."""
 
 
 @dataclass
@@ -152,12 +154,12 @@ def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Row]:
     its twin, for as long as it lives.
     """
     ours, theirs = variants(), triton_variants()
-    for number in range(rounds):
-        _measure_round(ours, theirs, seconds, is_floor_first=number % 2 == 0)
+    for _ in range(rounds):
+        _measure_round(ours, theirs, seconds)
     return [variant.row for variant in ours + theirs]
 
 
-def _measure_round(ours: list[Variant], theirs: list[Variant], seconds: float, is_floor_first: bool) -> None:
+def _measure_round(ours: list[Variant], theirs: list[Variant], seconds: float) -> None:
     """The bare server answers what the real one answers, byte for byte."""
     models, handlers = repository.make()
     echo = ours[0].request
@@ -167,15 +169,13 @@ def _measure_round(ours: list[Variant], theirs: list[Variant], seconds: float, i
         tritonserver.running(handlers) as triton,
     ):
         table = [(server, variant) for variant in ours] + [(triton, variant) for variant in theirs]
-        for place, variant in table:
-            variant.load(place, 1.0)
         bare.load(echo, 16, 1.0)
         floors = {
-            "F": lambda: bare.load(echo, 16, seconds).cpu_us,
-            "compute": lambda: compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds),
+            "F": lambda: bare.load(echo, 16, seconds / 2).cpu_us,
+            "compute": lambda: compute.measure(models / "mobilenet" / "1" / "model.onnx", seconds / 2),
         }
         for place, variant in sorted(table, key=_twins_together):
-            _measure_row(variant, place, floors[variant.row.floor], seconds, is_floor_first)
+            _measure_row(variant, place, floors[variant.row.floor], seconds)
 
 
 def _twins_together(entry: tuple[servers.Server, Variant]) -> tuple[int, str]:
@@ -184,17 +184,14 @@ def _twins_together(entry: tuple[servers.Server, Variant]) -> tuple[int, str]:
     return entry[1].row.floor == "compute", name
 
 
-def _measure_row(
-    variant: Variant, place: servers.Server, floor: Callable[[], float], seconds: float, is_floor_first: bool
-) -> None:
-    """One round of a row and, next to it, its floor: before it in one round, behind it in the next, so that a machine
-    that slows down or speeds up favours neither.
+def _measure_row(variant: Variant, place: servers.Server, floor: Callable[[], float], seconds: float) -> None:
+    """One round of a row, behind some seconds of the same load, and its floor, the mean of one half before it and one
+    behind it: a machine that slows down or speeds up favours neither.
     """
     row = variant.row
-    if is_floor_first:
-        row.floor_us.append(floor())
+    before = floor()
+    variant.load(place, WARM_SECONDS)
     measured = variant.load(place, seconds if row.floor == "F" else seconds * 1.5)
     row.cpu_us.append(measured.cpu_us)
     row.latency_us.append(measured.latency_us)
-    if not is_floor_first:
-        row.floor_us.append(floor())
+    row.floor_us.append((before + floor()) / 2)
