@@ -221,6 +221,12 @@ class Stage:
         await self.until(lambda: item.state is not ItemState.QUEUED)
         assert item.state is not ItemState.ENDED
 
+    def runs(self):
+        """How many items have begun with an instance."""
+        if self.kind == "virtual":
+            return len(self.parts)
+        return len(self.workers.ran() if self.workers else self.script.ran)
+
     async def until(self, claim):
         async with asyncio.timeout(10):
             while not claim():
