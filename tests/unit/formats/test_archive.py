@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import os
+import resource
 import stat
 import struct
 import tarfile
@@ -335,6 +336,27 @@ def test_disk_full_and_no_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         unpack(tmp_path, tmp_path / "scratch")
     with pytest.raises(ConfigError, match=r"Not a directory|File exists"):
         unpack(tmp_path / "a.mar", tmp_path / "a.mar")
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_a_write_that_fails_in_the_middle_of_a_file(
+    tmp_path: Path, pack: Callable[[Mapping[str, bytes]], bytes]
+) -> None:
+    """The kernel refuses what comes behind the first 200 kB of a file, as a full disk does."""
+    data = pack(FILES)
+    placed(tmp_path, data)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+    try:
+        assert len(FILES["sub/deep/weights.bin"]) > 200_000
+        with pytest.raises(ConfigError) as caught:
+            unpack(tmp_path / "a.mar", tmp_path / "scratch")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert "File too large" in str(caught.value)
+    assert "serve the folder itself" in str(caught.value)
+    assert contents(unpack(tmp_path / "a.mar", tmp_path / "scratch")) == FILES
 
 
 def test_names_never_raises(tmp_path: Path) -> None:

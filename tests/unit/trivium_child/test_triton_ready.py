@@ -1,5 +1,7 @@
 """`is_ready` of a Triton model: what it returns, what it raises, on which loop it waits."""
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,13 +65,23 @@ def test_whatever_an_adapter_raises_there_is_an_answer(capfd: pytest.CaptureFixt
             raise KeyboardInterrupt("now")
 
     sent: list[bytes] = []
-
-    class Writer:
-        def send(self, frame: bytes) -> None:
-            sent.append(frame)
-
-    writer: Any = Writer()
-    Checks(Broken(), writer)._check()
+    Checks(Broken(), writer(sent))._check()
     (frame,) = sent
     assert b"KeyboardInterrupt: now" in frame
     assert "KeyboardInterrupt" in capfd.readouterr().err
+
+
+def test_where_no_thread_can_be_started_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    sent: list[bytes] = []
+    unasked: Any = None
+    Checks(unasked, writer(sent)).begin()
+    (frame,) = sent
+    assert b"No thread could be started to ask the model: can't start new thread" in frame
+
+
+def writer(sent: list[bytes]) -> Any:
+    return SimpleNamespace(send=sent.append)
