@@ -21,9 +21,8 @@ class TritonPythonModel:
         raise ValueError("it is asked for nothing")
 
     def is_ready(self):
-        if os.path.exists({hang!r}):
-            while os.path.exists({hang!r}):
-                time.sleep(0.01)
+        while os.path.exists({hang!r}):
+            time.sleep(0.01)
         return not os.path.exists({off!r})
 """
 
