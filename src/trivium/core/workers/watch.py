@@ -1,4 +1,7 @@
-"""Watches over one worker process: looks at it twice a second and carries out the policy's verdict."""
+"""Watches over one worker process: looks at it twice a second and carries out the policy's verdict.
+
+All watches look at the same moments, so that the loop wakes twice a second however many workers there are.
+"""
 
 import asyncio
 import logging
@@ -15,6 +18,11 @@ from trivium_child import frames
 SECONDS = 0.5
 
 
+def until_next(now: float) -> float:
+    """Seconds from `now` to the first moment at which all look that is not nearer than half of `SECONDS`."""
+    return 1.5 * SECONDS - (now + SECONDS / 2) % SECONDS
+
+
 class Watch:
     """Begins with the worker being ready, and ends with it."""
 
@@ -27,7 +35,7 @@ class Watch:
         self._statm = Path(f"/proc/{worker.pid}/statm")
         self._memory_when_new = 0
         self._is_worn = False
-        self._timer = self._loop.call_later(SECONDS, self._look)
+        self._arm()
         worker.gone.add_done_callback(lambda gone: self._timer.cancel())
 
     def _look(self) -> None:
@@ -51,7 +59,10 @@ class Watch:
             self._is_worn = True
             self._log.info("worker %d is replaced: %s", worker.pid, why)
             self._port.deliver([Worn(why)])
-        self._timer = self._loop.call_later(SECONDS, self._look)
+        self._arm()
+
+    def _arm(self) -> None:
+        self._timer = self._loop.call_later(until_next(self._loop.time()), self._look)
 
     def _resident(self) -> int:
         try:
