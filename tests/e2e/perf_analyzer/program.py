@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from tests.e2e.side_by_side.original import ENVIRONMENT
 PROGRAM = Path(sys.executable).with_name("perf_analyzer")
 LIBRARIES = {"libcudart.so.12": "libcudart-*.so.12*", "libb64.so.0d": "libb64-*.so.0d"}
 """What it asks for, and how the wheel names it."""
+
+LOOKS = 20
+"""At a thread that sleeps again and again."""
 
 REFUSED = 99
 """Its exit status for whatever a server, or a model, does not let it do."""
@@ -71,20 +75,46 @@ def libraries(folder: Path) -> Path:
     return folder
 
 
+class Asleep(Exception):
+    """It did not end, and none of its threads waits for a server. Told a number of requests it now and then does, where
+    the machine holds up its main thread: at a rate `RequestRateWorker::HandleExecuteOff` has missed that it may begin;
+    elsewhere `InferenceProfiler::Measure` counts up to that number when the first of them are in and gone.
+    """
+
+
 def run(folder: Path, *words: str | Path) -> Run:
-    """It, with these flags and the libraries in `folder`."""
+    """It, with these flags and the libraries in `folder`. Raises `Asleep`, or TimeoutExpired where a server may owe it
+    an answer.
+    """
     assert PROGRAM.exists(), f"There is no {PROGRAM}: the wheel tritonclient for manylinux1_x86_64 brings it."
     variables = environment() | {"LD_LIBRARY_PATH": os.fspath(folder)}
-    done = subprocess.run(
-        [PROGRAM, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env=variables,
-        check=False,
-    )
-    return read(done.returncode, done.stdout)
+    with subprocess.Popen(
+        [PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables
+    ) as child:
+        try:
+            said, _ = child.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired as late:
+            if is_asleep(child.pid):
+                raise Asleep(f"{words} sleeps for ever") from late
+            raise
+        finally:
+            child.kill()
+    return read(child.returncode, said)
+
+
+def is_asleep(pid: int) -> bool:
+    """Does every thread of the process wait for another (`futex`, system call 202 on x86-64, for which the program is
+    made) or for the time (`clock_nanosleep`, 230)? One that waits for an answer is in `poll`, or `epoll_wait`.
+    """
+    for _ in range(LOOKS):
+        calls = [call.read_text().split()[0] for call in Path(f"/proc/{pid}/task").glob("*/syscall")]
+        if waking := set(calls) - {"202", "230"}:
+            if waking != {"running"}:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
+    return False
 
 
 def read(status: int, text: str) -> Run:

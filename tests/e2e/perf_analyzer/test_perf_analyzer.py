@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.perf_analyzer import models, program
-from tests.e2e.perf_analyzer.program import REFUSED, Run
+from tests.e2e.perf_analyzer.program import REFUSED, Asleep, Run
 from tests.e2e.serving import SECONDS
 from tests.e2e.tritonserver import tritonserver
 
@@ -40,10 +40,26 @@ class Stage:
     data: Mapping[str, Path]
     libraries: Path
 
-    def run(self, model: str, *words: str | Path, wire: str = "http") -> Run:
+    def run(self, model: str, *words: str | Path) -> Run:
         """Measure `model`."""
+        return self.measure(model, *words)[0]
+
+    def measure(self, model: str, *words: str | Path, wire: str = "http") -> tuple[Run, Statistics]:
+        """Measure `model`; and the statistics before. Tried again when the program fell asleep, and when the machine
+        stood still for whole windows, so that it ended with 2, "not stable".
+        """
         where = ("-i", "grpc", "-u", self.grpc) if wire == "grpc" else ("-u", self.http)
-        return program.run(self.libraries, "-m", model, *where, *words)
+        for tries_left in (2, 1, 0):
+            before = self.statistics()
+            try:
+                ran = program.run(self.libraries, "-m", model, *where, *words)
+            except Asleep:
+                if not tries_left:
+                    raise
+            else:
+                if ran.status != 2:
+                    break
+        return ran, before
 
     def statistics(self) -> Statistics:
         """Counts by model: inferences, executions, and requests by how they ended."""
@@ -136,9 +152,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.mark.parametrize("name", CASES)
 def test_in_windows(stage: Stage, name: str) -> None:
     case = CASES[name]
-    before = stage.statistics()
-    ran = measure(stage, case, WINDOWS, tries=3)
-    counts = grown(before, stage.statistics())
+    ran, counts = measure(stage, case, WINDOWS)
     assert 'Using "time_windows" mode' in ran.text
     for model, block in blocks(ran, case):
         asked = counts[model]
@@ -154,9 +168,7 @@ def test_in_windows(stage: Stage, name: str) -> None:
 def test_to_the_last_request(stage: Stage, name: str) -> None:
     # Not of sequences: told a number of requests it now and then ends one that it has not begun.
     case = CASES[name]
-    before = stage.statistics()
-    ran = measure(stage, case, COUNTED)
-    counts = grown(before, stage.statistics())
+    ran, counts = measure(stage, case, COUNTED)
     assert ran.requests == COUNT, ran.text
     for model, block in blocks(ran, case):
         asked = counts[model]
@@ -168,19 +180,14 @@ def test_to_the_last_request(stage: Stage, name: str) -> None:
         assert 0 <= asked["execution_count"] - block.executions <= asked["success"] - block.successes
 
 
-def measure(stage: Stage, case: Case, words: tuple[str, ...], tries: int = 1) -> Run:
-    """One run, with what every report must have looked at; on a machine that stands still for whole windows it ends
-    with 2, "not stable", and is tried again.
-    """
+def measure(stage: Stage, case: Case, words: tuple[str, ...]) -> tuple[Run, Statistics]:
+    """One run, with what every report must have looked at, and what the server counted meanwhile."""
     flags = [flag.format_map(stage.data) for flag in case.flags]
-    for _ in range(tries):
-        ran = stage.run(case.model, *flags, *words, wire=case.wire)
-        if ran.status != 2:
-            break
+    ran, before = stage.measure(case.model, *flags, *words, wire=case.wire)
     assert ran.status == 0, ran.text
     for text in case.says:
         assert text in ran.text, ran.text
-    return ran
+    return ran, grown(before, stage.statistics())
 
 
 def blocks(ran: Run, case: Case) -> Iterator[tuple[str, program.Block]]:
