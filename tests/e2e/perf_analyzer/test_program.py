@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.e2e.perf_analyzer import program
@@ -33,3 +34,15 @@ def test_who_waits_for_whom(code: str, expected: bool) -> None:
             until(lambda: program.is_asleep(child.pid) is expected, lambda: "it was told wrongly")
         finally:
             child.kill()
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [(SLEEPS, program.Asleep), (ANSWERLESS, subprocess.TimeoutExpired)]
+)
+def test_what_is_raised(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, raised: type[Exception]
+) -> None:
+    monkeypatch.setattr(program, "PROGRAM", Path(sys.executable))
+    monkeypatch.setattr(program, "SECONDS", 1)
+    with pytest.raises(raised):
+        program.run(tmp_path, "-c", code.format(begun="pass"))
