@@ -19,7 +19,8 @@ demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
 	.venv-demo/bin/trivium demo
 
 test: .venv-test/.made  ## Unit and contract tests.
-	.venv-test/bin/python -m pytest -m "not slow"
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
+	.venv-test/bin/python -m pytest -m "not slow" tests/contract
 
 e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest tests/e2e
