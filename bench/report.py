@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import runs
 from bench.cost import Comparison, Row, beside_tritonserver
 from bench.neighbour import LIMIT, Neighbour
 from bench.queueing import Waits
@@ -16,7 +17,7 @@ PLACE = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 
 def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> str:
-    """Both files; returns the table."""
+    """Both files, the page with what all runs say together; returns the table."""
     PLACE.mkdir(parents=True, exist_ok=True)
     document = {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
@@ -39,11 +40,17 @@ def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> 
     (PLACE / "request-path.json").write_text(json.dumps(document, indent=1) + "\n")
     table = "\n\n".join("\n".join(part) for part in parts)
     page = PLACE / "request-path.md"
-    before = page.read_text() if page.exists() else "<!-- table -->\n<!-- end -->\n"
-    head, rest = before.split("<!-- table -->")
-    _, tail = rest.split("<!-- end -->")
-    page.write_text(f"{head}<!-- table -->\n{table}\n<!-- end -->{tail}")
+    text = _between("table", table, page.read_text())
+    page.write_text(_between("runs", "\n".join(runs.summary(runs.limits(rows))), text))
     return table
+
+
+def _between(name: str, table: str, page: str) -> str:
+    """The page with another table between the two comments of that name."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    head, rest = page.split(begin)
+    _, tail = rest.split(end)
+    return f"{head}{begin}\n{table}\n{end}{tail}"
 
 
 def _costs(rows: Sequence[Row]) -> list[str]:

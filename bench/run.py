@@ -1,18 +1,24 @@
-"""`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look."""
+"""`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look.
+
+A run of the usual length joins the list of all runs, whatever it shows.
+"""
 
 import click
-from bench import cost, neighbour, queueing, report, repository
+from bench import cost, neighbour, queueing, report, repository, runs
 
 
 @click.command()
 @click.option("--rounds", default=cost.ROUNDS, show_default=True)
 @click.option("--seconds", default=cost.SECONDS, show_default=True, help="of load per variant and round")
 @click.option(
-    "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write nothing"
+    "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no page"
 )
 def main(rounds: int, seconds: float, only: str | None) -> None:
     """Measure and report."""
+    hour = runs.now()
     rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
+    if rows and (rounds, seconds) == (cost.ROUNDS, cost.SECONDS):
+        runs.add(rows, hour)
     waits = queueing.measure() if only in (None, "waits") else []
     beside = neighbour.Neighbour([], [])
     if only in (None, "neighbour"):

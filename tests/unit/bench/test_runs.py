@@ -1,0 +1,65 @@
+"""Every run joins the list, and the summary counts all of them."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from bench import runs
+from bench.cost import Row, triton_variants, variants
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A list with one old run, of which it is not known how quiet the machine was, and which lacks a figure."""
+    path = tmp_path / "runs.csv"
+    names = [runs.RUN, runs.HOUR, *runs.limits(rows()), runs.BARE, runs.COMPUTE]
+    line = ["1", "long ago, one commit", "", *["0.9"] * (len(names) - 5), "", ""]
+    with path.open("w", newline="") as text:
+        csv.writer(text, lineterminator="\n").writerows([names, line])
+    return path
+
+
+def rows(compute_us: float = 6000.0) -> list[Row]:
+    """Seven rounds in which everything costs twice its floor, and three times on tritonserver."""
+    found = [variant.row for variant in variants() + triton_variants()]
+    for row in found:
+        floor = 8.0 if row.floor == "F" else compute_us
+        row.floor_us = [floor] * 7
+        row.cpu_us = [floor * (3 if row.name.startswith("tritonserver") else 2)] * 7
+    return found
+
+
+def test_a_run_is_a_line_behind_those_before(file: Path) -> None:
+    before = file.read_text()
+    runs.add(rows(), "now", file)
+    assert file.read_text().startswith(before)
+    with file.open(newline="") as text:
+        added = list(csv.DictReader(text))[1:]
+    assert len(added) == 1
+    assert (added[0][runs.RUN], added[0][runs.HOUR]) == ("2", "now")
+    assert (added[0][runs.BARE], added[0][runs.COMPUTE]) == ("8.00", "6.00")
+    assert added[0]["handler echo, batched"] == "2.000"
+    assert added[0]["beside tritonserver, above compute, 1 connection"] == "0.500"
+
+
+def test_the_summary_counts_every_run_and_shows_the_quiet_ones(file: Path) -> None:
+    runs.add(rows(), "quiet", file)
+    runs.add(rows(compute_us=9000.0), "bad", file)
+    first, _, echo, *_, last = runs.summary(runs.limits(rows()), file)
+    assert first.startswith("| of 3 runs |")
+    assert first.endswith("| the 1 quiet ones |")
+    assert echo == "| echo, unbatched | 4.00 | 2.000 | 2.000, 2.000 | 2 of 2 | 2.000 |"  # one run lacks it
+    assert last == (
+        "| beside tritonserver, above compute, 8 connections | 0.50 | 0.500 | 0.500, 0.900 | 2 of 3 | 0.500 |"
+    )
+
+
+def test_the_list_in_the_repository_has_the_figures_of_today() -> None:
+    with runs.FILE.open(newline="") as text:
+        assert next(csv.reader(text)) == [
+            runs.RUN,
+            runs.HOUR,
+            *runs.figures(rows()),
+            runs.BARE,
+            runs.COMPUTE,
+        ]
