@@ -77,6 +77,7 @@ def test_who_asks_and_leaves_costs_nobody_anything(tmp_path: Path) -> None:
     with tritonserver(tmp_path / "log", f"--model-repository={served}") as server:
         port = server.port("http")
         assert wire.ask(port, READY).status == 200
+        before = server.descriptors()
         hang.touch()
         plugs = [wire.connect(port) for _ in range(40)]
         for plug in plugs:
@@ -87,4 +88,5 @@ def test_who_asks_and_leaves_costs_nobody_anything(tmp_path: Path) -> None:
         assert wire.ask(port, READY).status == 400
         hang.unlink()
         until(lambda: wire.ask(port, READY).status == 200, server.said)
+        until(lambda: server.descriptors() <= before, lambda: f"{server.descriptors()}, was {before}")
         assert "Traceback" not in server.said()

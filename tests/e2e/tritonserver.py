@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import psutil
 from tests.e2e.serving import COMMAND, SECONDS, environment, until
 
 TRITONSERVER = (*COMMAND, "tritonserver")
@@ -59,6 +60,11 @@ class TritonServer:
             return is_there
 
         until(look, lambda: f"not said: {text}\n{self.said()}")
+
+    def descriptors(self) -> int:
+        """How many its process has open."""
+        count: int = psutil.Process(self._child.pid).num_fds()
+        return count
 
     def signal(self, number: signal.Signals) -> None:
         """Send it; returns at once."""
