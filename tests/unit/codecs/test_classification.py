@@ -54,7 +54,7 @@ def test_nothing_to_rank():
     assert ranked(5.0, 3) == ((1,), ["5.000000:0"])
 
 
-@pytest.mark.parametrize("datatype", UNRANKED)
+@pytest.mark.parametrize("datatype", sorted(UNRANKED, key=lambda datatype: datatype.wire))
 def test_what_has_no_order(datatype):
     with pytest.raises(ServeError) as caught:
         ranked([0], 1, datatype)
