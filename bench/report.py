@@ -17,8 +17,7 @@ PLACE = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 
 def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> str:
-    """Both files, the page with what all runs say together; returns the table."""
-    PLACE.mkdir(parents=True, exist_ok=True)
+    """Both files; returns the table."""
     document = {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "cost": [row.as_json() for row in rows],
@@ -39,18 +38,23 @@ def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> 
     parts = [_costs(rows), beside(compared), _waits(waits), [_neighbour(neighbour)]]
     (PLACE / "request-path.json").write_text(json.dumps(document, indent=1) + "\n")
     table = "\n\n".join("\n".join(part) for part in parts)
-    page = PLACE / "request-path.md"
-    text = _between("table", table, page.read_text())
-    page.write_text(_between("runs", "\n".join(runs.summary(runs.limits(rows))), text))
+    _put("table", table)
     return table
 
 
-def _between(name: str, table: str, page: str) -> str:
-    """The page with another table between the two comments of that name."""
+def join(rows: Sequence[Row], hour: str) -> None:
+    """Another run in the list, and what all of them say together."""
+    runs.add(rows, hour)
+    _put("runs", "\n".join(runs.summary(runs.limits(rows))))
+
+
+def _put(name: str, table: str) -> None:
+    """Into the page, between the two comments of that name."""
+    page = PLACE / "request-path.md"
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    head, rest = page.split(begin)
+    head, rest = page.read_text().split(begin)
     _, tail = rest.split(end)
-    return f"{head}{begin}\n{table}\n{end}{tail}"
+    page.write_text(f"{head}{begin}\n{table}\n{end}{tail}")
 
 
 def _costs(rows: Sequence[Row]) -> list[str]:

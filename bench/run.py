@@ -11,14 +11,14 @@ from bench import cost, neighbour, queueing, report, repository, runs
 @click.option("--rounds", default=cost.ROUNDS, show_default=True)
 @click.option("--seconds", default=cost.SECONDS, show_default=True, help="of load per variant and round")
 @click.option(
-    "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no page"
+    "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no table"
 )
 def main(rounds: int, seconds: float, only: str | None) -> None:
     """Measure and report."""
     hour = runs.now()
     rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
     if rows and (rounds, seconds) == (cost.ROUNDS, cost.SECONDS):
-        runs.add(rows, hour)
+        report.join(rows, hour)
     waits = queueing.measure() if only in (None, "waits") else []
     beside = neighbour.Neighbour([], [])
     if only in (None, "neighbour"):
