@@ -9,7 +9,13 @@ from bench import cost, neighbour, queueing, report, repository, runs
 
 @click.command()
 @click.option("--rounds", default=cost.ROUNDS, show_default=True)
-@click.option("--seconds", default=cost.SECONDS, show_default=True, help="of load per variant and round")
+@click.option(
+    "--seconds",
+    default=cost.SECONDS,
+    type=click.FloatRange(min=2),  # half of them for a floor, and wrk knows whole ones alone
+    show_default=True,
+    help="of load per variant and round",
+)
 @click.option(
     "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no table"
 )
