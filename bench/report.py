@@ -45,7 +45,7 @@ def write(rows: Sequence[Row], waits: Sequence[Waits], neighbour: Neighbour) -> 
 def join(rows: Sequence[Row], hour: str) -> None:
     """Another run in the list, and what all of them say together."""
     runs.add(rows, hour)
-    _put("runs", "\n".join(runs.summary(runs.limits(rows))))
+    _put("runs", "\n".join(runs.summary(rows)))
 
 
 def _put(name: str, table: str) -> None:

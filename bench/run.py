@@ -8,7 +8,7 @@ from bench import cost, neighbour, queueing, report, repository, runs
 
 
 @click.command()
-@click.option("--rounds", default=cost.ROUNDS, show_default=True)
+@click.option("--rounds", default=cost.ROUNDS, type=click.IntRange(min=1), show_default=True)
 @click.option(
     "--seconds",
     default=cost.SECONDS,
@@ -21,7 +21,7 @@ from bench import cost, neighbour, queueing, report, repository, runs
 )
 def main(rounds: int, seconds: float, only: str | None) -> None:
     """Measure and report."""
-    hour = runs.now()
+    hour = runs.now()  # before, since what is committed meanwhile was not measured
     rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
     if rows and (rounds, seconds) == (cost.ROUNDS, cost.SECONDS):
         report.join(rows, hour)

@@ -12,7 +12,7 @@ from bench.cost import Row, triton_variants, variants
 def file(tmp_path: Path) -> Path:
     """A list with one old run, of which it is not known how quiet the machine was, and which lacks a figure."""
     path = tmp_path / "runs.csv"
-    names = [runs.RUN, runs.HOUR, *runs.limits(rows()), runs.BARE, runs.COMPUTE]
+    names = [runs.RUN, runs.HOUR, *runs.figures(rows()), runs.BARE, runs.COMPUTE]
     line = ["1", "long ago, one commit", "", *["0.9"] * (len(names) - 5), "", ""]
     with path.open("w", newline="") as text:
         csv.writer(text, lineterminator="\n").writerows([names, line])
@@ -45,13 +45,24 @@ def test_a_run_is_a_line_behind_those_before(file: Path) -> None:
 def test_the_summary_counts_every_run_and_shows_the_quiet_ones(file: Path) -> None:
     runs.add(rows(), "quiet", file)
     runs.add(rows(compute_us=9000.0), "bad", file)
-    first, _, echo, *_, last = runs.summary(runs.limits(rows()), file)
+    first, _, echo, *_, last = runs.summary(rows(), file)
     assert first.startswith("| of 3 runs |")
-    assert first.endswith("| the 1 quiet ones |")
+    assert first.endswith("| quiet ones (1) |")
     assert echo == "| echo, unbatched | 4.00 | 2.000 | 2.000, 2.000 | 2 of 2 | 2.000 |"  # one run lacks it
     assert last == (
         "| beside tritonserver, above compute, 8 connections | 0.50 | 0.500 | 0.500, 0.900 | 2 of 3 | 0.500 |"
     )
+
+
+def test_the_first_run_of_all(file: Path) -> None:
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    runs.add(rows(), "now", file)
+    assert file.read_text().splitlines()[1].startswith("1,now,")
+
+
+def test_a_machine_without_git_still_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert runs.now().endswith(" UTC, no commit")
 
 
 def test_the_list_in_the_repository_has_the_figures_of_today() -> None:
