@@ -19,8 +19,9 @@ QUIET_MS = 6.3
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Row | Comparison]:
-    """Those of a run that have a limit and depend on the hour, by the file's names for them: the rows, and what is above
-    compute beside tritonserver.
+    """Those of a run that have a limit and depend on the hour, by the file's names for them.
+
+    They are the rows, and what is above compute beside tritonserver.
     """
     found: dict[str, Row | Comparison] = {}
     for row in rows:
