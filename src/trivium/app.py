@@ -24,6 +24,7 @@ from trivium.core.quantiles import parse_quantiles
 from trivium.core.rate_policy import supply_of
 from trivium.core.server import Server
 from trivium.core.workers.host import program
+from trivium.dialects.triton.call_texts import worded
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
@@ -47,6 +48,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RpcProtocol, WireProtocol
 from trivium.types.metrics import Measures
 from trivium.types.payload import PayloadKind
+from trivium.types.running import as_it_is
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 
 if TYPE_CHECKING:
@@ -56,8 +58,9 @@ VERSION = version("trivium")
 
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
 _DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
+_WORDS = {"triton": worded}
 _HANDLERS = [
-    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ)
+    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, as_it_is))
     for dialect, takes in _DIALECTS.items()
 ]
 

@@ -52,10 +52,11 @@ class Host:
         timeout: Optional[float] = None,
         sequence: Optional[SequencePlace] = None,
         trace: int = 0,
+        one: bool = False,
     ) -> "Iterator[Answer]":
         """Run another model and yield the parts of its answer; closing the iterator cancels. `trace` is the number of
-        the item of whose trace the call is a part, 0 for none. Raises Failure,
-        `call held` (code "queue full") at once where every instance of the model waits for this very call.
+        the item of whose trace the call is a part, 0 for none. Raises Failure: with `one` where the model may answer in
+        several parts; at once where every instance of it waits for this very call.
         """
         raise NotImplementedError
 

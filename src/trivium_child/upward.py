@@ -54,6 +54,7 @@ class WireHost(Host):
         timeout: Optional[float] = None,
         sequence: Optional[SequencePlace] = None,
         trace: int = 0,
+        one: bool = False,
     ) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
         told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
@@ -65,6 +66,8 @@ class WireHost(Host):
             told["sequence"] = list(sequence)
         if trace:
             told["trace"] = trace
+        if one:
+            told["one"] = True
         if isinstance(payload, Raw):
             told["raw"], blobs = frames.raw_text(payload)
         else:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from trivium.core.server import Server
+from trivium.dialects.triton.call_texts import worded
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
 from trivium.formats.triton.repository import FORMAT
@@ -13,7 +14,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import Defaults, ModelFacts
 
-PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ)
+PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ, worded)
 
 
 async def no_facts(spec):

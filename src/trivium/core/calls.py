@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.operations import CallRef
 from trivium.types.running import ItemId
 
@@ -144,9 +145,10 @@ def _reachable(
 
 
 def _endless(name: str, parent: CallRef) -> ServeError:
-    chain = " -> ".join((*parent.chain, name))
+    chain = " -> ".join(names := (*parent.chain, name))
     return ServeError(
         Code.QUEUE_FULL,
         f"The call {chain} can never be served: every instance of model '{name}' is held by a request that waits for "
         "this very call. Give the model more instances than its chain is deep, or call it from outside the chain.",
+        fault=fault(Kind.ENDLESS, chain=names),
     )

@@ -15,7 +15,7 @@ import trivium_child
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Runner
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Placement, Program
+from trivium.types.running import Placement, Program, Words, as_it_is
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
@@ -47,12 +47,15 @@ class PythonEngine:
         takes: frozenset[PayloadKind],
         interpreter: str,
         environment: Mapping[str, str],
+        words: Words = as_it_is,
     ) -> None:
+        """`words`: in which the handlers are told what their calls of other models end with."""
         self.name = f"python-{dialect}"
         self.takes = takes
         self._dialect = dialect
         self._interpreter = interpreter
         self._environment = environment
+        self._words = words
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """The configuration as the handler completes it, under its own interpreter; what the configuration says where
@@ -107,6 +110,7 @@ class PythonEngine:
                 "settings": dict(handler.settings),
                 "parameters": dict(spec.parameters),
             },
+            self._words,
         )
 
     def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:

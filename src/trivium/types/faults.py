@@ -24,6 +24,7 @@ class Kind(Enum):
     UNKNOWN_VERSION = auto()  # model, version
     NOT_SERVING = auto()  # model, version
     DECOUPLED = auto()  # model
+    ENDLESS = auto()  # chain
     # of inputs and outputs, by what the model takes
     INPUT_COUNT = auto()  # model, least, most, got, missing
     UNKNOWN_INPUT = auto()  # model, input

@@ -4,7 +4,7 @@ An item ends exactly once: with its final part, or with its outcome in an execut
 from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,13 +106,23 @@ class Placement:
     claim: Claim = field(default_factory=Claim)
 
 
+Words = Callable[[ServeError, Infer, bool], ServeError]
+"""How user code is told of a call that went wrong: the error, the call, and was it refused at the door?"""
+
+
+def as_it_is(error: ServeError, call: Infer, is_refused: bool) -> ServeError:
+    """In the server's own words."""
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its
-    last argument names. `setup` is JSON: the first thing it is told.
+    last argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`.
     """
 
     command: tuple[str, ...]
     directory: Path
     environment: Mapping[str, str]
     setup: Mapping[str, object]
+    words: Words = as_it_is

@@ -110,6 +110,31 @@ ACCEPTED: tuple[Difference, ...] = (
         "it is no datatype whatever the model expects",
     ),
     Difference(
+        (
+            ("call", "an unknown model"),
+            ("call", "an unknown version"),
+            ("call", "a version"),
+            ("call", "an unknown one, asked for several answers"),
+        ),
+        frozenset({"body"}),
+        "a BLS call of a model that is not there, or not ready",
+        "an error that says that it is not ready",
+        "the same, and then why",
+        "the model's name may be misspelt, and only the server knows which there are",
+    ),
+    Difference(
+        (
+            ("call", "a model that finds nothing"),
+            ("call", "a model that will not"),
+            ("call", "a model that cannot now"),
+        ),
+        frozenset({"body"}),
+        "the code of an error that a called model answers with",
+        "always INTERNAL",
+        "the called model's",
+        "newer originals pass it on",
+    ),
+    Difference(
         (("story", "the same request as at first"),),
         frozenset({"status", "text", "body"}),
         "a load without `config` of a model that was loaded with one",

@@ -6,6 +6,7 @@ A request is the same whenever it is made. Decides how many of each kind there a
 import random
 
 from tests.e2e.side_by_side import grpc_faults, grpc_requests, http_faults, http_requests
+from tests.e2e.side_by_side.calls import CALLS
 from tests.e2e.side_by_side.differences import ACCEPTED
 from tests.e2e.side_by_side.exchange import Request
 from tests.e2e.side_by_side.stories import STORY
@@ -27,9 +28,10 @@ def drawn() -> list[Request]:
 
 
 def all_of_them() -> list[Request]:
-    """Those that are drawn, then the other rows of the tables, and at last what changes something."""
+    """Those that are drawn, then the other rows of the tables, the calls, and at last what changes something."""
+    calls = [Request(f"call: {name}", False, data) for name, data in CALLS.items()]
     story = [Request(f"story: {name}", is_bad, data) for name, (is_bad, data) in STORY.items()]
-    return _made() + story
+    return _made() + calls + story
 
 
 def _made() -> list[Request]:

@@ -105,11 +105,10 @@ class ProcessLauncher:
         except asyncio.CancelledError:
             spawning.add_done_callback(_kill_late)
             raise
-        upward = Upward(self._spec.name, self._around.submits, self._around.measure, self._log)
-        worker = ProcessInstance(
-            placement.name, spawned, self._arena, upward, self._log, self._around.call_last
-        )
-        self._around.keep(worker)
+        around = self._around
+        upward = Upward(self._spec.name, around.submits, around.measure, self._log, program.words)
+        worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
+        around.keep(worker)
         try:
             await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])

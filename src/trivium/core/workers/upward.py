@@ -1,24 +1,27 @@
 """What user code in a worker asks of the server: other models, loads, log lines, custom metrics.
 
-A call becomes an operation with its parent's chain, and goes in by the same door as a client's. It ends with its
-final part, when the worker hangs up, or when its parent ends, be it by its deadline.
+A call becomes an operation with its parent's chain, and goes in by the same door as a client's, once the called
+model says that it is ready. It ends with its final part, when the worker hangs up, or when its parent ends, be it by
+its deadline.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from math import isfinite
-from struct import error as StructError
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from trivium.core.workers.wire import UNREADABLE, Garbage, read_payload, write_reply
+from trivium.core.workers.requests import Called, Line, Question, convert, number_of, read, read_call
+from trivium.core.workers.wire import Garbage, write_reply
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Submits, Ticket
+from trivium.types.faults import Kind, fault
+from trivium.types.interfaces import Sink, Submits, Ticket
 from trivium.types.operations import (
     CallRef,
+    Describe,
     Infer,
     Load,
+    ModelDescription,
     Operation,
     Readiness,
     Ready,
@@ -27,16 +30,14 @@ from trivium.types.operations import (
     Unload,
     WantedOutput,
 )
-from trivium.types.payload import Payload, PayloadKind, Scalar
-from trivium.types.running import ItemId
+from trivium.types.payload import PayloadKind
+from trivium.types.running import ItemId, Words, as_it_is
 from trivium_child import frames
 
 if TYPE_CHECKING:
     from trivium.core.workers.process import ProcessInstance
 
 TENSORS = PayloadKind.TENSORS
-Text = TypeVar("Text")
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 LEFT = ServeError(Code.CANCELLED, "The request that made this call has ended, or its worker has.")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -44,14 +45,39 @@ Measure = Callable[[str, Mapping[str, object]], None]
 """Takes a model's name and one step of a custom metric; ValueError for one that is none."""
 
 
-class Upward:
-    """The calls of one worker, which serves `model`. Used on the loop only."""
+class _Asking:
+    """The ticket of a call whose model is still being asked whether it is ready."""
 
-    def __init__(self, model: str, submits: Submits, measure: Measure, log: logging.Logger) -> None:
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.is_over = False
+
+    def cancel(self, why: ServeError) -> None:
+        """See `Ticket.cancel`. What the model says is not heard any more."""
+        if not self.is_over:
+            self.is_over = True
+            self._sink(ResponsePart(error=why))
+
+    def hold(self) -> None:
+        """There are no parts yet."""
+
+    def resume(self) -> None:
+        """It was not held."""
+
+
+class Upward:
+    """The calls of one worker, which serves `model` and is told in `words` what went wrong with them. Used on the loop
+    only.
+    """
+
+    def __init__(
+        self, model: str, submits: Submits, measure: Measure, log: logging.Logger, words: Words = as_it_is
+    ) -> None:
         self._model = model
         self._submits = submits
         self._measure = measure
         self._log = log
+        self._words = words
         self._worker: ProcessInstance | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self.calling: dict[ItemId, set[int]] = {}
@@ -65,19 +91,19 @@ class Upward:
     def take(self, kind: int, body: memoryview) -> None:
         """A frame of the worker. Raises Garbage."""
         if kind == frames.CALL:
-            number, call = _read_call(body)
+            number, call = read_call(body)
             self._call(number, call)
         elif kind == frames.ASK:
-            self._ask(_convert(_read(body), Question))
+            self._ask(convert(read(body), Question))
         elif kind == frames.HANG_UP:
-            self._hang_up(_number(body))
+            self._hang_up(number_of(body))
         elif kind == frames.HEARD:
             self._heard(body)
         elif kind == frames.LOG:
-            line = _convert(_read(body), Line)
+            line = convert(read(body), Line)
             self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
         elif kind == frames.MEASURE:
-            self._note(_read(body))
+            self._note(read(body))
         else:
             raise Garbage(f"a frame of unknown kind {kind}")
 
@@ -97,7 +123,38 @@ class Upward:
         for _, ticket in tickets.values():
             ticket.cancel(LEFT)
 
-    def _call(self, number: int, call: "Called") -> None:
+    def _call(self, number: int, call: Called) -> None:
+        parent, operation = self._operation(call)
+
+        def refuse(why: ServeError) -> None:
+            self._reply(number, ResponsePart(error=self._words(why, operation, True)))
+
+        def told(part: ResponsePart) -> None:
+            if asking.is_over:
+                return
+            asking.is_over = True
+            if number not in self._tickets:
+                return  # at once: what the server knows without asking a model, it says to the call itself
+            self._forget(number, parent)
+            assert isinstance(part.answer, Readiness)
+            if part.answer.ready:
+                self._submit(number, parent, operation)
+            else:
+                why = fault(Kind.NOT_SERVING, model=operation.model, version=operation.version)
+                refuse(ServeError(Code.NOT_READY, part.answer.reason, fault=why))
+
+        if call.told.one and self._is_decoupled(operation):
+            refuse(_several(operation.model))
+            return
+        asking = _Asking(lambda part: refuse(LEFT))
+        self._submits.submit(Ready(operation.model, operation.version), told)
+        if asking.is_over:
+            self._submit(number, parent, operation)
+        else:
+            self._keep(number, parent, asking)
+
+    def _operation(self, call: Called) -> tuple[ItemId, Infer]:
+        """Whose call it is, 0 where nobody waits for it, and what is called."""
         assert self._worker is not None
         told = call.told
         caller = self._worker.operation(told.parent)
@@ -107,7 +164,7 @@ class Upward:
         ref = CallRef((parent,), (self._model,), trace)
         if above is not None:
             ref = CallRef((*above.items, parent), (*above.chain, self._model), trace)
-        operation = Infer(
+        return parent, Infer(
             model=told.model,
             version=told.version,
             payload=call.payload,
@@ -119,7 +176,17 @@ class Upward:
             wants=TENSORS,
             parent=ref,
         )
-        self._submit(number, parent, operation)
+
+    def _is_decoupled(self, operation: Infer) -> bool:
+        """May the called model answer in several parts, or in none?"""
+        is_so = False
+
+        def sink(part: ResponsePart) -> None:
+            nonlocal is_so
+            is_so = isinstance(part.answer, ModelDescription) and part.answer.spec.decoupled
+
+        self._submits.submit(Describe(operation.model, operation.version), sink)
+        return is_so
 
     def _ask(self, asked: "Question") -> None:
         if asked.verb == "ready":
@@ -135,7 +202,7 @@ class Upward:
         self._submit(asked.call, 0, operation)
 
     def _submit(self, number: int, parent: ItemId, operation: Operation) -> None:
-        is_over = False
+        is_over = is_begun = False
 
         def sink(part: ResponsePart) -> None:
             nonlocal is_over
@@ -144,13 +211,19 @@ class Upward:
                 self._forget(number, parent)
             else:
                 self._count(number)
+            if part.error is not None and isinstance(operation, Infer):
+                part = msgspec.structs.replace(part, error=self._words(part.error, operation, not is_begun))
             self._reply(number, part)
 
         ticket = self._submits.submit(operation, sink)
+        is_begun = True
         if not is_over:
-            self._tickets[number] = parent, ticket
-            if parent:
-                self.calling.setdefault(parent, set()).add(number)
+            self._keep(number, parent, ticket)
+
+    def _keep(self, number: int, parent: ItemId, ticket: Ticket) -> None:
+        self._tickets[number] = parent, ticket
+        if parent:
+            self.calling.setdefault(parent, set()).add(number)
 
     def _count(self, number: int) -> None:
         """Whoever makes the parts is held while as many as a window of them have not been read."""
@@ -197,82 +270,10 @@ class Upward:
             self._log.warning("a custom metric was not taken: %s", error)
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one, `trace` the
-    item of whose trace it is a part, or 0.
-    """
-
-    model: str
-    version: str = ""
-    parent: Number = 0
-    outputs: tuple[str, ...] = ()
-    parameters: dict[str, Scalar] = {}
-    timeout: float | None = None
-    sequence: tuple[Annotated[int, msgspec.Meta(ge=0)] | str, bool, bool] | None = None
-    trace: Number = 0
-
-
-class Called(msgspec.Struct, frozen=True):
-    """A call, read."""
-
-    name: str
-    told: Told
-    payload: Payload
-
-
-class Question(msgspec.Struct, frozen=True):
-    """What is asked besides calls; files come in base64, by paths within the model's folder."""
-
-    call: Number
-    verb: str
-    model: str = ""
-    version: str = ""
-    config: str = ""
-    files: dict[str, bytes] = {}
-    with_dependents: bool = False
-
-
-class Line(msgspec.Struct, frozen=True):
-    """Of a log."""
-
-    level: str
-    message: str
-
-
-def _read_call(body: memoryview) -> tuple[int, Called]:
-    """Number and call. Raises Garbage."""
-    try:
-        number, _, id_size, text_size, _, _, size = frames.ITEM.unpack_from(body, 0)
-        at = frames.ITEM.size
-        name = str(body[at : at + id_size], "utf-8")
-        at += id_size
-        text = frames.read(body[at : at + text_size])
-        at += text_size
-        payload = read_payload(text, body[at : at + size])
-    except (StructError, *UNREADABLE) as error:
-        raise Garbage(f"a call that cannot be read: {error!r}") from error
-    told = _convert(text, Told)
-    if told.timeout is not None and not isfinite(told.timeout):
-        raise Garbage(f"a call with a timeout of {told.timeout} s")
-    return number, Called(name, told, payload)
-
-
-def _number(body: memoryview) -> int:
-    if len(body) != frames.NUMBER.size:
-        raise Garbage(f"a number in {len(body)} bytes")
-    number: int = frames.NUMBER.unpack(body)[0]
-    return number
-
-
-def _read(body: memoryview) -> dict[str, object]:
-    try:
-        return frames.read(body)
-    except UNREADABLE as error:
-        raise Garbage(f"a text that cannot be read: {error!r}") from error
-
-
-def _convert(told: dict[str, object], kind: type[Text]) -> Text:
-    try:
-        return msgspec.convert(told, kind)
-    except msgspec.ValidationError as error:
-        raise Garbage(f"a {kind.__name__} that is none: {error}") from error
+def _several(model: str) -> ServeError:
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"Model '{model}' may answer a request in several parts, or in none, and this call waits for one answer. Call "
+        "it in the way that reads several.",
+        fault=fault(Kind.DECOUPLED, model=model),
+    )

@@ -27,6 +27,7 @@ class Call(NamedTuple):
     timeout: Optional[float]
     sequence: Optional[SequencePlace]
     trace: int
+    one: bool = False
 
     def begin(self, parent: Optional[Item]) -> "Iterator[Answer]":
         """Send it off."""
@@ -85,6 +86,7 @@ def run(call: Call, parents: List[Item], decoupled: bool) -> Any:
     the first one ends meanwhile, the call is made for the next one, so that its neighbours do not suffer.
     """
     failure = Failure("The requests that this call was made for were cancelled.", "cancelled")
+    call = call._replace(one=not decoupled)
     for parent in cast("List[Optional[Item]]", parents) or [None]:
         try:
             answers = call.begin(parent)

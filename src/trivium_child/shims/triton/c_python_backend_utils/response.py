@@ -58,7 +58,9 @@ class InferenceResponse:
 
 
 def checked_parameters(parameters: Any) -> "Dict[str, Scalar]":
-    """A copy. TritonModelException where a name is no text, or a value no plain one."""
+    """A copy. TritonModelException, in the original's words, where a name is no text, or a value no plain one; a float
+    is taken, which the original refuses.
+    """
     if not isinstance(parameters, dict):
         raise TritonModelException("Parameters are a %s; expected a dict." % type(parameters).__name__)
     for name, value in parameters.items():
@@ -66,7 +68,6 @@ def checked_parameters(parameters: Any) -> "Dict[str, Scalar]":
             raise TritonModelException("Expect parameters keys to have type str, found type %s" % type(name))
         if not isinstance(value, _SCALARS):
             raise TritonModelException(
-                "Expect parameters values to have type bool/int/float/str, found type %s for %r"
-                % (type(value), name)
+                "Expect parameters values to have type bool/int/str, found type %s" % type(value)
             )
     return dict(parameters)
