@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from trivium.types.errors import ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, Operation
 from trivium.types.payload import Payload, Scalar
 from trivium.types.resources import Claim
 from trivium.types.spec import Device, Isolation
@@ -106,11 +106,11 @@ class Placement:
     claim: Claim = field(default_factory=Claim)
 
 
-Words = Callable[[ServeError, Infer, bool], ServeError]
-"""How user code is told of a call that went wrong: the error, the call, and was it refused at the door?"""
+Words = Callable[[ServeError, Operation, bool], ServeError]
+"""How user code is told of an operation of its own that went wrong, and was it refused at the door?"""
 
 
-def as_it_is(error: ServeError, call: Infer, is_refused: bool) -> ServeError:
+def as_it_is(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     """In the server's own words."""
     return error
 

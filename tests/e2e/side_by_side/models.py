@@ -5,7 +5,7 @@ Decides names, configurations and handlers. Both read the same folder, so that p
 
 from pathlib import Path
 
-from tests.e2e.side_by_side import calls
+from tests.e2e.side_by_side import calls, surface
 
 IDENTITY = """
 import triton_python_backend_utils as pb
@@ -199,6 +199,7 @@ MODELS: dict[str, tuple[str, str]] = {
     "counter": (f"max_batch_size: 2\n{_COUNTER}", COUNTER),
     "spare": _identity("INT32", "[ 2 ]", 0),
     "caller": (calls.CONFIG, calls.CALLER),
+    "surface": (surface.CONFIG, surface.SURFACE),
 }
 """By name: what its configuration says beside the backend, and its handler."""
 

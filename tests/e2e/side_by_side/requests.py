@@ -10,6 +10,7 @@ from tests.e2e.side_by_side.calls import CALLS
 from tests.e2e.side_by_side.differences import ACCEPTED
 from tests.e2e.side_by_side.exchange import Request
 from tests.e2e.side_by_side.stories import STORY
+from tests.e2e.side_by_side.surface import CODE
 
 SEED = 20241029
 COUNT = 150
@@ -28,10 +29,11 @@ def drawn() -> list[Request]:
 
 
 def all_of_them() -> list[Request]:
-    """Those that are drawn, then the other rows of the tables, the calls, and at last what changes something."""
+    """Those that are drawn, then the other rows of the tables, calls and code, and at last what changes something."""
     calls = [Request(f"call: {name}", False, data) for name, data in CALLS.items()]
     story = [Request(f"story: {name}", is_bad, data) for name, (is_bad, data) in STORY.items()]
-    return _made() + calls + story
+    code = [Request(f"code: {line}", False, data) for line, data in CODE.items()]
+    return _made() + calls + code + story
 
 
 def _made() -> list[Request]:

@@ -191,17 +191,35 @@ def test_no_calls_while_loading_or_unloading(stage: Stage, method: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("model_name='x'", "InferenceRequest needs inputs"),
-        ("model_name='x', requested_output_names=[], inputs=[3]", "is no Tensor"),
-        ("model_name='x', requested_output_names=[3], inputs=[]", "is no str"),
-        ("model_name='x', requested_output_names=[''], inputs=[]", "is empty"),
+        ("model_name='x'", "inputs is a NoneType; expected a list of Tensor"),
+        ("inputs=[], requested_output_names=[]", "model_name is a NoneType; expected a str"),
+        ("model_name='x', requested_output_names=[], inputs=[3]", "inputs holds a int; expected Tensor"),
+        ("model_name='x', requested_output_names=[], inputs=set()", "inputs is a set; expected a list"),
+        ("model_name='x', requested_output_names=[3], inputs=[]", "holds a int; expected str"),
+        ("model_name='x', requested_output_names='abc', inputs=[]", "is a str; expected a list of str"),
+        (
+            "model_name='x', requested_output_names=[''], inputs=[]",
+            "name for request with id '' and model name 'x' should not be empty.",
+        ),
+        *(
+            (f"model_name='x', requested_output_names=[], inputs=[], {more}", text)
+            for more, text in (
+                ("timeout=1.5", "timeout is a float; expected an int"),
+                ("timeout=-1", "timeout is -1; expected 0 to"),
+                ("flags=2**32", "flags is 4294967296; expected 0 to 4294967295"),
+                ("model_version='1'", "model_version is a str; expected an int"),
+                ("request_id=3", "request_id is a int; expected a str"),
+                ("trace=3", "trace is a int; expected InferenceTrace"),
+                ("preferred_memory=3", "preferred_memory is a int; expected PreferredMemory"),
+            )
+        ),
         (
             "model_name='x', requested_output_names=[], inputs=[], correlation_id=1.5",
             "Correlation ID must be",
         ),
         (
             "model_name='x', requested_output_names=[], inputs=[], correlation_id=-1",
-            "no unsigned integer of 64 bits",
+            "correlation_id is -1; expected 0 to 18446744073709551615",
         ),
         ("model_name='x', requested_output_names=[], inputs=[], parameters={1: 2}", "to have type str"),
         ("model_name='x', requested_output_names=[], inputs=[], parameters={'a': []}", "bool/int/str"),

@@ -33,8 +33,13 @@ def test_a_counter(stage: Stage, pb_utils: Any) -> None:
     assert (metric.value(), again.value()) == (3.5, 3.5)
     about = {"kind": "counter", "name": "seen", "help": "Things seen.", "labels": {"kind": "cat"}}
     assert stage.host.measured[:2] == [{**about, "add": 0.0}, {**about, "add": 2.0}]
-    for call in (lambda: metric.increment(-1), lambda: metric.set(3), lambda: metric.observe(1)):
-        with pytest.raises(pb_utils.TritonModelException, match="is a counter"):
+    less = "increment metric value: .*COUNTER can only be incremented monotonically by non-negative values."
+    for call, said in (
+        (lambda: metric.increment(-1), less),
+        (lambda: metric.set(3), "set metric value: .*TRITONSERVER_METRIC_KIND_COUNTER does not support Set"),
+        (lambda: metric.observe(1), "observe metric value: .*COUNTER does not support Observe"),
+    ):
+        with pytest.raises(pb_utils.TritonModelException, match=f"^Failed to {said}$"):
             call()
 
 
@@ -42,12 +47,12 @@ def test_a_gauge(stage: Stage, pb_utils: Any) -> None:
     metric = pb_utils.MetricFamily("level", "", pb_utils.MetricFamily.GAUGE).Metric()
     metric.set(5)
     metric.increment(-2)
-    assert metric.value() == 3
+    assert (metric.value(), type(metric.value())) == (3, float)
     assert [{key: row[key] for key in row if key in ("set", "add")} for row in stage.host.measured] == [
         {"set": 5.0},
         {"add": -2.0},
     ]
-    with pytest.raises(pb_utils.TritonModelException, match="is a gauge: observe is not allowed"):
+    with pytest.raises(pb_utils.TritonModelException, match="GAUGE does not support Observe"):
         metric.observe(1)
 
 
@@ -57,7 +62,7 @@ def test_a_histogram(stage: Stage, pb_utils: Any) -> None:
     (row,) = stage.host.measured
     assert (row["buckets"], row["observe"]) == ([1.0, 10.0], 3.0)
     for call in (lambda: metric.increment(1), lambda: metric.set(1), metric.value):
-        with pytest.raises(pb_utils.TritonModelException, match="is a histogram"):
+        with pytest.raises(pb_utils.TritonModelException, match="KIND_HISTOGRAM does not support"):
             call()
 
 
@@ -65,7 +70,10 @@ def test_a_histogram(stage: Stage, pb_utils: Any) -> None:
     ("kind", "labels", "buckets", "said"),
     [
         ("COUNTER", [1], None, "Labels must be a dictionary."),
-        ("COUNTER", {"a": 1}, None, "must be of type str"),
+        ("COUNTER", {"a": 1}, None, "message: attempt to access JSON non-string as string"),
+        ("COUNTER", {"a b": "c"}, None, "^Error when creating Metric: .* message: Invalid label name$"),
+        ("COUNTER", {"__a": "c"}, None, "Invalid label name"),
+        ("HISTOGRAM", None, [2.0, 1.0], "Bucket Boundaries must be strictly sorted"),
         ("COUNTER", None, [1.0], "Unexpected buckets found."),
         ("HISTOGRAM", None, (1.0,), "Buckets must be a list."),
         ("HISTOGRAM", None, None, "Missing required buckets."),
@@ -79,10 +87,23 @@ def test_metrics_that_cannot_be_made(pb_utils: Any, kind: str, labels: Any, buck
 
 def test_families_that_cannot_be_made(pb_utils: Any) -> None:
     pb_utils.MetricFamily("f", "", pb_utils.MetricFamily.GAUGE)
-    with pytest.raises(pb_utils.TritonModelException, match="is a gauge already"):
+    with pytest.raises(pb_utils.TritonModelException, match="already exists with different type"):
         pb_utils.MetricFamily("f", "", pb_utils.MetricFamily.COUNTER)
-    with pytest.raises(TypeError, match="needs name"):
+    for name in ("", "a b", "1a", "__a", "\u00fc"):
+        with pytest.raises(
+            pb_utils.TritonModelException, match=r"^Error when creating MetricFamily: .* metric name$"
+        ):
+            pb_utils.MetricFamily(name, "", pb_utils.MetricFamily.GAUGE)
+    with pytest.raises(TypeError, match=r"kind is a int; expected MetricFamily\.COUNTER, GAUGE or HISTOGRAM"):
         pb_utils.MetricFamily("f", "", 0)
+
+
+@pytest.mark.parametrize("value", ["3", None, [1]])
+def test_what_is_no_number(stage: Stage, pb_utils: Any, value: Any) -> None:
+    metric = pb_utils.MetricFamily("level", "", pb_utils.MetricFamily.GAUGE).Metric()
+    with pytest.raises(TypeError, match=r"Metric\.set: value is a .*; expected a number"):
+        metric.set(value)
+    assert (metric.value(), stage.host.measured) == (0.0, [])
 
 
 # -- log lines ---------------------------------------------------------------------------------------------
@@ -111,7 +132,7 @@ def test_log_lines_say_where_they_were_written(stage: Stage) -> None:
 def test_what_is_no_log_line(pb_utils: Any) -> None:
     with pytest.raises(TypeError, match="message is a int"):
         pb_utils.Logger.log_info(3)
-    with pytest.raises(ValueError, match="7"):
+    with pytest.raises(TypeError, match="level is 7"):
         pb_utils.Logger.log("a", 7)
 
 
@@ -233,12 +254,70 @@ def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any)
         "load": Failure("broken", "load failed"),
     }
     assert pb_utils.is_model_ready("b") is False
-    with pytest.raises(pb_utils.TritonModelException, match="Failed to load model 'b': broken"):
+    with pytest.raises(
+        pb_utils.TritonModelException, match=r"^Failed to load model: .* 'm_0_0', message: broken$"
+    ):
         pb_utils.load_model("b")
     with pytest.raises(pb_utils.TritonModelException, match="expected 'file:' and its path"):
         pb_utils.load_model("b", files={"1/model.onnx": b""})
     stage.host.replies["ready"] = Failure("draining", "draining")
     with pytest.raises(
-        pb_utils.TritonModelException, match="Failed to check readiness of model 'b': draining"
+        pb_utils.TritonModelException, match=r"^Failed to check model readiness: .*: draining$"
     ):
         pb_utils.is_model_ready("b")
+    stage.host.replies["unload"] = Failure("unknown", "not found")
+    pb_utils.unload_model("b")  # there is nothing to stop
+    stage.host.replies["unload"] = Failure("draining", "draining")
+    with pytest.raises(pb_utils.TritonModelException, match=r"^Failed to unload model: .*: draining$"):
+        pb_utils.unload_model("b")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("load_model", (3,)),
+        ("load_model", ("a", 3)),
+        ("load_model", ("a", "", {1: b""})),
+        ("load_model", ("a", "", {"file:1/x": "text"})),
+        ("unload_model", (None,)),
+        ("is_model_ready", (3,)),
+        ("is_model_ready", ("a", 3)),
+        ("PreferredMemory", (1,)),
+        ("TritonError", (3,)),
+    ],
+)
+def test_what_is_of_a_wrong_type_stays_here(
+    stage: Stage, pb_utils: Any, name: str, arguments: tuple[object, ...]
+) -> None:
+    """The server would take it for garbage, and end the worker."""
+    with pytest.raises(TypeError, match="expected"):
+        getattr(pb_utils, name)(*arguments)
+    assert stage.host.asked == []
+
+
+def test_versions_are_read_by_their_beginning(stage: Stage, pb_utils: Any) -> None:
+    stage.host.replies["ready"] = {"ready": True, "reason": ""}
+    for told in ("", " 1", "1.5", "03"):
+        assert pb_utils.is_model_ready("a", told)
+    assert [fields["version"] for _, fields in stage.host.asked] == ["", "1", "1", "3"]
+    for told, why in (
+        ("x", r"'x' \(details: stol\), version"),
+        ("-1", "'-1', version should be an integral value > 0"),
+    ):
+        with pytest.raises(pb_utils.TritonModelException, match=why):
+            pb_utils.is_model_ready("a", told)
+    assert not pb_utils.is_model_ready("")
+    with pytest.raises(pb_utils.TritonModelException, match="files should be a dictionary"):
+        pb_utils.load_model("a", files=[1])
+
+
+def test_names_are_printed_as_the_original_does(pb_utils: Any) -> None:
+    code = pb_utils.TritonError("e", pb_utils.TritonError.NOT_FOUND).code()
+    assert (f"{code}", str(code), repr(code), int(code)) == (
+        "__ErrorCode.NOT_FOUND",
+        "__ErrorCode.NOT_FOUND",
+        "<__ErrorCode.NOT_FOUND: 2>",
+        2,
+    )
+    assert f"{pb_utils.Logger.ERROR}" == "LogLevel.ERROR"
+    assert pb_utils.TritonModelException.__module__ == "c_python_backend_utils"

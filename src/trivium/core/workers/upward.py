@@ -211,7 +211,7 @@ class Upward:
                 self._forget(number, parent)
             else:
                 self._count(number)
-            if part.error is not None and isinstance(operation, Infer):
+            if part.error is not None:
                 part = msgspec.structs.replace(part, error=self._words(part.error, operation, not is_begun))
             self._reply(number, part)
 

@@ -1,4 +1,4 @@
-"""What a handler is told of a call of another model (BLS) that went wrong, in the words of the Python backend.
+"""What a handler is told of a call of another model (BLS), or of a load, that went wrong: the Python backend's words.
 
 Source: spec sheet `triton`, section 8.6, and what `tests/e2e/side_by_side/calls.py` observes beside the original. What
 is refused at the door is an INTERNAL error with the refusal in it; what a model answers is told as it is.
@@ -7,22 +7,33 @@ is refused at the door is an INTERNAL error with the refusal in it; what a model
 from trivium.dialects.triton.texts import said
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, Load, Operation
 
 _UNREADY = frozenset({Kind.UNKNOWN_MODEL, Kind.UNKNOWN_VERSION, Kind.NOT_SERVING})
 
 
-def worded(error: ServeError, call: Infer, is_refused: bool) -> ServeError:
-    """The same error, as user code gets it. Of a model that is not there, or not ready, our own reason follows."""
+def worded(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
+    """The same error, as user code gets it. Where the original's text does not say why, our own reason follows."""
+    if isinstance(asked, Load):
+        return ServeError(error.code, _of_load(error, asked.model))
+    if not isinstance(asked, Infer):
+        return error
     if is_refused:
-        return ServeError(
-            Code.INTERNAL, f"Model {call.model} - Error when running inference: {_text(error, call)}"
-        )
-    told = said(error, False, {"model": call.model, "id": call.id})
-    return error if told is None else ServeError(error.code, told.text, error.retry_after, error.status)
+        told = f"Model {asked.model} - Error when running inference: {_of_door(error, asked)}"
+        return ServeError(Code.INTERNAL, told)
+    answer = said(error, False, {"model": asked.model, "id": asked.id})
+    return error if answer is None else ServeError(error.code, answer.text, error.retry_after, error.status)
 
 
-def _text(error: ServeError, call: Infer) -> str:
+def _of_load(error: ServeError, model: str) -> str:
+    kind = None if error.fault is None else error.fault.kind
+    if error.code is Code.NOT_FOUND or kind is Kind.UNREADABLE:
+        return f"failed to load '{model}', failed to poll from model repository. {error.message}"
+    told = said(error, False, {"model": model})
+    return error.message if told is None else told.text
+
+
+def _of_door(error: ServeError, call: Infer) -> str:
     kind = None if error.fault is None else error.fault.kind
     if kind in _UNREADY:
         return f"Failed for execute the inference request. Model '{call.model}' is not ready. {error.message}"

@@ -140,7 +140,10 @@ def triton_to_numpy_type(data_type: int) -> Any:
 
 def numpy_to_triton_type(data_type: Any) -> Optional[int]:
     """The number of a datatype for numpy's type or dtype, or None."""
-    dtype = np.dtype(data_type)
+    try:
+        dtype = np.dtype(data_type)
+    except TypeError:
+        return None
     if dtype.kind == "S":
         return 13
     return next((number for number, known in _BY_NUMBER.items() if dtype == known), None)

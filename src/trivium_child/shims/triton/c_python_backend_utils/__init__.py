@@ -14,6 +14,20 @@ from c_python_backend_utils.tensor import Tensor
 TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 
+for _known in (
+    *(
+        InferenceRequest,
+        InferenceResponse,
+        InferenceResponseSender,
+        InferenceTrace,
+        Logger,
+        Metric,
+        MetricFamily,
+    ),
+    *(PreferredMemory, ResponseIterator, Tensor, TritonError, TritonModelException),
+):
+    _known.__module__ = __name__  # where the original's are, as texts and pickles tell
+
 __all__ = [
     "TRITONSERVER_MEMORY_CPU",
     "TRITONSERVER_MEMORY_GPU",

@@ -72,8 +72,8 @@ def adopt(tensor: Any) -> Tuple[Any, bool]:
     if type(tensor).__name__ != "PyCapsule":
         if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
             raise TritonModelException(
-                "Provided tensor is not supported. Expected a DLPack capsule, or an object with `__dlpack__` and "
-                "`__dlpack_device__`; got %s." % type(tensor).__name__
+                "Provided tensor is not supported. Tensor must be a DLPack capsule         or have `__dlpack__` and "
+                "`__dlpack_device__` attributes; got %s." % type(tensor).__name__
             )
         _check_device(int(tensor.__dlpack_device__()[0]))
         capsule = tensor.__dlpack__(stream=None)
@@ -90,7 +90,9 @@ def adopt(tensor: Any) -> Tuple[Any, bool]:
     except (AttributeError, BufferError, RuntimeError, TypeError) as error:
         raise TritonModelException("The DLPack tensor cannot be used: %s" % error) from error
     if not array.flags.c_contiguous:
-        raise TritonModelException("DLPack tensor is not contiguous: only tensors in C order are supported.")
+        raise TritonModelException(
+            "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored in C-Order are supported."
+        )
     return array, is_bf16
 
 

@@ -3,9 +3,9 @@
 `TritonModelException` is raised, `TritonError` is put into a response (sheet "triton", section 8.3).
 """
 
-import enum
 from typing import Dict, Optional, Tuple
 
+from c_python_backend_utils.names import Numbered, text
 from trivium_child.values import Failure
 
 
@@ -13,7 +13,7 @@ class TritonModelException(Exception):
     """What a call of pb_utils raises where it cannot be served."""
 
 
-class ErrorCode(enum.IntEnum):
+class ErrorCode(Numbered):
     """The codes of a TritonError, by the original's numbers."""
 
     UNKNOWN = 0
@@ -24,6 +24,9 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED = 5
     ALREADY_EXISTS = 6
     CANCELLED = 7
+
+
+ErrorCode.__name__ = ErrorCode.__qualname__ = "__ErrorCode"  # as it is printed
 
 
 class TritonError:
@@ -41,9 +44,7 @@ class TritonError:
     __slots__ = ("_code", "_message")
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
-        if not isinstance(message, str):
-            raise TypeError("TritonError: message is a %s; expected a str" % type(message).__name__)
-        self._message = message
+        self._message = text("TritonError: message", message)
         self._code = ErrorCode(code)
 
     def code(self) -> ErrorCode:

@@ -1,14 +1,14 @@
 """Log lines of the model, each with the place in user code that wrote it."""
 
-import enum
 import os
 import sys
 from typing import Any
 
 from c_python_backend_utils.backend import BACKEND
+from c_python_backend_utils.names import Numbered, text, whole
 
 
-class LogLevel(enum.IntEnum):
+class LogLevel(Numbered):
     """How grave a line is."""
 
     INFO = 0
@@ -61,8 +61,7 @@ class Logger:
 
 
 def _log(message: Any, level: int) -> None:
-    if not isinstance(message, str):
-        raise TypeError("Logger: message is a %s; expected a str" % type(message).__name__)
+    message, number = text("Logger: message", message), whole("Logger: level", level, 0, len(_WORDS) - 1)
     frame = sys._getframe(2)
     place = "%s:%d" % (os.path.basename(frame.f_code.co_filename), frame.f_lineno)
-    BACKEND.host.log(_WORDS[LogLevel(level)], "%s] %s" % (place, message))
+    BACKEND.host.log(_WORDS[LogLevel(number)], "%s] %s" % (place, message))

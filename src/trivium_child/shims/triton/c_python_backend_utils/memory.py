@@ -4,6 +4,7 @@ import enum
 import json
 from typing import Optional
 
+from c_python_backend_utils.names import unfit, whole
 from trivium_child.values import Item
 
 
@@ -21,8 +22,12 @@ class PreferredMemory:
     __slots__ = ("device_id", "memory_type")
 
     def __init__(self, preferred_memory_type: MemoryType, preferred_device_id: int = 0) -> None:
-        self.memory_type = MemoryType(preferred_memory_type)
-        self.device_id = preferred_device_id
+        if not isinstance(preferred_memory_type, MemoryType):
+            raise unfit("PreferredMemory: preferred_memory_type", preferred_memory_type, "a MemoryType")
+        self.memory_type = preferred_memory_type
+        self.device_id = whole(
+            "PreferredMemory: preferred_device_id", preferred_device_id, -(2**63), 2**63 - 1
+        )
 
 
 class InferenceTrace:

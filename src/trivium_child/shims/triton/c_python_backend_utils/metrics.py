@@ -4,11 +4,13 @@
 """
 
 import enum
+import re
 import threading
 from typing import Any, Dict, List, Optional, Tuple
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
+from c_python_backend_utils.names import number, text, unfit
 
 
 class MetricKind(enum.Enum):
@@ -19,11 +21,8 @@ class MetricKind(enum.Enum):
     HISTOGRAM = "histogram"
 
 
-_ALLOWED = {
-    MetricKind.COUNTER: "increment (by 0 or more) and value",
-    MetricKind.GAUGE: "increment, set and value",
-    MetricKind.HISTOGRAM: "observe",
-}
+_NAME = re.compile(r"(?!__)[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _FAMILIES: Dict[str, "Tuple[MetricKind, Dict[Any, List[float]]]"] = {}
 """Name -> kind, and value by labels: alike metrics are one, however often they are made."""
 
@@ -42,46 +41,54 @@ class Metric:
 
     def increment(self, value: float) -> None:
         """Add to a counter, or to a gauge."""
+        value = number("Metric.increment: value", value)
         if self._kind is MetricKind.HISTOGRAM:
-            raise self._refusal("increment")
+            raise self._refusal("increment", "Increment")
         if self._kind is MetricKind.COUNTER and value < 0:
-            raise self._refusal("increment by %g" % value)
+            raise _failed(
+                "Failed to increment metric value",
+                "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values.",
+            )
         with _LOCK:
             self._value[0] += value
         self._tell("add", value)
 
     def set(self, value: float) -> None:
         """Set a gauge."""
+        value = number("Metric.set: value", value)
         if self._kind is not MetricKind.GAUGE:
-            raise self._refusal("set")
+            raise self._refusal("set", "Set")
         self._value[0] = value
         self._tell("set", value)
 
     def observe(self, value: float) -> None:
         """Put a value into a histogram."""
+        value = number("Metric.observe: value", value)
         if self._kind is not MetricKind.HISTOGRAM:
-            raise self._refusal("observe")
+            raise self._refusal("observe", "Observe")
         self._tell("observe", value)
 
     def value(self) -> float:
         """What this instance has made of a counter or gauge."""
         if self._kind is MetricKind.HISTOGRAM:
-            raise self._refusal("value")
+            raise self._refusal("get", "Value")
         return self._value[0]
 
     def _tell(self, what: str, value: float) -> None:
-        BACKEND.host.measure({**self._about, what: float(value)})
+        BACKEND.host.measure({**self._about, what: value})
 
-    def _refusal(self, what: str) -> TritonModelException:
-        kind = self._kind.value
-        return TritonModelException(
-            "Metric %r is a %s: %s is not allowed; it has %s."
-            % (self._about["name"], kind, what, _ALLOWED[self._kind])
+    def _refusal(self, what: str, verb: str) -> TritonModelException:
+        kind = self._kind.name
+        return _failed(
+            "Failed to %s metric value" % what,
+            "TRITONSERVER_METRIC_KIND_%s does not support %s" % (kind, verb),
         )
 
 
 class MetricFamily:
-    """Metrics of one name. TritonModelException where another family of that name is of another kind."""
+    """Metrics of one name. TritonModelException where another family of that name is of another kind, or where
+    Prometheus takes no such name.
+    """
 
     COUNTER = MetricKind.COUNTER
     GAUGE = MetricKind.GAUGE
@@ -90,16 +97,16 @@ class MetricFamily:
     __slots__ = ("_about", "_kind", "_values")
 
     def __init__(self, name: Any, description: Any, kind: Any) -> None:
-        if not isinstance(name, str) or not isinstance(description, str) or not isinstance(kind, MetricKind):
-            raise TypeError(
-                "MetricFamily needs name (a str), description (a str) and kind (MetricFamily.COUNTER, ...)."
-            )
+        name, description = text("MetricFamily: name", name), text("MetricFamily: description", description)
+        if not isinstance(kind, MetricKind):
+            raise unfit("MetricFamily: kind", kind, "MetricFamily.COUNTER, GAUGE or HISTOGRAM")
+        if not _NAME.fullmatch(name):
+            raise _failed("Error when creating MetricFamily", "Invalid metric name")
         with _LOCK:
             known, self._values = _FAMILIES.setdefault(name, (kind, {}))
         if known is not kind:
-            raise TritonModelException(
-                "Metric family %r is a %s already; it cannot be a %s, too." % (name, known.value, kind.value)
-            )
+            why = "Family name already exists with different type"
+            raise _failed("Error when creating MetricFamily", why)
         self._kind = kind
         self._about = {"kind": kind.value, "name": name, "help": description}
 
@@ -115,17 +122,25 @@ class MetricFamily:
             raise TritonModelException("Failed to create metric. Unexpected buckets found.")
         if buckets is None and self._kind is MetricKind.HISTOGRAM:
             raise TritonModelException("Failed to create metric. Missing required buckets.")
-        plain = labels or {}
-        if not all(isinstance(part, str) for pair in plain.items() for part in pair):
-            raise TritonModelException(
-                "Failed to create metric. Names and values of labels must be of type str."
-            )
-        about: Dict[str, Any] = {**self._about, "labels": dict(plain)}
+        plain: Dict[Any, Any] = dict(labels or {})
+        if not all(isinstance(name, str) and _LABEL.fullmatch(name) for name in plain):
+            raise _failed("Error when creating Metric", "Invalid label name")
+        if not all(isinstance(value, str) for value in plain.values()):
+            raise _failed("Error when creating Metric", "attempt to access JSON non-string as string")
+        about: Dict[str, Any] = {**self._about, "labels": plain}
         if buckets is not None:
-            about["buckets"] = [float(bound) for bound in buckets]
+            about["buckets"] = bounds = [number("Metric: a bucket", bound) for bound in buckets]
+            if any(bounds[i] <= bounds[i - 1] for i in range(1, len(bounds))):
+                raise _failed("Error when creating Metric", "Bucket Boundaries must be strictly sorted")
         with _LOCK:
             value = self._values.setdefault(tuple(sorted(plain.items())), [0.0])
         metric = Metric(self._kind, about, value)
         if self._kind is MetricKind.COUNTER:
             metric.increment(0.0)  # so that it is seen before the first event
         return metric
+
+
+def _failed(what: str, message: str) -> TritonModelException:
+    """In the words of the original."""
+    told = "%s: Failed to process the request for model '%s', message: %s"
+    return TritonModelException(told % (what, BACKEND.instance, message))

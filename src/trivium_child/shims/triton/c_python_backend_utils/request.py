@@ -12,7 +12,7 @@ from c_python_backend_utils import calls
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
 from c_python_backend_utils.memory import InferenceTrace, PreferredMemory
-from c_python_backend_utils.names import as_text
+from c_python_backend_utils.names import as_text, listed, text, unfit, whole
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
@@ -28,8 +28,8 @@ UNABLE = (
 
 
 class InferenceRequest:
-    """A request for another model. TypeError where `inputs`, `requested_output_names` or `model_name` is missing
-    or of a wrong type; TritonModelException where one of them is empty that must not be.
+    """A request for another model. TypeError where `inputs`, `requested_output_names` or `model_name` is missing, or
+    an argument of a wrong type or beyond its bounds; TritonModelException where one is empty that must not be.
     """
 
     __slots__ = (
@@ -59,31 +59,26 @@ class InferenceRequest:
         trace: Optional[InferenceTrace] = None,
         parameters: Optional[Dict[str, Scalar]] = None,
     ) -> None:
-        request_id, model_name = as_text(request_id), as_text(model_name)
-        if inputs is None or requested_output_names is None or not isinstance(model_name, str):
-            raise TypeError(
-                "InferenceRequest needs inputs (a list of Tensor), requested_output_names (a list of str) and "
-                "model_name (a str)."
-            )
-        about = "of the request with id %r for model %r" % (request_id, model_name)
-        self._inputs = list(inputs)
-        if not all(isinstance(tensor, Tensor) for tensor in self._inputs):
-            raise TypeError("An input %s is no Tensor." % about)
-        self._outputs = list(dict.fromkeys(map(as_text, requested_output_names)))
-        if not all(isinstance(name, str) for name in self._outputs):
-            raise TypeError("A requested output name %s is no str." % about)
+        self._request_id = text("InferenceRequest: request_id", request_id)
+        self._model_name = text("InferenceRequest: model_name", model_name)
+        about = "for request with id '%s' and model name '%s'" % (self._request_id, self._model_name)
+        self._inputs = listed("InferenceRequest: inputs", inputs, Tensor, "Tensor")
+        names = listed(
+            "InferenceRequest: requested_output_names", requested_output_names, (str, bytes), "str"
+        )
+        self._outputs = list(dict.fromkeys(map(as_text, names)))
         if "" in self._outputs:
-            raise TritonModelException("A requested output name %s is empty." % about)
-        if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
-            raise TritonModelException("Correlation ID must be integer or string")
-        if isinstance(correlation_id, int) and not 0 <= correlation_id < 2**64:
-            raise TritonModelException("A correlation ID %s is no unsigned integer of 64 bits." % about)
-        self._request_id = request_id
-        self._correlation_id = correlation_id
-        self._model_name = model_name
-        self._model_version = model_version
-        self._flags = flags
-        self._timeout = timeout
+            raise TritonModelException("Requested output name %s should not be empty." % about)
+        self._correlation_id = _correlation_id(correlation_id)
+        self._model_version = whole("InferenceRequest: model_version", model_version, -(2**63), 2**63 - 1)
+        self._flags = _flags(flags)
+        self._timeout = whole("InferenceRequest: timeout", timeout, 0, 2**64 - 1)
+        for what, value, kind in (
+            ("preferred_memory", preferred_memory, PreferredMemory),
+            ("trace", trace, InferenceTrace),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise unfit("InferenceRequest: %s" % what, value, kind.__name__)
         self._trace = trace
         self._parameters = checked_parameters(parameters) if parameters else {}
 
@@ -109,7 +104,7 @@ class InferenceRequest:
 
     def set_flags(self, flags: int) -> None:
         """See `flags`."""
-        self._flags = flags
+        self._flags = _flags(flags)
 
     def timeout(self) -> int:
         """Microseconds; 0 without a limit."""
@@ -266,6 +261,22 @@ class ReceivedRequest(InferenceRequest):
         raise TritonModelException(
             "A client's request cannot be executed: make an InferenceRequest with model_name and its inputs."
         )
+
+
+ReceivedRequest.__name__ = ReceivedRequest.__qualname__ = "InferenceRequest"  # which it is for user code
+
+
+def _correlation_id(given: Any) -> Union[int, str]:
+    given = as_text(given)
+    if isinstance(given, str):
+        return given
+    if not hasattr(given, "__index__"):
+        raise TritonModelException("Correlation ID must be integer or string")
+    return whole("InferenceRequest: correlation_id", given, 0, 2**64 - 1)
+
+
+def _flags(given: Any) -> int:
+    return whole("InferenceRequest: flags", given, 0, 2**32 - 1)
 
 
 def check_serving() -> None:

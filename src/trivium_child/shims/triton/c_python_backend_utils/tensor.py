@@ -143,6 +143,9 @@ class ReceivedTensor(Tensor):
         self._array = None
 
 
+ReceivedTensor.__name__ = ReceivedTensor.__qualname__ = "Tensor"  # which it is for user code
+
+
 def _usual(array: Any) -> Tuple[str, Any]:
     """Datatype and array of a dtype that is not the machine's own form of one. TritonModelException for others."""
     if array.dtype.kind == "S":
