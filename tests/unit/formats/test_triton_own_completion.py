@@ -10,7 +10,7 @@ from tests.unit.formats.model_folders import make, one
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
-from trivium.types.spec import Dynamic, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import Defaults, Dynamic, ModelFacts, ModelSpec, TensorSpec
 
 IN = {"name": "IN", "data_type": "TYPE_FP32", "dims": [4]}
 OUT = {"name": "OUT", "data_type": "TYPE_STRING", "dims": [-1]}
@@ -75,6 +75,50 @@ def test_labels_of_the_file_stay(tmp_path: Path) -> None:
     (tmp_path / "m" / "l.txt").write_text("a\nb\n")
     spec = finish(one(tmp_path / "m"), input=[IN])
     assert spec.outputs[0].labels == ("a", "b")
+
+
+HALF = 'backend: "python" input { name: "IN" } output { name: "OUT" label_filename: "l.txt" }'
+ASKED = "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c):\n        return c\n"
+
+
+def half_told(tmp_path: Path) -> Path:
+    make(tmp_path, "m", HALF, "1/model.py")
+    (tmp_path / "m" / "1" / "model.py").write_text(ASKED)
+    (tmp_path / "m" / "l.txt").write_text("a\nb\n")
+    return tmp_path / "m"
+
+
+def test_what_the_file_half_says_the_model_may_complete(tmp_path: Path) -> None:
+    spec = one(half_told(tmp_path))
+    spec = finish(spec, input=[IN], output=[{**OUT, "label_filename": "l.txt"}])
+    assert spec.inputs == (TensorSpec("IN", DataType.FP32, (4,)),)
+    assert spec.outputs == (TensorSpec("OUT", DataType.BYTES, (-1,), labels=("a", "b")),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tensor", "key"),
+    [
+        ({}, "input 'IN'", "data_type"),
+        ({"input": [{**IN, "dims": []}]}, "input 'IN'", "dims"),
+        ({"input": [IN]}, "output 'OUT'", "data_type"),
+        ({"input": [{**IN, "data_type": "TYPE_INVALID"}]}, "input 'IN'", "data_type"),
+    ],
+)
+def test_what_nobody_says_fails_the_load(
+    tmp_path: Path, changes: dict[str, Any], tensor: str, key: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"no {key} in ") as caught:
+        finish(one(half_told(tmp_path)), **changes)
+    assert caught.value.fault is not None
+    assert caught.value.fault.facts["text"] == f"Invalid argument: model {tensor} must specify '{key}' for m"
+
+
+def test_a_model_that_completes_nothing_must_say_it_in_the_file(tmp_path: Path) -> None:
+    folder = half_told(tmp_path)
+    for source, completes in (("class TritonPythonModel:\n    pass\n", True), (ASKED, False)):
+        (folder / "1" / "model.py").write_text(source)
+        (unreadable,) = FORMAT.read(folder, Defaults(completes=completes)).unreadable
+        assert any("no data_type in input[0]" in str(finding) for finding in unreadable.findings)
 
 
 @pytest.mark.parametrize(

@@ -200,33 +200,77 @@ def test_a_configuration_is_completed(pb_utils: Any) -> None:
     }
 
 
+FUNCTION = "auto-complete-config function for model 'm'"
+
+
 @pytest.mark.parametrize(
-    ("call", "argument"),
+    ("call", "argument", "said"),
     [
-        ("set_max_batch_size", 4),
-        ("set_model_transaction_policy", {"decoupled": True}),
-        ("set_model_transaction_policy", {"other": True}),
-        ("add_input", {"name": "a", "data_type": "TYPE_INT8", "dims": [2]}),
-        ("add_input", {"name": "a", "data_type": "TYPE_FP32", "dims": [3]}),
-        ("add_input", {"name": "a", "data_type": "TYPE_FP32", "dims": [2], "optional": True}),
-        ("add_input", {"name": "c", "data_type": "TYPE_FP32"}),
-        ("add_input", {"data_type": "TYPE_FP32", "dims": [1]}),
-        ("add_output", {"name": "c", "data_type": "TYPE_FP32", "dims": [1], "optional": True}),
+        (
+            "set_max_batch_size",
+            4,
+            f"configuration specified max_batch_size 8, but in {FUNCTION} specified max_batch_size 4",
+        ),
+        (
+            "set_model_transaction_policy",
+            {"decoupled": True},
+            "trying to change decoupled property in auto-complete-config for model 'm', which is already set to "
+            "'False'.",
+        ),
+        (
+            "set_model_transaction_policy",
+            {"other": True},
+            f"model transaction property in {FUNCTION} contains property other than 'decoupled'.",
+        ),
+        (
+            "add_input",
+            {"name": "a", "data_type": "TYPE_INT8", "dims": [2]},
+            "unable to load model 'm', configuration expects datatype TYPE_FP32 for input 'a', model provides "
+            "TYPE_INT8",
+        ),
+        (
+            "add_input",
+            {"name": "a", "data_type": "TYPE_FP32", "dims": [3]},
+            "model 'm', tensor 'a': the model expects dims [3] but the model configuration specifies dims [2]",
+        ),
+        (
+            "add_input",
+            {"name": "a", "data_type": "TYPE_FP32", "dims": [2], "optional": True},
+            "model 'm', tensor 'a': the model expects optional True but the model configuration specifies optional "
+            "False",
+        ),
+        (
+            "add_input",
+            {"name": "c", "data_type": "TYPE_FP32"},
+            f"input 'c' in {FUNCTION} is missing 'dims' property.",
+        ),
+        (
+            "add_input",
+            {"data_type": "TYPE_FP32", "dims": [1]},
+            f"input in {FUNCTION} is missing 'name' property.",
+        ),
+        (
+            "add_output",
+            {"name": "c", "data_type": "TYPE_FP32", "dims": [1], "optional": True},
+            f"output 'c' in {FUNCTION} contains property other than 'name', 'data_type' and 'dims'.",
+        ),
     ],
 )
-def test_a_configuration_that_is_contradicted(pb_utils: Any, call: str, argument: Any) -> None:
+def test_a_configuration_that_is_contradicted(pb_utils: Any, call: str, argument: Any, said: str) -> None:
+    """In the words of the original, beside which they were observed."""
     config = pb_utils.ModelConfig(
         '{"name": "m", "max_batch_size": 8, "model_transaction_policy": {"decoupled": false}, "input": '
         '[{"name": "a", "data_type": "TYPE_FP32", "dims": [2], "optional": false}]}'
     )
-    with pytest.raises(ValueError, match="model 'm'"):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared
         getattr(config, call)(argument)
+    assert str(caught.value) == said
 
 
 @pytest.mark.parametrize("scheduler", ["sequence_batching", "ensemble_scheduling"])
 def test_one_scheduler_only(pb_utils: Any, scheduler: str) -> None:
     config = pb_utils.ModelConfig(f'{{"name": "m", "{scheduler}": {{}}}}')
-    with pytest.raises(ValueError, match="cannot be set beside"):
+    with pytest.raises(ValueError, match="tries to set scheduling_choice as 'dynamic_batching'"):
         config.set_dynamic_batching()
 
 

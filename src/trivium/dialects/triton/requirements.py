@@ -3,6 +3,7 @@
 Judges what was written, not what the message holds, so that it can speak about a file with other faults too.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 
 from trivium.dialects.triton.config_text import ConfigText
@@ -87,6 +88,26 @@ _CHOICES = {
     "ModelWarmup.Input": ("zero_data", "random_data", "input_data_file"),
     "ModelSequenceBatching.InitialState": ("zero_data", "data_file"),
 }
+
+
+_UNSPECIFIED = re.compile(r"(input|output)\[[0-9]+\]\.(data_type|dims)")
+
+
+def is_unspecified(finding: Finding) -> bool:
+    """Is it one of those of `unspecified`?"""
+    return bool(_UNSPECIFIED.fullmatch(finding.key)) and finding.found.startswith("no ")
+
+
+def unspecified(text: ConfigText) -> Iterator[Finding]:
+    """An error per input or output whose type or dimensions nobody has told, be it in the file or afterwards."""
+    for section, type_ in (("input", "ModelInput"), ("output", "ModelOutput")):
+        for i, tensor in enumerate(getattr(text.config, section)):
+            for name in ("data_type", "dims"):
+                if not getattr(tensor, name):
+                    found = f"no {name} in {section}[{i}]"
+                    yield text.fault(
+                        f"{section}[{i}].{name}", found, expectation(_field(type_, name)), _TENSOR[name]
+                    )
 
 
 def missing(text: ConfigText) -> Iterator[Finding]:

@@ -15,11 +15,13 @@ from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document, config_json, document_of
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.model_config import ModelConfig
+from trivium.dialects.triton.requirements import unspecified
 from trivium.formats.triton import translation
+from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import fill_preferred
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
-from trivium.types.spec import Foreign, ModelSpec, TensorSpec
+from trivium.types.spec import Foreign, ModelSpec
 
 RULE = "auto_complete_config of the model"
 _SECTIONS = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
@@ -33,10 +35,11 @@ def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
     config.CopyFrom(document.text.config)
     text = replace(document.text, config=config)
     rules = _merge(config, _read(text, told))
-    if not rules:
+    faults = list(unspecified(text))
+    if not rules and not faults:
         return spec
     fill_preferred(config, rules)
-    faults = [finding for finding in check_completed(text) if finding.severity is Severity.ERROR]
+    faults += [finding for finding in check_completed(text) if finding.severity is Severity.ERROR]
     if faults:
         whole = in_tritons_words(text, spec.name, spec.version, (*spec.reports, *faults))
         raise ConfigError(tuple(whole))
@@ -85,14 +88,14 @@ def _merge(config: ModelConfig, told: ModelConfig) -> dict[str, str]:
 
 def _respecified(spec: ModelSpec, document: Document, rules: dict[str, str]) -> ModelSpec:
     text = document.text
-    labels = {tensor.name: tensor.labels for tensor in spec.outputs}
+    folder = spec.root.parent
     origins = translation.origins(text, rules)
     whole = replace(
         spec,
         inputs=translation.tensors(iter(text.config.input)),
-        outputs=tuple(_labelled(tensor, labels) for tensor in translation.tensors(iter(text.config.output))),
+        outputs=with_labels(text, folder, translation.tensors(iter(text.config.output))),
         batching=translation.batching(text),
-        scheduling=translation.scheduling(text, spec.root.parent),
+        scheduling=translation.scheduling(text, folder),
         decoupled=text.config.model_transaction_policy.decoupled,
         foreign=Foreign(DIALECT, document),
         origin={**spec.origin, **{field: where for field, where in origins.items() if where.file == RULE}},
@@ -100,7 +103,3 @@ def _respecified(spec: ModelSpec, document: Document, rules: dict[str, str]) -> 
     assert spec.handler is not None
     settings = {**spec.handler.settings, "model_config": config_json(whole).decode()}
     return replace(whole, handler=replace(spec.handler, settings=settings))
-
-
-def _labelled(tensor: TensorSpec, labels: dict[str, tuple[str, ...]]) -> TensorSpec:
-    return replace(tensor, labels=labels.get(tensor.name, ()))

@@ -59,17 +59,23 @@ def handler(
     key = key_of(text, ENVIRONMENT)
     found = Origin(text.file, key, text.line(key)) if chosen else Origin("the server's own interpreter", "")
     settings = {"model_config": config_json(spec).decode()}
-    files = [
-        folder.path / version / spec.entry
-        for version, names in folder.versions.items()
-        if spec.entry in names
-    ]
-    completes = defaults.completes and any(map(may_complete, files))
+    completes = _completes(folder, spec.entry, defaults)
     whole = Origin("the whole configuration, for the model's initialize", "")
     return Handler(python=chosen, settings=settings, completes=completes), {
         "handler.python": found,
         "handler.settings": whole,
     }
+
+
+def completes_itself(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Defaults) -> bool:
+    """Will the model be asked for what its configuration does not say?"""
+    entry = text.config.default_model_filename or backend.filename
+    return backend.name == BACKEND and _completes(folder, entry, defaults)
+
+
+def _completes(folder: ModelFolder, entry: str, defaults: Defaults) -> bool:
+    files = [folder.path / version / entry for version, names in folder.versions.items() if entry in names]
+    return defaults.completes and any(map(may_complete, files))
 
 
 def _without_effect(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from trivium.dialects.triton.config_faults import in_tritons_words
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
+from trivium.dialects.triton.requirements import is_unspecified
 from trivium.formats.triton import contents, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
@@ -99,6 +100,10 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
+            if python_backend.completes_itself(text, folder, backend, defaults):
+                findings = [
+                    finding for finding in findings if not is_unspecified(finding)
+                ]  # until it has said
             findings += check_batch_shapes(text, backend)
             findings += sequences.check(text, backend)
             findings += sequences.check_more(text, backend)
@@ -124,7 +129,7 @@ def _specs(
         engine=backend.engine_name,
         entry=entry,
         inputs=translation.tensors(iter(text.config.input)),
-        outputs=with_labels(text, folder, translation.tensors(iter(text.config.output))),
+        outputs=with_labels(text, folder.path, translation.tensors(iter(text.config.output))),
         batching=translation.batching(text),
         scheduling=translation.scheduling(text, folder.path),
         groups=translation.groups(text),

@@ -41,7 +41,7 @@ _DEFAULT = "default"
 
 
 def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
-    """Inputs or outputs, without labels."""
+    """Inputs or outputs, without labels; without those whose type the model's own completion has yet to tell."""
     return tuple(
         TensorSpec(
             name=block.name,
@@ -52,6 +52,7 @@ def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
             ragged=getattr(block, "allow_ragged_batch", False),
         )
         for block in blocks
+        if block.data_type
     )
 
 

@@ -22,8 +22,8 @@ class ModelConfig:
         there = self._model_config["max_batch_size"]
         if there > max_batch_size:
             raise ValueError(
-                "configuration specified max_batch_size %d, but in auto-complete-config function for %s specified "
-                "max_batch_size %d" % (there, self._name, max_batch_size)
+                "configuration specified max_batch_size %d, but in %s specified max_batch_size %d"
+                % (there, self._function, max_batch_size)
             )
         self._model_config["max_batch_size"] = max_batch_size
 
@@ -31,19 +31,26 @@ class ModelConfig:
         """ValueError where there is a scheduler of another kind."""
         for other in ("sequence_batching", "ensemble_scheduling"):
             if other in self._model_config:
-                raise ValueError("%s: dynamic_batching cannot be set beside %s" % (self._name, other))
+                raise ValueError(
+                    "Configuration specified scheduling_choice as '%s', but %s tries to set scheduling_choice as "
+                    "'dynamic_batching'" % (other, self._function)
+                )
         self._model_config.setdefault("dynamic_batching", {})
 
     def set_model_transaction_policy(self, transaction_policy_dict: Dict[str, Any]) -> None:
         """Takes `decoupled`. ValueError for other keys, and where the configuration says otherwise."""
-        unknown = sorted(set(transaction_policy_dict) - {"decoupled"})
-        if unknown:
-            raise ValueError("%s: a transaction policy has no %s, only decoupled" % (self._name, unknown[0]))
+        if any(key != "decoupled" for key in transaction_policy_dict.keys()):  # noqa: SIM118 - what is no dict has none
+            raise ValueError(
+                "model transaction property in %s contains property other than 'decoupled'." % self._function
+            )
         policy = self._model_config.setdefault("model_transaction_policy", {})
         if "decoupled" in transaction_policy_dict:
             wanted = transaction_policy_dict["decoupled"]
             if policy.setdefault("decoupled", wanted) != wanted:
-                raise ValueError("%s: decoupled is set to %s already" % (self._name, policy["decoupled"]))
+                raise ValueError(
+                    "trying to change decoupled property in auto-complete-config for %s, which is already set to '%s'."
+                    % (self._name, policy["decoupled"])
+                )
 
     def add_input(self, input: Dict[str, Any]) -> None:
         """A dict with name, data_type, dims and, if it may be left out, optional. See `add_output`."""
@@ -59,25 +66,37 @@ class ModelConfig:
     def _name(self) -> str:
         return "model '%s'" % self._model_config["name"]
 
+    @property
+    def _function(self) -> str:
+        return "auto-complete-config function for %s" % self._name
+
     def _add(self, section: str, tensor: Dict[str, Any], keys: Any) -> None:
-        of = "%s: %s '%s'" % (self._name, section, tensor.get("name", ""))
-        unknown = sorted(set(tensor) - set(keys))
-        if unknown:
-            raise ValueError("%s has a key %s; expected %s only" % (of, unknown[0], ", ".join(keys)))
+        named = "%s '%s'" % (section, tensor["name"]) if "name" in tuple(tensor) else section
+        of = "%s in %s" % (named, self._function)
+        if any(key not in keys for key in tensor):
+            listed = ", ".join("'%s'" % key for key in keys[:-1])
+            raise ValueError("%s contains property other than %s and '%s'." % (of, listed, keys[-1]))
         for key in keys[:3]:
             if key not in tensor:
-                raise ValueError("%s has no %s" % (of, key))
+                raise ValueError("%s is missing '%s' property." % (of, key))
         tensors: List[Dict[str, Any]] = self._model_config.setdefault(section, [])
         there = next((each for each in tensors if each["name"] == tensor["name"]), None)
         if there is None:
             tensors.append(tensor)
             return
-        for key, said_nothing in (("data_type", "TYPE_INVALID"), ("dims", [])):
-            if there.get(key, said_nothing) not in (said_nothing, tensor[key]):
+        known = there.get("data_type", "TYPE_INVALID")
+        if known not in ("TYPE_INVALID", tensor["data_type"]):
+            raise ValueError(
+                "unable to load %s, configuration expects datatype %s for %s, model provides %s"
+                % (self._name, known, named, tensor["data_type"])
+            )
+        for key in ("dims", "optional"):
+            if key in tensor and there.get(key, []) not in ([], tensor[key]):
                 raise ValueError(
                     "%s, tensor '%s': the model expects %s %s but the model configuration specifies %s %s"
                     % (self._name, tensor["name"], key, tensor[key], key, there[key])
                 )
-        if "optional" in tensor and there.get("optional", tensor["optional"]) != tensor["optional"]:
-            raise ValueError("%s: optional is %s in the configuration" % (of, there["optional"]))
         there.update(tensor)
+
+
+ModelConfig.__module__ = "triton_python_backend_utils"  # where the original's is
