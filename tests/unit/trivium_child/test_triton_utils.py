@@ -262,7 +262,7 @@ def test_a_configuration_that_is_contradicted(pb_utils: Any, call: str, argument
         '{"name": "m", "max_batch_size": 8, "model_transaction_policy": {"decoupled": false}, "input": '
         '[{"name": "a", "data_type": "TYPE_FP32", "dims": [2], "optional": false}]}'
     )
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared
+    with pytest.raises(ValueError) as caught:
         getattr(config, call)(argument)
     assert str(caught.value) == said
 
