@@ -21,8 +21,8 @@ def worded(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     if is_refused:
         told = f"Model {asked.model} - Error when running inference: {_of_door(error, asked)}"
         return ServeError(Code.INTERNAL, told)
-    answer = said(error, False, {"model": asked.model, "id": asked.id})
-    return error if answer is None else ServeError(error.code, answer.text, error.retry_after, error.status)
+    text = _told(error, asked)
+    return error if text == error.message else ServeError(error.code, text, error.retry_after, error.status)
 
 
 def _of_load(error: ServeError, model: str) -> str:
@@ -43,5 +43,12 @@ def _of_door(error: ServeError, call: Infer) -> str:
             "the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
             "calls for decoupled models.'"
         )
+    return _told(error, call)
+
+
+def _told(error: ServeError, call: Infer) -> str:
+    """What an ensemble says of one of its steps is told as it is, be it that a queue is full or that it never ends."""
+    if isinstance(error.__cause__, ServeError):
+        return error.message
     told = said(error, False, {"model": call.model, "id": call.id})
     return error.message if told is None else told.text
