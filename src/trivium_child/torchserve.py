@@ -76,7 +76,8 @@ class TorchServeAdapter(Adapter):
     def send_parts(self, ret: List[Any], req_id_map: Dict[int, str], message: str, code: int) -> None:
         """`ts.handler_utils.utils.send_intermediate_predict_response`: a part of each request's answer, now."""
         items, processors = self._items, self.context.request_processor
-        elements = elements_of(ret, len(items))
+        # More than there are requests are left over in the original, too; of a result it counts them.
+        elements = elements_of(ret[: len(items)] if isinstance(ret, list) else ret, len(items))
         for item, element, processor in zip(items, elements, processors):
             if code == 200:
                 item.send(answer_of(element, processor))

@@ -28,21 +28,21 @@ _AS_IT_IS = frozenset({"", "7bit", "8bit", "binary"})
 
 def parts(content_type: str, body: bytes | memoryview) -> tuple[RawPart, ...]:
     """The fields of a form in their order, repeated ones kept; of any other content type one part with an empty
-    name, that content type and the whole body.
+    name, that content type and the whole body. So is a multipart body whose Content-Type names no boundary, as those
+    do that people write by hand: TorchServe and DJL Serving hand it to the model as it is.
 
     INVALID for a multipart body that is none, TOO_LARGE for more than `MAX_PARTS` fields or an url-encoded form
     beyond `MAX_URL_ENCODED_BYTES`. A token of an url-encoded form without `=` is no field.
     """
     kind = essence(content_type)
-    if kind == MULTIPART:
-        return _multipart(content_type, memoryview(body))
+    if kind == MULTIPART and (boundary := parameters(content_type).get("boundary")) is not None:
+        return _multipart(boundary, memoryview(body))
     if kind == URL_ENCODED:
         return _url_encoded(body)
     return (RawPart(body, content_type),)
 
 
-def _multipart(content_type: str, body: memoryview) -> tuple[RawPart, ...]:
-    boundary = parameters(content_type).get("boundary", "")
+def _multipart(boundary: str, body: memoryview) -> tuple[RawPart, ...]:
     if not 0 < len(boundary) <= _LONGEST_BOUNDARY or not boundary.isascii() or not boundary.isprintable():
         raise _malformed(
             f"the Content-Type names the boundary {boundary[:80]!r}, expected 1 to {_LONGEST_BOUNDARY} "

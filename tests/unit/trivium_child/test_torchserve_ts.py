@@ -264,6 +264,15 @@ MODEL = "ModelName=m,Level=Model"
             "context.metrics.get_metric('x', MetricTypes.GAUGE).update(4))[1]",
             ("gauge", "x", "", 4.0),
         ),
+        (
+            "context.metrics.add_metric_to_cache('x', 'ms', ['A']).update(4, 'id', [Dimension('B', 'b')])",
+            ("counter", "x", "B=b", 4.0),
+        ),
+        (
+            "context.metrics.get_metric('PredictionTime', MetricTypes.GAUGE).add_or_update(1, ['m', 'l'])",
+            ("gauge", "PredictionTime", "ModelName=m,Level=l", 1.0),
+        ),
+        ("context.metrics.add_counter('c', True)", ("counter", "c", MODEL, 1.0)),
         ("emit_metrics([Metric('old', 5, 'ms', [Dimension('D', 'd')])])", ("gauge", "old", "D=d", 5.0)),
     ],
 )
@@ -277,11 +286,12 @@ def test_metrics(stage: Stage, text: str, expected: tuple[str, str, str, float])
         ("context.metrics.add_error('e', 'text')", "expected a number"),
         ("context.metrics.add_time('t', 1, None, 'h')", "expected one of ms, s"),
         ("context.metrics.add_size('t', 1, None, 'mb')", "expected one of MB"),
-        ("context.metrics.get_metric('none')", "there are: none"),
-        (
-            "context.metrics.add_metric_to_cache('x', 'u', ['A']).add_or_update(1)",
-            "one for each dimension: A",
-        ),
+        ("context.metrics.get_metric('none')", "MetricsCacheKeyError"),
+        ("context.metrics.get_metric('none')", "there are: HandlerTime, PredictionTime"),
+        ("context.metrics.add_counter(None, 1)", "metric_name: found None, expected str"),
+        ("context.metrics.add_metric('m', 1, 'ms', metric_type='gauge')", "expected MetricTypes"),
+        ("context.metrics.add_metric_to_cache('m', 5)", "unit: found 5, expected str"),
+        ("context.metrics.add_metric_to_cache('m', 'u', 'd')", "expected list or tuple"),
     ],
 )
 def test_metrics_that_are_none(stage: Stage, text: str, words: str) -> None:
@@ -290,9 +300,22 @@ def test_metrics_that_are_none(stage: Stage, text: str, words: str) -> None:
     assert stage.host.measured == []
 
 
-def test_a_counter_does_not_shrink(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    assert measured(stage, "context.metrics.add_counter('c', -1)") == []
-    assert "only grows" in caplog.text
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("context.metrics.add_counter('c', -1)", "only grows"),
+        ("context.metrics.add_time('t', 'long')", "found 'long', expected a number"),
+        (
+            "context.metrics.add_metric_to_cache('x', 'u', ['A']).add_or_update(1)",
+            "one for each dimension: A",
+        ),
+    ],
+)
+def test_what_the_original_logs_and_drops_fails_no_handler(
+    stage: Stage, caplog: pytest.LogCaptureFixture, text: str, words: str
+) -> None:
+    assert measured(stage, text) == []
+    assert words in caplog.text
 
 
 def test_metrics_at_load_and_the_older_class(stage: Stage) -> None:

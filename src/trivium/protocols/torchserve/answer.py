@@ -108,10 +108,11 @@ class InferEncoder:
             return b""
         if not properties and final:
             return always(self._request_id)
-        said = {name.lower() for name in properties}
+        # Of names that differ in case alone the last counts.
+        said = {name.lower(): (name, value) for name, value in properties.items()}
         lines = [f"x-request-id: {self._request_id}\r\n".encode()]
         lines += [_line(name, value) for name, value in ALWAYS.items() if name.lower() not in said]
-        lines += [_line(name, value) for name, value in properties.items() if name.lower() not in _FRAMING]
+        lines += [_line(*field) for folded, field in said.items() if folded not in _FRAMING]
         if not final and STREAMS not in said:
             lines.append(_line(STREAMS, "true"))
         return b"".join(lines)

@@ -10,6 +10,7 @@ from math import ceil
 import msgspec
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind
 from trivium.types.wire import HttpAnswer, Target
 
 NO_WORKER = (
@@ -53,7 +54,9 @@ TABLE: Mapping[Code, Row] = {
 ROUTE = Row(
     404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
 )
-VERSION = Row(404, "ModelVersionNotFoundException", 'Model version "{version}" not found: {model}')
+VERSION = Row(
+    404, "ModelVersionNotFoundException", "Model version: {version} does not exist for model: {model}"
+)
 
 HANDLER_TEXTS = (
     "Prediction failed",
@@ -119,8 +122,8 @@ def _row(error: ServeError, target: Target) -> Row:
         return TABLE[error.code]
     if isinstance(error, RouteRefusal) or target is _NOBODY:
         return ROUTE
-    # Which of the two is not there the code does not tell.
-    return VERSION if target.version else TABLE[Code.NOT_FOUND]
+    is_version = error.fault is not None and error.fault.kind is Kind.UNKNOWN_VERSION
+    return VERSION if is_version else TABLE[Code.NOT_FOUND]
 
 
 def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
@@ -130,7 +133,8 @@ def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
         if error.status is not None or known:  # a handler of this dialect has said it in its own words
             return known if exact and known else ours
     if exact and row.text:
-        model, version = writable(target.model), writable(target.version)
+        told = target.model or (error.fault.facts.get("model", "") if error.fault is not None else "")
+        model, version = writable(str(told)), writable(target.version)
         place = f'{model}" Version {version}' if version else model
         return row.text.format(model=model, version=version, place=place)
     is_fixed = row.text and "{" not in row.text

@@ -9,6 +9,7 @@ import pytest
 from trivium.protocols.torchserve.errors import TABLE
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.errors import Code, ServeError
+from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import WireProtocol
 from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
 from trivium.types.payload import Generate, Raw, RawPart, Tensors
@@ -79,6 +80,9 @@ def test_any_method_predicts(method):
         ("/invocations", "model_name=m&a=1&a=2&b=", "m", "", "False", {"model_name": "m", "a": "2", "b": ""}),
         ("/invocations", "", "", "", "False", {}),
         ("/models/m/invoke", "a=%C3%A4", "m", "", "False", {"a": "ä"}),
+        ("/explanations/m/3/x", "", "m", "3", "True", {}),
+        ("/invocations/x", "", "", "", "False", {}),
+        ("/models//invoke/", "", "", "", "False", {}),
     ],
 )
 def test_routes(path, query, model, version, explain, arguments):
@@ -123,7 +127,6 @@ def test_costly_bodies_are_large_forms():
     [
         ("GET", "/predictions", 404, "ResourceNotFoundException"),
         ("GET", "/predictions/", 404, "ResourceNotFoundException"),
-        ("GET", "/explanations/m/1/x", 404, "ResourceNotFoundException"),
         ("GET", "/models/m", 404, "ResourceNotFoundException"),
         ("GET", "/elsewhere", 404, "ResourceNotFoundException"),
         ("GET", "/", 405, "MethodNotAllowedException"),
@@ -179,6 +182,11 @@ def test_a_handler_s_answer():
         b"x-own: a  evil: 1",
         b"pragma: mine",
     }
+
+
+def test_of_header_names_that_differ_in_case_the_last_counts():
+    answer = answered(ResponsePart(Raw((RawPart(b"body"),), {"X-Own": "1", "x-own": "2"})))
+    assert lines(answer) == {*ALWAYS, b"x-request-id: id-1", b"x-own: 2"}
 
 
 def test_no_content_type_but_the_handler_s():
@@ -273,8 +281,16 @@ def test_texts_that_name_a_model():
     full = ServeError(Code.QUEUE_FULL, "full")
     exact = document(answered(ResponsePart(error=full), "/predictions/m/2", exact=True))["message"]
     assert exact.startswith('Model "m" Version 2" has no worker to serve inference request.')
-    missing = answered(ResponsePart(error=ServeError(Code.NOT_FOUND, "none")), "/predictions/m/2")
-    assert document(missing)["type"] == "ModelVersionNotFoundException"
+    unknown = ServeError(Code.NOT_FOUND, "none", fault=fault(Kind.UNKNOWN_VERSION, model="m", version="2"))
+    missing = document(answered(ResponsePart(error=unknown), "/predictions/m/2", exact=True))
+    assert (missing["type"], missing["message"]) == (
+        "ModelVersionNotFoundException",
+        "Model version: 2 does not exist for model: m",
+    )
+    absent = ServeError(Code.NOT_FOUND, "none", fault=fault(Kind.UNKNOWN_MODEL, model="m"))
+    for path in ("/predictions/m/2", "/invocations"):  # a form may have named it
+        told = document(answered(ResponsePart(error=absent), path, exact=True))
+        assert (told["type"], told["message"]) == ("ModelNotFoundException", "Model not found: m")
     ours = document(answered(ResponsePart(error=ServeError(Code.WORKER_DIED, "By signal 9."))))["message"]
     assert ours == "Worker died. By signal 9."
 

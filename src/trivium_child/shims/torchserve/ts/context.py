@@ -140,9 +140,9 @@ class Context:
         """All headers of a request."""
         return self.request_processor[idx].get_request_properties()
 
-    def get_sequence_id(self, idx: int) -> str:
-        """The sequence that a request names, empty where it names none."""
-        return str(self.get_request_header(idx, self.header_key_sequence_id) or "")
+    def get_sequence_id(self, idx: int) -> Any:
+        """The sequence that a request names, None where it names none."""
+        return self.get_request_header(idx, self.header_key_sequence_id)
 
     def set_response_content_type(self, idx: int, value: str) -> None:
         """The content type of an answer: without it an answer has none."""

@@ -1,8 +1,10 @@
 """A metric without values of its own: each update goes to the server at once."""
 
+import logging
 from typing import Dict, Optional, Sequence
 
 from ts.metrics import sink
+from ts.metrics.dimension import Dimension
 from ts.metrics.metric_type_enum import MetricTypes
 
 
@@ -24,17 +26,23 @@ class CachingMetric:
     def add_or_update(
         self, value: float, dimension_values: Sequence[str] = (), request_id: Optional[str] = None
     ) -> None:
-        """Add to a counter, set a gauge, put into a histogram. ValueError for too few or too many dimensions."""
-        if len(dimension_values) != len(self.dimension_names):
-            raise ValueError(
-                "metric %s: found %d values, expected one for each dimension: %s"
-                % (self.metric_name, len(dimension_values), ", ".join(self.dimension_names) or "none")
+        """Add to a counter, set a gauge, put into a histogram. Too few or too many dimensions are a log line, and
+        nothing is counted: as in the original, no handler fails by it.
+        """
+        if dimension_values is None or len(dimension_values) != len(self.dimension_names):
+            logging.error(
+                "metric %s: found the values %s, expected one for each dimension: %s; it stays as it is",
+                self.metric_name,
+                dimension_values,
+                ", ".join(self.dimension_names) or "none",
             )
+            return
         labels: Dict[str, str] = dict(zip(self.dimension_names, map(str, dimension_values)))
         sink.tell(self.metric_type.value, self.metric_name, self.unit, labels, value)
 
     def update(
-        self, value: float, request_id: Optional[str] = None, dimensions: Optional[Sequence[str]] = None
+        self, value: float, request_id: Optional[str] = None, dimensions: Sequence[Dimension] = ()
     ) -> None:
-        """The same, as older handlers call it."""
-        self.add_or_update(value, dimensions or ())
+        """The same with dimensions that replace those of the metric, as older handlers call it."""
+        self.dimension_names = [dimension.name for dimension in dimensions]
+        self.add_or_update(value, [dimension.value for dimension in dimensions])

@@ -8,11 +8,14 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ts.metrics import sink
 from ts.metrics.caching_metric import CachingMetric
 from ts.metrics.dimension import Dimension
+from ts.metrics.metric_cache_errors import MetricsCacheKeyError, MetricsCacheTypeError, MetricsCacheValueError
 from ts.metrics.metric_type_enum import MetricTypes
 
 _TIMES = {"ms": "Milliseconds", "s": "Seconds"}
 _SIZES = {"MB": "Megabytes", "kB": "Kilobytes", "GB": "Gigabytes", "B": "Bytes"}
 _Dimensions = Optional[Sequence[Dimension]]
+_DECLARED = ("HandlerTime", "PredictionTime")
+"""Gauges that handlers find without having made them: those of the original's own metrics.yaml."""
 
 
 class MetricsCacheYamlImpl:
@@ -22,6 +25,8 @@ class MetricsCacheYamlImpl:
         self.model_name = model_name
         self.request_ids = request_ids
         self._cache: Dict[Tuple[MetricTypes, str], CachingMetric] = {}
+        for name in _DECLARED:
+            self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], MetricTypes.GAUGE)
 
     def add_metric(
         self,
@@ -87,17 +92,21 @@ class MetricsCacheYamlImpl:
         dimension_names: Sequence[str] = (),
         metric_type: MetricTypes = MetricTypes.COUNTER,
     ) -> CachingMetric:
-        """A metric to update by `add_or_update`, found again by `get_metric`."""
+        """A metric to update by `add_or_update`, found again by `get_metric`. MetricsCacheTypeError."""
+        _check("unit", unit, str)
+        _check("dimension_names", dimension_names, (list, tuple))
+        _check("metric_name", metric_name, str)
+        _check("metric_type", metric_type, MetricTypes)
         metric = CachingMetric(metric_name, unit, dimension_names, metric_type)
         self._cache[metric_type, metric_name] = metric
         return metric
 
     def get_metric(self, metric_name: str, metric_type: MetricTypes = MetricTypes.COUNTER) -> CachingMetric:
-        """A metric of the cache. KeyError names those that there are."""
+        """A metric of the cache. MetricsCacheKeyError names those that there are."""
         metric = self._cache.get((metric_type, metric_name))
         if metric is None:
-            known = ", ".join(name for _, name in self._cache) or "none"
-            raise KeyError("no %s called %r; there are: %s" % (metric_type.value, metric_name, known))
+            known = ", ".join(name for _, name in self._cache)
+            raise MetricsCacheKeyError("no %s called %r; there are: %s" % (metric_type.value, metric_name, known))
         return metric
 
     def _tell(
@@ -109,12 +118,21 @@ class MetricsCacheYamlImpl:
         value: float,
         level: str = "Model",
     ) -> None:
+        _check("metric_name", name, str)
+        _check("metric_type", kind, MetricTypes)
         whole: List[Dimension] = [*(dimensions or ()), Dimension("ModelName", self.model_name)]
         labels = {dimension.name: str(dimension.value) for dimension in (*whole, Dimension("Level", level))}
         sink.tell(kind.value, name, unit, labels, value)
 
 
+def _check(name: str, value: object, kind: Any) -> None:
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        expected = " or ".join(one.__name__ for one in kinds)
+        raise MetricsCacheTypeError("%s: found %r, expected %s" % (name, value, expected))
+
+
 def _unit(name: str, unit: str, units: Dict[str, str]) -> str:
     if unit not in units:
-        raise ValueError("metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units)))
+        raise MetricsCacheValueError("metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units)))
     return units[unit]

@@ -16,9 +16,14 @@ class Sink:
 
 
 def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float) -> None:
-    """One step. A counter that would shrink is left as it is, with a log line. TypeError for what is no number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError("metric %s: found %r, expected a number" % (name, value))
+    """One step. What cannot be taken is a log line: a counter that would shrink, a gauge that is set to no number.
+    TypeError for a counter that is added no number, as in the original, which compares it with zero.
+    """
+    if not isinstance(value, (int, float)):
+        if kind == "counter":
+            raise TypeError("metric %s: found %r, expected a number" % (name, value))
+        logging.error("metric %s: found %r, expected a number; it stays as it is", name, value)
+        return
     if kind == "counter" and value < 0:
         logging.error("metric %s: a counter only grows; %r is not added", name, value)
         return
