@@ -132,17 +132,15 @@ def test_what_is_no_multipart_body_is_told(data, found):
     assert "curl -F" in error.message
 
 
-@pytest.mark.parametrize(
-    "boundary", ["boundary=", 'boundary=""', "boundary=" + "x" * 71, 'boundary="\\"\n"']
-)
+@pytest.mark.parametrize("boundary", ["boundary=", 'boundary=""', "boundary=" + "x" * 71, 'boundary="\\"\n"'])
 def test_an_impossible_boundary(boundary):
     assert "names the boundary" in refusal(b"--\r\n", f"multipart/form-data; {boundary}").message
 
 
 def test_without_a_boundary_the_body_is_one_part():
-    assert [(part.name, bytes(part.data), part.content_type) for part in parts("multipart/form-data", b"x")] == [
-        ("", b"x", "multipart/form-data")
-    ]
+    assert [
+        (part.name, bytes(part.data), part.content_type) for part in parts("multipart/form-data", b"x")
+    ] == [("", b"x", "multipart/form-data")]
 
 
 def test_the_number_of_parts_is_bounded():

@@ -106,7 +106,9 @@ class MetricsCacheYamlImpl:
         metric = self._cache.get((metric_type, metric_name))
         if metric is None:
             known = ", ".join(name for _, name in self._cache)
-            raise MetricsCacheKeyError("no %s called %r; there are: %s" % (metric_type.value, metric_name, known))
+            raise MetricsCacheKeyError(
+                "no %s called %r; there are: %s" % (metric_type.value, metric_name, known)
+            )
         return metric
 
     def _tell(
@@ -134,5 +136,7 @@ def _check(name: str, value: object, kind: Any) -> None:
 
 def _unit(name: str, unit: str, units: Dict[str, str]) -> str:
     if unit not in units:
-        raise MetricsCacheValueError("metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units)))
+        raise MetricsCacheValueError(
+            "metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units))
+        )
     return units[unit]
