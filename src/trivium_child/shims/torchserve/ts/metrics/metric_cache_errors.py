@@ -1,4 +1,4 @@
-"""What the cache of metrics raises. Source: spec sheet `torchserve`, section 6.2, and the original's classes by name."""
+"""What the cache of metrics raises. Source: spec sheet `torchserve`, section 6.2, and the classes of the original."""
 
 
 class GeneralMetricsCacheError(Exception):
