@@ -73,7 +73,7 @@ class TorchServeAdapter(Adapter):
         finally:
             self._items = []
 
-    def send_parts(self, ret: List[Any], req_id_map: Dict[int, str], message: str, code: int) -> None:
+    def send_parts(self, ret: Any, req_id_map: Dict[int, str], message: str, code: int) -> None:
         """`ts.handler_utils.utils.send_intermediate_predict_response`: a part of each request's answer, now."""
         items, processors = self._items, self.context.request_processor
         # More than there are requests are left over in the original, too; of a result it counts them.

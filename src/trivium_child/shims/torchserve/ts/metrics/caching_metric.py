@@ -24,7 +24,7 @@ class CachingMetric:
         self.metric_type = metric_type
 
     def add_or_update(
-        self, value: float, dimension_values: Sequence[str] = (), request_id: Optional[str] = None
+        self, value: float, dimension_values: Optional[Sequence[str]] = (), request_id: Optional[str] = None
     ) -> None:
         """Add to a counter, set a gauge, put into a histogram. Too few or too many dimensions are a log line, and
         nothing is counted: as in the original, no handler fails by it.
