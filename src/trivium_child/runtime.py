@@ -95,11 +95,10 @@ class Runtime:
         kept: Kept = []
         first, held = 0.0, 0
         while True:
-            try:
-                batch = self._todo.popleft()
-            except IndexError:
+            if not self._todo:  # an exception would cost more, in cold memory behind a long run
                 self._intake.wait()
                 continue
+            batch = self._todo.popleft()
             if batch is None:
                 break
             at = len(pending)

@@ -97,6 +97,12 @@ def test_pairs():
     assert (pairs.get_keys(), pairs.get_values()) == (["a", "a", None, "b"], [3, 1, 2, 4])
     assert (pairs.get("a"), pairs.get("z"), pairs.size(), pairs.is_empty()) == (3, None, 4, False)
     assert (pairs.key_at(2), pairs.value_at(2), pairs.contains("b")) == (None, 2, True)
+    pairs.add("c", None)  # which is no value
+    assert pairs.size() == 4
+    made = PairList(["a"], [1])
+    assert (made.get("a"), PairList(["a"]).size()) == (1, 0)
+    with pytest.raises(ValueError, match="mismatch"):
+        PairList(["a"], [1, 2])
 
 
 def test_properties_are_found_in_any_case():
@@ -159,7 +165,7 @@ def test_pictures_and_tables():
 @pytest.mark.parametrize(
     ("content_type", "data", "expected"),
     [
-        ("", b"x", None),
+        ("", b"x", bytearray(b"x")),
         ("text/html; charset=utf-8", "ä".encode(), "ä"),
         ("application/json; charset=utf-8", b"[1]", [1]),
         ("audio/wav", b"x", bytearray(b"x")),
@@ -172,7 +178,9 @@ def test_data_by_content_type(content_type, data, expected):
 def test_arrays_by_content_type():
     from djl_python.np_util import to_nd_list
 
-    assert body(to_nd_list([np.ones(2)]), "tensor/ndlist").get_data()[0].tolist() == [1, 1]
+    for arrays in ([np.ones(2)], np.ones(2)):
+        (array,) = body(to_nd_list(arrays), "tensor/ndlist").get_data()
+        assert array.tolist() == [1, 1]
     assert body(npz(np.ones(2)), "tensor/npz").get_data()[0].tolist() == [1, 1]
 
 
@@ -212,10 +220,10 @@ def test_content_of_an_answer(capsys):
 def test_json():
     from djl_python import Output
 
-    value = {"ä": np.float32(1.5), "n": np.int64(3), "a": np.ones(2), "t": datetime.date(2024, 1, 2)}
+    value = {"ä": np.float32(1.5), "n": np.int64(3), "a": np.ones(2), "t": datetime.datetime(2024, 1, 2)}
     sent = one(Output().add_as_json(value))
-    assert json.loads(sent) == {"ä": 1.5, "n": 3, "a": [1.0, 1.0], "t": "2024-01-02"}
-    assert sent.startswith('{\n  "ä": '.encode())
+    assert json.loads(sent) == {"ä": 1.5, "n": 3, "a": [1.0, 1.0], "t": "2024-01-02 00:00:00"}
+    assert sent.startswith('{\n  "ä":1.5,\n'.encode())
     for bad in (math.nan, np.array([math.inf])):
         with pytest.raises(ValueError):
             Output().add_as_json([bad])

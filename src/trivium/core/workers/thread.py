@@ -76,11 +76,10 @@ class ThreadInstance:
         done = 0  # batches whose credits wait
         first = last = 0.0
         while True:
-            try:
-                batch = self._todo.popleft()
-            except IndexError:
+            if not self._todo:
                 self._sleep()
                 continue
+            batch = self._todo.popleft()
             if batch is None:
                 break
             if self._cancelled:

@@ -47,10 +47,8 @@ class Input:
         self.function_name: Optional[str] = None
 
     def __str__(self) -> str:
-        pairs = zip(self.content.get_keys(), self.content.get_values())
-        return "\n".join(
-            ["properties: %s" % dict(self.properties), *("%s: %s" % (key, value) for key, value in pairs)]
-        )
+        pairs = ["%s: %s" % (key, self.get_data(key)) for key in self.content.get_keys()]
+        return "\n".join(["properties: %s" % dict(self.properties), *pairs])
 
     def is_empty(self) -> bool:
         """Is there no content? True for the initialisation request only."""
@@ -80,7 +78,7 @@ class Input:
         """The content `key`, without one `data` or else the first; None without content. KeyError for another key."""
         if self.content.is_empty():
             return None
-        if key is not None:
+        if key:
             if not self.content.contains(key):
                 raise KeyError("%s: the request has %s" % (key, ", ".join(map(str, self.content.get_keys()))))
             return self.content.get(key)
@@ -132,10 +130,8 @@ class Input:
         return None if text is None else list(csv.DictReader(io.StringIO(text)))
 
     def get_data(self, key: Optional[str] = None) -> Any:
-        """The content as what the request's content type says it is; bytes for a type that is not known."""
+        """The content as what the request's content type says it is; bytes for a type that is not known, or none."""
         content_type = (self.get_property("content-type") or "").strip().lower()
-        if not content_type:
-            return None
         if content_type.startswith("tensor/ndlist"):
             return self.get_as_numpy(key)
         if content_type.startswith("tensor/npz"):

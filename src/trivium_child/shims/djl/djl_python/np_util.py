@@ -23,9 +23,13 @@ _CODES = {
 
 
 def to_nd_list(arrays: Any) -> bytearray:
-    """A list of arrays (or anything that numpy makes one of) as an NDList. TypeError for complex numbers and dates."""
+    """One array, or a list of them (or of anything that numpy makes one of), as an NDList. TypeError for complex
+    numbers and dates.
+    """
     import numpy
 
+    if isinstance(arrays, numpy.ndarray):
+        arrays = [arrays]
     return djl_ndlist.write([Tensor.of_array("", numpy.asarray(array)) for array in arrays])
 
 

@@ -21,18 +21,20 @@ class _JsonEncoder(json.JSONEncoder):
         if hasattr(value, "tolist"):
             return value.tolist()
         if isinstance(value, (datetime.date, datetime.time)):
-            return value.isoformat()
+            return str(value)
         return super().default(value)
 
 
 def as_json(value: Any) -> str:
-    """As DJL writes it: indented, not escaped to ASCII; ValueError for NaN and infinity."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, cls=_JsonEncoder)
+    """As DJL writes it: indented, nothing behind a colon, not escaped to ASCII; ValueError for NaN and infinity."""
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, indent=2, separators=(",", ":"), cls=_JsonEncoder
+    )
 
 
 def default_stream_formatter(item: Any) -> str:
-    """A line of JSON per piece."""
-    return json.dumps({"outputs": item}, ensure_ascii=False, allow_nan=False, cls=_JsonEncoder) + "\n"
+    """A line of JSON per piece, escaped to ASCII."""
+    return json.dumps({"outputs": item}, cls=_JsonEncoder) + "\n"
 
 
 class Output:

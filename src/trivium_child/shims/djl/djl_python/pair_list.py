@@ -6,9 +6,13 @@ from typing import Any, List, Optional, Tuple
 class PairList:
     """Keys are text or None, values are bytes once they are sent."""
 
-    def __init__(self) -> None:
-        self.keys: List[Optional[str]] = []
-        self.values: List[Any] = []
+    def __init__(
+        self, keys: Optional[List[Optional[str]]] = None, values: Optional[List[Any]] = None
+    ) -> None:
+        if keys and values and len(keys) != len(values):
+            raise ValueError("key value size mismatch.")
+        self.keys: List[Optional[str]] = keys if keys and values else []
+        self.values: List[Any] = values if keys and values else []
 
     def add(
         self,
@@ -17,9 +21,11 @@ class PairList:
         index: Optional[int] = None,
         pair: Optional[Tuple[Optional[str], Any]] = None,
     ) -> None:
-        """Put a key and a value, or a pair of them, at the end, or in front of the pair at `index`."""
+        """Put a key and a value, or a pair of them, at the end, or in front of that at `index`; None is no value."""
         if pair is not None:
             key, value = pair
+        elif value is None:
+            return
         at = len(self.keys) if index is None else index
         self.keys.insert(at, key)
         self.values.insert(at, value)
