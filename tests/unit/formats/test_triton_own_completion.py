@@ -95,6 +95,15 @@ def test_what_the_file_half_says_the_model_may_complete(tmp_path: Path) -> None:
     assert spec.outputs == (TensorSpec("OUT", DataType.BYTES, (-1,), labels=("a", "b")),)
 
 
+@pytest.mark.parametrize("file", ["none.txt", "../l.txt", "/etc/hostname", "1"])
+def test_a_model_names_no_label_file(tmp_path: Path, file: str) -> None:
+    (tmp_path / "l.txt").write_text("not the model's")
+    more = {**OUT, "name": "MORE"}
+    outputs = [{**OUT, "label_filename": file}, {**more, "label_filename": file}]
+    spec = finish(one(half_told(tmp_path)), input=[IN], output=outputs)
+    assert [(output.name, output.labels) for output in spec.outputs] == [("OUT", ("a", "b")), ("MORE", ())]
+
+
 @pytest.mark.parametrize(
     ("changes", "tensor", "key"),
     [

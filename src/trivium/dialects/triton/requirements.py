@@ -3,7 +3,6 @@
 Judges what was written, not what the message holds, so that it can speak about a file with other faults too.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 from trivium.dialects.triton.config_text import ConfigText
@@ -90,16 +89,10 @@ _CHOICES = {
 }
 
 
-_UNSPECIFIED = re.compile(r"(input|output)\[[0-9]+\]\.(data_type|dims)")
-
-
-def is_unspecified(finding: Finding) -> bool:
-    """Is it one of those of `unspecified`?"""
-    return bool(_UNSPECIFIED.fullmatch(finding.key)) and finding.found.startswith("no ")
-
-
 def unspecified(text: ConfigText) -> Iterator[Finding]:
-    """An error per input or output whose type or dimensions nobody has told, be it in the file or afterwards."""
+    """An error per input or output whose type or dimensions nobody has told, be it in the file or afterwards: of a
+    file that lacks them the very ones of `missing`.
+    """
     for section, type_ in (("input", "ModelInput"), ("output", "ModelOutput")):
         for i, tensor in enumerate(getattr(text.config, section)):
             for name in ("data_type", "dims"):

@@ -16,6 +16,7 @@ from trivium.dialects.triton.description import DIALECT, Document, config_json, 
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.model_config import ModelConfig
 from trivium.dialects.triton.requirements import unspecified
+from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.formats.triton import translation
 from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import fill_preferred
@@ -25,6 +26,8 @@ from trivium.types.spec import Foreign, ModelSpec
 
 RULE = "auto_complete_config of the model"
 _SECTIONS = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
+_TENSORS = ("input", "output")
+_PARTS = ("name", "data_type", "dims", "optional")  # of an input or output: never a file's name
 
 
 def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
@@ -66,16 +69,18 @@ def _merge(config: ModelConfig, told: ModelConfig) -> dict[str, str]:
     if config.max_batch_size != told.max_batch_size:
         config.max_batch_size = told.max_batch_size
         rules["max_batch_size"] = RULE
-    for section in ("input", "output"):
-        ours, theirs = getattr(config, section), getattr(told, section)
-        if list(ours) != list(theirs):
+    for section in _TENSORS:
+        ours = getattr(config, section)
+        named = {block.name: block for block in ours}
+        theirs = [_merged(named.get(block.name), block) for block in getattr(told, section)]
+        if list(ours) != theirs:
             for i, block in enumerate(theirs):
                 before = ours[i] if i < len(ours) else None
-                for part in ("name", "data_type", "dims", "optional"):
+                for part in _PARTS:
                     if before is None or getattr(before, part, None) != getattr(block, part, None):
                         rules[f"{section}[{i}].{part}"] = RULE
             del ours[:]
-            ours.MergeFrom(theirs)
+            ours.extend(theirs)
     if told.HasField("dynamic_batching") and config.WhichOneof("scheduling_choice") is None:
         config.dynamic_batching.CopyFrom(told.dynamic_batching)
         rules["dynamic_batching"] = RULE
@@ -84,6 +89,18 @@ def _merge(config: ModelConfig, told: ModelConfig) -> dict[str, str]:
         config.model_transaction_policy.decoupled = decoupled
         rules["model_transaction_policy.decoupled"] = RULE
     return rules
+
+
+def _merged(file: ModelTensor | None, told: ModelTensor) -> ModelTensor:
+    """What a model has a say in, as told; all else, such as label files and reshapes, as the file has it."""
+    mine, theirs = type(told)(), type(told)()
+    mine.CopyFrom(told)
+    if file is not None:
+        theirs.CopyFrom(file)
+    for field in told.DESCRIPTOR.fields:
+        (theirs if field.name in _PARTS else mine).ClearField(field.name)
+    mine.MergeFrom(theirs)
+    return mine
 
 
 def _respecified(spec: ModelSpec, document: Document, rules: dict[str, str]) -> ModelSpec:

@@ -15,7 +15,7 @@ from trivium.dialects.triton.config_faults import in_tritons_words
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
-from trivium.dialects.triton.requirements import is_unspecified
+from trivium.dialects.triton.requirements import unspecified
 from trivium.formats.triton import contents, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
@@ -101,9 +101,8 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
             if python_backend.completes_itself(text, folder, backend, defaults):
-                findings = [
-                    finding for finding in findings if not is_unspecified(finding)
-                ]  # until it has said
+                later = list(unspecified(text))  # the model may say it yet
+                findings = [finding for finding in findings if finding not in later]
             findings += check_batch_shapes(text, backend)
             findings += sequences.check(text, backend)
             findings += sequences.check_more(text, backend)
