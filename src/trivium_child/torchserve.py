@@ -76,8 +76,9 @@ class TorchServeAdapter(Adapter):
     def send_parts(self, ret: Any, req_id_map: Dict[int, str], message: str, code: int) -> None:
         """`ts.handler_utils.utils.send_intermediate_predict_response`: a part of each request's answer, now."""
         items, processors = self._items, self.context.request_processor
-        # More than there are requests are left over in the original, too; of a result it counts them.
-        elements = elements_of(ret[: len(items)] if isinstance(ret, list) else ret, len(items))
+        if items and isinstance(ret, list):
+            ret = ret[: len(items)]  # the original counts a result's only, and leaves the rest over
+        elements = elements_of(ret, len(items))
         for item, element, processor in zip(items, elements, processors):
             if code == 200:
                 item.send(answer_of(element, processor))

@@ -297,13 +297,14 @@ def streamed(stage, statement, before=""):
 
 
 def test_a_stream(stage):
-    code = "return Output(206, 'bits').add_property('x', 1).add_stream_content(iter([{'a': 1}, 'é', '']))"
+    code = "return Output(206, 'bits').add_property('x', 1).add_stream_content(iter([{'a': 1}, 'é', '', float('nan')]))"
     outcome, parts = streamed(stage, code)
     assert outcome is END
     assert parts == [
         (b'{"outputs": {"a": 1}}\n', 206),
         (b'{"outputs": "\\u00e9"}\n', 0),
         (b'{"outputs": ""}\n', 0),
+        (b'{"outputs": NaN}\n', 0),
     ]
     assert stage.sent[0][1].properties == {"x": "1"}
     assert stage.sent[0][1].reason == "bits"

@@ -298,6 +298,13 @@ def test_parts_that_are_none(stage: Stage, call: str, words: str) -> None:
     assert stage.parts == {}
 
 
+def test_a_part_that_belongs_to_no_request_is_refused(stage: Stage) -> None:
+    adapter = stage.load(returning("['x']"))
+    adapter.run([stage.item()])
+    with pytest.raises(Failure, match="1 elements for 0 requests"):
+        adapter.send_parts(["late"], {}, "", 200)
+
+
 def test_a_part_with_another_code_is_an_error(stage: Stage) -> None:
     head = "from ts.handler_utils.utils import send_intermediate_predict_response as send\n"
     stage.load(head + returning("[send(['a'], context.request_ids, 'no', 429, context)]")).run(

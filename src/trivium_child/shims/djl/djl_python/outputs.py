@@ -33,7 +33,7 @@ def as_json(value: Any) -> str:
 
 
 def default_stream_formatter(item: Any) -> str:
-    """A line of JSON per piece, escaped to ASCII."""
+    """A line of JSON per piece, escaped to ASCII; NaN and infinity as Python writes them."""
     return json.dumps({"outputs": item}, cls=_JsonEncoder) + "\n"
 
 

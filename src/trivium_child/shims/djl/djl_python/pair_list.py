@@ -9,10 +9,12 @@ class PairList:
     def __init__(
         self, keys: Optional[List[Optional[str]]] = None, values: Optional[List[Any]] = None
     ) -> None:
-        if keys and values and len(keys) != len(values):
+        if not (keys and values):
+            keys, values = [], []
+        if len(keys) != len(values):
             raise ValueError("key value size mismatch.")
-        self.keys: List[Optional[str]] = keys if keys and values else []
-        self.values: List[Any] = values if keys and values else []
+        self.keys: List[Optional[str]] = keys
+        self.values: List[Any] = values
 
     def add(
         self,

@@ -2,11 +2,11 @@
 
 
 class GeneralMetricsCacheError(Exception):
-    """Anything else."""
+    """Of a metrics.yaml: to be imported; nothing raises it here, where none is read."""
 
 
 class MetricsCacheIOError(IOError):
-    """A file that cannot be read."""
+    """Of a metrics.yaml: the same."""
 
 
 class MetricsCacheTypeError(TypeError):

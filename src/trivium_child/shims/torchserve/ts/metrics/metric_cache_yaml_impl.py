@@ -102,7 +102,9 @@ class MetricsCacheYamlImpl:
         return metric
 
     def get_metric(self, metric_name: str, metric_type: MetricTypes = MetricTypes.COUNTER) -> CachingMetric:
-        """A metric of the cache. MetricsCacheKeyError names those that there are."""
+        """A metric of the cache. MetricsCacheKeyError names those that there are; MetricsCacheTypeError."""
+        _check("metric_name", metric_name, str)
+        _check("metric_type", metric_type, MetricTypes)
         metric = self._cache.get((metric_type, metric_name))
         if metric is None:
             known = ", ".join(name for _, name in self._cache)

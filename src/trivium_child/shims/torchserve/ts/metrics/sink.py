@@ -1,6 +1,7 @@
 """Where metrics go: to the server, once the worker has said how; a log line elsewhere."""
 
 import logging
+from numbers import Real
 from typing import Any, Callable, Dict, Optional
 
 Measure = Callable[[Dict[str, Any]], None]
@@ -19,7 +20,7 @@ def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float) 
     """One step. What cannot be taken is a log line: a counter that would shrink, a gauge that is set to no number.
     TypeError for a counter that is added no number, as in the original, which compares it with zero.
     """
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, Real):  # numpy's numbers are, too
         if kind == "counter":
             raise TypeError("metric %s: found %r, expected a number" % (name, value))
         logging.error("metric %s: found %r, expected a number; it stays as it is", name, value)
