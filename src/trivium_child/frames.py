@@ -15,6 +15,7 @@ Buffer = Union[bytes, bytearray, memoryview]
 
 SIZE = struct.Struct("<I")
 HEAD = struct.Struct("<IB")
+_unpack_head = HEAD.unpack_from
 MOST = 2**31
 """Bytes of a frame; what claims more is no frame."""
 
@@ -107,9 +108,8 @@ def frames(buffer: bytes) -> Tuple[List[Tuple[int, int, int]], int]:
     begins that is not whole. ValueError for what is no frame.
     """
     found, at, end = [], 0, len(buffer)
-    unpack = HEAD.unpack_from
     while end - at >= 5:
-        size, kind = unpack(buffer, at)
+        size, kind = _unpack_head(buffer, at)
         if not 0 < size <= MOST:
             raise ValueError("a frame claims %d bytes" % size)
         after = at + 4 + size

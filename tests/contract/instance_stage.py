@@ -46,7 +46,7 @@ class WatchedLease(Lease):
     __slots__ = ("back", "holds", "releases")
 
     def __init__(self):
-        super().__init__(memoryview(bytearray(8)), lambda view: self.back.append(view))
+        super().__init__(memoryview(bytearray(8)), lambda lease: self.back.append(lease.view))
         self.holds = self.releases = 0
         self.back = []
 

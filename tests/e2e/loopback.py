@@ -53,7 +53,7 @@ class Served:
         self.lent += 1
         return Lease(memoryview(bytearray(size)), self.take_back)
 
-    def take_back(self, view: memoryview) -> None:
+    def take_back(self, lease: Lease) -> None:
         self.lent -= 1
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:

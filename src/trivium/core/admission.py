@@ -30,6 +30,9 @@ class InputRules:
         is_fixed = len(self._required) == len(spec.inputs) and all(
             -1 not in tensor.dims for tensor in spec.inputs
         )
+        self._fitting: tuple[int, ...] | None = (
+            None  # the last that did; a header that comes again brings the same
+        )
         self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
         self.needs_key = spec.batching.merge and not is_fixed
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
@@ -46,10 +49,11 @@ class InputRules:
             if (
                 tensor.name == only.name
                 and tensor.datatype is only.datatype
-                and shape[1:] == only.dims
+                and (shape is self._fitting or shape[1:] == only.dims)
                 and shape
                 and 0 < shape[0] <= self._max_rows
             ):
+                self._fitting = shape
                 return shape[0]
         if len(items) != 1 or len(self._inputs) != 1:
             self._check_names(items)

@@ -21,7 +21,7 @@ from trivium.core.workers.affinity import Affinity
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measures
-from trivium.types.operations import WantedOutput
+from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
@@ -70,11 +70,8 @@ class Door:
         if infer.outputs:
             self._check_ranked(infer.outputs)
         if type(payload) is Raw and not self._takes_raw:
-            spec = self._spec
-            payload = to_tensors(payload, spec.inputs, spec.batching.batch_axis, spec.name)
-            # A generate request has inputs and parameters side by side, and only here it is known which are which.
-            parameters = {key: value for key, value in infer.parameters.items() if key not in self._names}
-            infer = item.operation = msgspec.structs.replace(infer, payload=payload, parameters=parameters)
+            infer, payload = self._as_tensors(infer, payload)
+            item.operation = infer
         if type(payload) is not Tensors:
             if type(payload) is not Raw:
                 refuse_kind(self._spec.name, payload)
@@ -93,6 +90,13 @@ class Door:
         if self._reshapes is not None:
             item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
             item.sink = self._reshapes.around(item.sink)
+
+    def _as_tensors(self, infer: Infer, raw: Raw) -> tuple[Infer, Tensors]:
+        spec = self._spec
+        payload = to_tensors(raw, spec.inputs, spec.batching.batch_axis, spec.name)
+        # A generate request has inputs and parameters side by side, and only here it is known which are which.
+        parameters = {key: value for key, value in infer.parameters.items() if key not in self._names}
+        return msgspec.structs.replace(infer, payload=payload, parameters=parameters), payload
 
     def answer(self, item: Item, outcome: Outcome) -> tuple[Outcome, Mapping[str, Scalar]]:
         """The outcome as the item's wire wants it, with parameters; an error where it cannot be had so."""

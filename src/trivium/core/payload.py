@@ -30,9 +30,9 @@ class BufferPool:
         self.lent += 1
         return Lease(memoryview(buffer)[:size], self._take_back)
 
-    def _take_back(self, view: memoryview) -> None:
+    def _take_back(self, lease: Lease) -> None:
         self.lent -= 1
-        buffer = view.obj
+        buffer = lease.view.obj
         assert isinstance(buffer, bytearray)
         if len(buffer) <= self._room:
             self._room -= len(buffer)

@@ -169,7 +169,7 @@ class Server:
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
-        if isinstance(operation, Infer):
+        if type(operation) is Infer:
             model = None if operation.version else self._latest.get(operation.model)
             if model is None:
                 try:

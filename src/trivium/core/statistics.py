@@ -39,6 +39,11 @@ WAIT_BUCKETS = (
 TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Likewise of whole requests that ended well."""
 
+_INFINITY = float("inf")
+WAIT_EDGES = (-_INFINITY, *WAIT_BUCKETS, _INFINITY)
+TIME_EDGES = (-_INFINITY, *TIME_BUCKETS, _INFINITY)
+"""What bucket `i` lies between: above the number `i`, up to the next."""
+
 FIRST_PART_BUCKETS = (0.1, 0.5, 2.0, 5.0)
 """Likewise of the time to a first part, where the model names none of its own."""
 
@@ -85,6 +90,7 @@ class VersionCounters:
         self._weight = 1.0  # of the next run in the means
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
+        self._wait_at = self._time_at = 0
         self.wasted = 0
         self.mean_run = 0.0
         self.mean_rows = 1.0
@@ -118,8 +124,14 @@ class VersionCounters:
             self._queue_time += waited
             self._success_time += spent
             self._rows += item.rows
-            self._waits[bisect_left(WAIT_BUCKETS, waited)] += 1
-            self._times[bisect_left(TIME_BUCKETS, spent)] += 1
+            at = self._wait_at  # mostly the bucket of the one before
+            if not WAIT_EDGES[at] < waited <= WAIT_EDGES[at + 1]:
+                self._wait_at = at = bisect_left(WAIT_BUCKETS, waited)
+            self._waits[at] += 1
+            at = self._time_at
+            if not TIME_EDGES[at] < spent <= TIME_EDGES[at + 1]:
+                self._time_at = at = bisect_left(TIME_BUCKETS, spent)
+            self._times[at] += 1
         self._last = time.time_ns()
         if self._recent is not None:
             self._remember(self._recent, run, succeeded, now)

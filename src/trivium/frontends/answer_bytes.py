@@ -3,7 +3,6 @@
 Pure; knows no connection. Content-Length, Transfer-Encoding and Connection are written here and only here.
 """
 
-from functools import lru_cache
 from http import HTTPStatus
 
 from trivium.types.wire import HttpAnswer
@@ -30,16 +29,26 @@ def status_line(status: int, reason: bytes | None = None) -> bytes:
     return b"HTTP/1.1 %d %s\r\n" % (status, bytes(c if 32 <= c < 127 else 63 for c in reason))
 
 
-@lru_cache(maxsize=4096)
+_lengths: dict[int, bytes] = {}
+
+
 def _length_line(size: int) -> bytes:
-    return b"Content-Length: %d\r\n" % size
+    line = _lengths.get(size)
+    if line is None:
+        line = b"Content-Length: %d\r\n" % size
+        if len(_lengths) < 4096:
+            _lengths[size] = line
+    return line
 
 
 def whole(answer: HttpAnswer, connection: bytes, is_head: bool) -> Buffers:
     """An answer of one part. `connection` is one of the lines above, or empty."""
     status, reason = answer.status, answer.reason
     if status == 200 and reason is None and not is_head:
-        return [_OK, answer.fields, _length_line(answer.size), connection, b"\r\n", *answer.buffers]
+        buffers: Buffers = [_OK, answer.fields, _length_line(answer.size), connection, b"\r\n"]
+        for buffer in answer.buffers:  # a star would be one means of the language more, which is in no cache
+            buffers.append(buffer)
+        return buffers
     start = status_line(status, reason)
     if status in _BODILESS:
         return [start, answer.fields, connection, b"\r\n"]

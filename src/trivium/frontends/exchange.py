@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.faults import LAST_RESORT, HttpFault, worded
-from trivium.frontends.intake import Intake
+from trivium.frontends.intake import Intake, take_in
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.request_head import expects_continue
 from trivium.frontends.site import Decoded, Site
@@ -103,7 +103,7 @@ class Exchange(Struct, eq=False):
     def _admit_body(self, size: int | None) -> None:
         self.expects_continue = self.is_http11 and expects_continue(self.head)
         if self.target.takes_body:
-            self.intake = Intake(self._site, self.target, size)
+            self.intake = take_in(self._site, self.target, size)
         elif size is None or size > SMALL_BODY:
             raise HttpFault(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
 
@@ -142,7 +142,7 @@ class Exchange(Struct, eq=False):
         size = head.content_length or 0
         if size > SMALL_BODY:
             other = type(self)(site, self._outlet, head, site.now, self.protocol, target, self.is_head)
-            other.intake = Intake(site, target, size)
+            other.intake = take_in(site, target, size)
             if body:
                 other.intake.add(body)
             return other

@@ -24,6 +24,7 @@ class HeadMemo:
         self._size = 0  # of head and body together
         self._sample: Exchange | None = None
         self._is_large = False
+        self._expected = scratch
         self._skips = 0
 
     def recall(self, size: int, is_first: bool) -> Exchange | None:
@@ -34,7 +35,12 @@ class HeadMemo:
         (`is_first`) is there room at once for the rest of a large body. ServeError where there is none at all.
         """
         sample = self._sample
-        if sample is None or not self._bytes.startswith(self._head):
+        if sample is None:
+            return None
+        if self._is_large and is_first and size == len(self._head) and bytes(self._expected) == self._head:
+            self._skips = 0
+            return sample.repeated(b"")
+        if not self._bytes.startswith(self._head):
             return None  # behind `size` there may be what came before, even the rest of this head
         if not (is_first and size >= len(self._head)) if self._is_large else size != self._size:
             return None
@@ -45,7 +51,7 @@ class HeadMemo:
         """Where the next request belongs. Behind one with a large body no more of it is read at first than that
         one's head: if it is the same again, all of the body can be received in place.
         """
-        return self._scratch[: len(self._head)] if self._is_large else self._scratch
+        return self._expected
 
     def learn(self, size: int, came: int, exchange: Exchange) -> None:
         """The first `size` bytes were parsed as just this request, with `came` bytes of its body."""
@@ -62,6 +68,7 @@ class HeadMemo:
         if nothing_around_it:
             self._head, self._size, self._sample = head, len(head) + length, exchange.alike()
             self._is_large = length > SMALL_BODY
+            self._expected = self._scratch[: len(head)] if self._is_large else self._scratch
             self._skips = _PATIENCE
 
     def forget(self) -> None:

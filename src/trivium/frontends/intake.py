@@ -4,6 +4,8 @@ Decides whether there is room for it. Owns the lease and the reserved bytes unti
 bodies are not counted: they are bounded by the number of connections.
 """
 
+from msgspec import Struct
+
 from trivium.frontends.faults import HttpFault
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.site import Site
@@ -18,23 +20,17 @@ know that there is no more.
 """
 
 
-class Intake:
-    """Of a target that takes a body. `size` is what the head declares, None for chunks."""
+class Intake(Struct, eq=False):
+    """Of a target that takes a body, made by `take_in`. `size` is what the head declares, None for chunks. A `Struct`,
+    as is an `Exchange`.
+    """
 
-    def __init__(self, site: Site, target: Target, size: int | None) -> None:
-        """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
-        self.lease: Lease | None = None
-        self._site = site
-        self._target = target
-        self._size = size
-        self._reserved = 0
-        self._collected: bytes | bytearray = b""
-        limit = site.limits.body_bytes
-        if size is not None and size > limit:
-            raise _too_large(f"is {size} bytes", limit)
-        if size is not None and size > SMALL_BODY:
-            site.reserve(size)
-            self._reserved = size
+    _site: Site
+    _target: Target
+    _size: int | None
+    _reserved: int = 0
+    lease: Lease | None = None
+    _collected: bytes | bytearray = b""
 
     def add(self, piece: bytes) -> None:
         """Take a piece in. Raises ServeError as above when chunks have grown too far."""
@@ -73,6 +69,8 @@ class Intake:
         if came:
             lease.view[:came] = self._collected
             self._collected = b""
+        elif len(lease.view) == size:
+            return lease.view
         return lease.view[came:size]
 
     def body(self) -> Body:
@@ -89,6 +87,17 @@ class Intake:
         self._site.unreserve(reserved)
         if lease is not None:
             lease.release()
+
+
+def take_in(site: Site, target: Target, size: int | None) -> Intake:
+    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
+    limit = site.limits.body_bytes
+    if size is not None and size > limit:
+        raise _too_large(f"is {size} bytes", limit)
+    if size is None or size <= SMALL_BODY:
+        return Intake(site, target, size)
+    site.reserve(size)
+    return Intake(site, target, size, size)
 
 
 def _too_large(found: str, limit: int) -> HttpFault:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 class Lease:
     """A lent writable buffer, counted by hand. Used on the event loop only.
 
-    Born held once, by whoever borrowed it. `give_back` is called exactly once, at the last release.
+    Born held once, by whoever borrowed it. `give_back` is called with it, exactly once, at the last release.
     """
 
     __slots__ = ("_give_back", "_holders", "view")
 
-    def __init__(self, view: memoryview, give_back: Callable[[memoryview], None]) -> None:
+    def __init__(self, view: memoryview, give_back: Callable[["Lease"], None]) -> None:
         self.view = view
         self._holders = 1
         self._give_back = give_back
@@ -32,4 +32,4 @@ class Lease:
         assert self._holders > 0, "a lease was released more often than held"
         self._holders -= 1
         if self._holders == 0:
-            self._give_back(self.view)
+            self._give_back(self)

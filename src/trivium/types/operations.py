@@ -5,6 +5,7 @@ since a pure protocol has no clock; the core turns them into points of its own c
 """
 
 from collections.abc import Mapping
+from typing import final
 
 import msgspec
 
@@ -44,6 +45,7 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
     trace: int = 0
 
 
+@final
 class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that there
     is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have.

@@ -7,6 +7,7 @@ from results: a plain engine gives one back when it can take another batch, a ro
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import final
 
 import msgspec
 
@@ -56,6 +57,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     parameters: Mapping[str, Scalar] = {}
 
 
+@final
 class Executed(msgspec.Struct, frozen=True, gc=False):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
@@ -71,6 +73,7 @@ class Executed(msgspec.Struct, frozen=True, gc=False):
     batch: Sequence[ItemId] = ()
 
 
+@final
 class Credit(msgspec.Struct, frozen=True, gc=False):
     """The instance can take `count` more batches (a rolling one: items)."""
 

@@ -292,7 +292,7 @@ def test_a_lone_field_may_be_the_whole_body(name):
 
 def test_tensors_view_the_body_and_keep_its_lease():
     body = memoryview(bytearray(as_safetensors(x=ONE)))
-    lease = Lease(body, lambda view: None)
+    lease = Lease(body, lambda lease: None)
     found = to_tensors(Raw((RawPart(body),), lease=lease), (X,), True, "m")
     assert found.lease is lease
     assert np.shares_memory(found["x"], np.frombuffer(body, "u1"))

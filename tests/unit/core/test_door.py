@@ -56,7 +56,7 @@ def test_of_models_with_open_shapes_a_key_is_taken():
 
 
 def test_a_body_becomes_tensors_where_the_engine_takes_no_other():
-    lease = Lease(memoryview(bytearray(4)), lambda view: None)
+    lease = Lease(memoryview(bytearray(4)), lambda lease: None)
     body = raw(lease=lease)
     given = admitted(door({TENSORS}), item(body, id="i", priority=2))
     tensors = given.operation.payload

@@ -15,11 +15,11 @@ def test_a_lease_gives_back_at_the_last_release_and_only_then():
     lease.release()
     assert back == []
     lease.release()
-    assert back == [lease.view]
+    assert back == [lease]
 
 
 def test_a_lease_that_was_given_back_is_neither_held_nor_released_again():
-    lease = Lease(memoryview(bytearray(3)), lambda view: None)
+    lease = Lease(memoryview(bytearray(3)), lambda lease: None)
     lease.release()
     with pytest.raises(AssertionError):
         lease.release()

@@ -240,7 +240,7 @@ def test_a_lent_body_comes_back_when_both_are_done_with_it():
             await stage.server.execute(Infer(model="m", payload=Tensors((tensor,), lease)))
             assert back == []
             lease.release()
-            assert back == [view]
+            assert back == [lease]
 
     asyncio.run(scene())
 

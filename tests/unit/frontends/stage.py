@@ -125,8 +125,8 @@ class Stage:
         self.lent += 1
         return Lease(memoryview(bytearray(size + 16)), self.take_back)
 
-    def take_back(self, view: memoryview) -> None:
-        assert not any(view[-16:]), "written beyond what was asked for"
+    def take_back(self, lease: Lease) -> None:
+        assert not any(lease.view[-16:]), "written beyond what was asked for"
         self.lent -= 1
 
     def send(self, data: bytes, pieces_of: int | None = None) -> None:

@@ -39,8 +39,12 @@ def decide(view: QueueView, settings: Settings, now: float) -> Decision:
     expired = view.expired(now) if view.deadlines else ()
     if not settings.merge and not expired:
         cuts: list[Cut] = []
-        for i, entry in zip(view.free(), view.entries(), strict=False):
-            cuts.append(Cut(i, [entry]))  # no comprehension: until Python 3.12 it costs a call
+        entries = view.entries()
+        for i in view.free():  # no comprehension: until Python 3.12 it costs a call
+            entry = next(entries, None)
+            if entry is None:
+                break
+            cuts.append(Cut(i, [entry]))
         return Decision(cuts, [], [], view.next_expiry(now) if view.deadlines else None)
     reject = [(entry, Code.EXPIRED) for entry in expired if not entry.is_demotable]
     demote = [entry for entry in expired if entry.is_demotable]

@@ -7,7 +7,6 @@ no room, the caller takes other memory, and the bytes go through the socket.
 
 import mmap
 import os
-from functools import partial
 
 import numpy as np
 
@@ -27,16 +26,23 @@ ALIGNED = 64
 
 
 class ArenaLease(Lease):
-    """A lease of the arena's memory, `offset` bytes from its beginning."""
+    """A lease of the arena's memory, `offset` bytes from its beginning. It may be lent again, as it is."""
 
-    __slots__ = ("arena", "offset")
+    __slots__ = ("arena", "block", "lead", "offset", "size")
 
-    def __init__(self, arena: "Arena", block: int, offset: int, size: int) -> None:
-        self.view = arena.memory[offset : offset + size]
-        self._holders = 1
-        self._give_back = partial(arena.take_back, block)  # what `super().__init__` would come to
+    def __init__(self, arena: "Arena", block: int, offset: int, size: int, lead: int) -> None:
+        super().__init__(arena.memory[offset : offset + size], arena.take_back)
         self.arena = arena
+        self.block = block
         self.offset = offset
+        self.size = size
+        self.lead = lead
+
+    def again(self) -> "ArenaLease":
+        """Held once, as a new one is."""
+        assert self._holders == 0, "a lease was lent while somebody held it"
+        self._holders = 1
+        return self
 
 
 class Arena:
@@ -48,23 +54,40 @@ class Arena:
         self.memory = memoryview(mmap.mmap(self.descriptor, capacity))
         self._begin = address(self.memory)
         self._buddies = Buddies(capacity, SMALLEST)
+        self._spare: ArenaLease | None = None  # the last that came back: the next one is mostly of that size
 
     @property
     def lent(self) -> int:
         """Bytes of the blocks that are lent."""
-        return self._buddies.taken
+        return self._buddies.taken - (0 if self._spare is None else self._buddies.size(self._spare.block))
 
     def lend(self, size: int, lead: int = 0) -> ArenaLease | None:
         """A lease of `size` bytes, of which what follows the first `lead` is aligned; None where there is no room."""
+        spare = self._spare
+        if spare is not None and spare.size == size and spare.lead == lead:
+            self._spare = None
+            return spare.again()
         if not self.memory:
             return None
         before = -lead % ALIGNED
         block = self._buddies.take(size + before)
-        return None if block is None else ArenaLease(self, block, block + before, size)
+        if block is None and spare is not None:
+            self._forget_spare()
+            block = self._buddies.take(size + before)
+        return None if block is None else ArenaLease(self, block, block + before, size, lead)
 
-    def take_back(self, block: int, view: memoryview) -> None:
-        """The last holder of the lease in the block at that offset has released it."""
-        self._buddies.give_back(block)
+    def take_back(self, lease: Lease) -> None:
+        """The last holder of one of its leases has released it."""
+        assert isinstance(lease, ArenaLease)
+        if self._spare is None and self.memory:
+            self._spare = lease
+        else:
+            self._buddies.give_back(lease.block)
+
+    def _forget_spare(self) -> None:
+        if self._spare is not None:
+            self._buddies.give_back(self._spare.block)
+            self._spare = None
 
     def offset_of(self, data: bytes | memoryview) -> int:
         """How far from the arena's beginning `data`, which lies in it, begins."""
@@ -73,7 +96,7 @@ class Arena:
     def place_of(self, payload: Tensors) -> int | None:
         """How far from the beginning the only tensor begins, if it lies, in one piece, in its payload's lease."""
         lease = payload.lease
-        if not isinstance(lease, ArenaLease) or lease.arena is not self:
+        if type(lease) is not ArenaLease or lease.arena is not self:
             return None
         if payload.at is not None:
             return lease.offset + payload.at
@@ -88,6 +111,7 @@ class Arena:
         """No worker can inherit it any more; the memory goes with the last lease of it."""
         os.close(self.descriptor)
         self.memory = memoryview(b"")
+        self._forget_spare()
 
 
 def address(data: bytes | memoryview) -> int:

@@ -28,6 +28,10 @@ class Buddies:
         """Bytes of the blocks that are taken."""
         return sum(self._taken.values())
 
+    def size(self, offset: int) -> int:
+        """Bytes of the block that was taken at `offset`."""
+        return self._taken[offset]
+
     def take(self, size: int) -> int | None:
         """The offset of a block of at least `size` bytes; None where none is free."""
         wanted = max(self._smallest, 1 << (size - 1).bit_length() if size else 0)

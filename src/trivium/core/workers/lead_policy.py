@@ -4,6 +4,8 @@ Where a run is shorter than a wake-up is dear, an instance that finds its next w
 the cost of a request. Longer runs gain a few per cent, and items held in advance are beyond priorities and merging.
 """
 
+from collections.abc import Mapping
+
 LEAD_SECONDS = 0.0005
 """Work that one instance may hold in advance, by the mean of its recent runs."""
 
@@ -24,3 +26,9 @@ def lead(mean_run: float, instances: int, merges: bool, in_order: bool) -> int:
         return 1 if in_order and instances == 1 else 0
     batches = min(int(LEAD_SECONDS / max(mean_run, 1e-6)), MOST if instances == 1 else 1)
     return max(batches, 1) if in_order and instances == 1 else batches
+
+
+def by_turns(credits: Mapping[int, int], lead: int) -> list[int]:
+    """Instances as often as each can take a batch, `lead` in advance included: the least busy one in front."""
+    rows = [(turn - count, number) for number, count in credits.items() for turn in range(count + lead)]
+    return [number for _, number in sorted(rows)]

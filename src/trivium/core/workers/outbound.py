@@ -1,7 +1,6 @@
 """The way to one worker: the frames of one turn of the loop leave in one write, as long as somebody is there."""
 
 import asyncio
-from collections.abc import Iterable
 
 from trivium.core.clock import CallLast
 
@@ -37,11 +36,13 @@ class Outbound:
         if transport is not None:
             transport.abort()
 
-    def write(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Frames, or their pieces, at the end of this turn of the loop."""
-        if not self._out:
+    def write(self, pieces: list[bytes | memoryview]) -> None:
+        """Frames, or their pieces, at the end of this turn of the loop. The list is not the caller's any more."""
+        if self._out:
+            self._out += pieces
+        else:
+            self._out = pieces
             self._call_last(self._flush)
-        self._out += pieces
 
     def _flush(self) -> None:
         out, self._out = self._out, []

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from trivium.core.item import Item
-from trivium.core.workers.lead_policy import lead
+from trivium.core.workers.lead_policy import by_turns, lead
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer
@@ -94,6 +94,7 @@ class Pool:
         self._slots: dict[InstanceId, Slot] = {}
         self._leaving: dict[InstanceId, Slot] = {}  # retired, with items that have not ended
         self._only: tuple[InstanceId, Slot] | None = None
+        self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
         self._next = 0
         self._lead = 0
         self.ran: Callable[[Pool, float, bool], None] = _nobody
@@ -166,13 +167,12 @@ class Pool:
         lead = 0 if self.calls else self._lead
         if only is not None:
             count = only[1].credits + lead
-            return (only[0],) * count if count > 0 else ()
-        rows = [
-            (turn - slot.credits, number)
-            for number, slot in self._slots.items()
-            for turn in range(slot.credits + lead)
-        ]
-        return [number for _, number in sorted(rows)]
+            if count <= 0:
+                return ()
+            if count != len(self._only_free):
+                self._only_free = (only[0],) * count
+            return self._only_free
+        return by_turns({number: slot.credits for number, slot in self._slots.items()}, lead)
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
         """Of those that shall be started now the ones that may be: here all."""
@@ -233,16 +233,18 @@ class Pool:
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
+        self._only_free = ()
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
-        executed, take = self._owner.executed, slot.held.pop
         for event in events:
-            if isinstance(event, Executed):
+            if type(event) is Executed:
                 slot.ended += 1
+                held, numbers = slot.held, event.items
                 if event.batch:
-                    _executed(event, slot.held)
-                executed(event, [*map(take, event.items)])
-            elif isinstance(event, Credit):
+                    _executed(event, held)
+                items = [held.pop(numbers[0])] if len(numbers) == 1 else [*map(held.pop, numbers)]
+                self._owner.executed(event, items)
+            elif type(event) is Credit:
                 slot.credits += event.count
             elif isinstance(event, Part):
                 item = slot.held.pop(event.item) if event.final else slot.held[event.item]
@@ -251,7 +253,7 @@ class Pool:
                 if item.is_held and not event.final:  # perhaps since before an instance had it
                     self.hold(item)
             elif isinstance(event, Begun):
-                _begin(slot.held[begun] for begun in event.items if begun in slot.held)
+                _begin(event.items, slot.held)
             elif isinstance(event, Worn):
                 slot.is_worn = True
                 self._owner.worn()
@@ -291,7 +293,8 @@ def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:
             item.run = run
 
 
-def _begin(items: Iterable[Item]) -> None:
-    for item in items:
-        if item.state is STARTED:  # it may have been cancelled on the way
+def _begin(numbers: Iterable[ItemId], held: Mapping[ItemId, Item]) -> None:
+    for number in numbers:
+        item = held.get(number)
+        if item is not None and item.state is STARTED:  # it may have been cancelled on the way
             item.state = ItemState.BEGUN

@@ -8,6 +8,7 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
+from time import monotonic
 from typing import cast
 
 from trivium.core.clock import CallLast
@@ -69,7 +70,7 @@ class ProcessInstance(asyncio.Protocol):
         self.opened = self._probe.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
-        self.heard_at = self._loop.time()
+        self.heard_at = monotonic()
         upward.attach(self)
 
     # -- the instance's contract ---------------------------------------------------------------------------
@@ -85,9 +86,10 @@ class ProcessInstance(asyncio.Protocol):
         self._number = number = self._number + 1
         items = batch.items
         self._batches.append((number, items))
-        self._items.update(zip(items, batch.operations, strict=True))
+        for item, operation in zip(items, batch.operations):  # noqa: B905 - a keyword's argument is dear
+            self._items[item] = operation
         if self.busy_since is None:
-            self.busy_since = self._loop.time()
+            self.busy_since = monotonic()
         if self._is_gone:
             return  # its death is on the way to the pool, and takes these items along
         try:
@@ -105,7 +107,7 @@ class ProcessInstance(asyncio.Protocol):
         for item in batch.items:
             self._forget(item)
         assert self._port is not None
-        self._port.push([unrun(batch, error, self._loop.time()), CREDIT])
+        self._port.push([unrun(batch, error, monotonic()), CREDIT])
 
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
@@ -126,7 +128,7 @@ class ProcessInstance(asyncio.Protocol):
         if self._receipts.due:
             self.write(self._receipts.write())
         if self.busy_since is not None:
-            self.busy_since = self._loop.time()
+            self.busy_since = monotonic()
 
     def close(self) -> None:
         """Ask it to end after what it holds; it is made to if it does not."""
@@ -171,7 +173,7 @@ class ProcessInstance(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Whole frames are dealt with; of one that is not whole the bytes are kept."""
-        self.heard_at = self._loop.time()
+        self.heard_at = monotonic()
         if self._kept:
             self._kept += data
             if len(self._kept) < frames.wanted(self._kept, 0):
@@ -238,7 +240,7 @@ class ProcessInstance(asyncio.Protocol):
         if item not in self._items:
             return  # it has ended: another thread of the handler was quicker
         if self.busy_since is not None:
-            self.busy_since = self._loop.time()
+            self.busy_since = monotonic()
         if is_final:
             self._forget(item)
             self.ended_items += 1

@@ -6,7 +6,6 @@ model: whether the inputs are those of the model is the core's to judge.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from msgspec import UNSET, Struct
 
@@ -33,6 +32,7 @@ from trivium.types.wire import Body, Head, Target
 _TWICE = {"input": Kind.INPUT_TWICE, "output": Kind.OUTPUT_TWICE}
 HEADER_LENGTH = b"inference-header-content-length"
 _TENSORS = PayloadKind.TENSORS
+_MOST_LENGTHS = 512
 _LONGEST_LENGTH = 18  # digits: no body is longer, and int() takes no time over it
 
 
@@ -120,9 +120,15 @@ def json_of(head: Head, body: Body) -> Buffer:
     return body.data[: said_length(head)]
 
 
-@lru_cache(maxsize=4096)
+_lengths: dict[bytes, int] = {}
+"""What header fields said that came before. Its single steps are atomic: several threads use it."""
+
+
 def parsed_length(value: bytes) -> int:
     """What the header field says. INVALID where that is no length."""
+    known = _lengths.get(value)
+    if known is not None:
+        return known
     if not _is_length(value):
         raise ServeError(
             Code.INVALID,
@@ -130,7 +136,10 @@ def parsed_length(value: bytes) -> int:
             "the length in bytes of the JSON that the body begins with, in digits.",
             fault=fault(Kind.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
-    return int(value)
+    if len(_lengths) >= _MOST_LENGTHS:
+        _lengths.clear()
+    _lengths[value] = length = int(value)
+    return length
 
 
 def _is_length(value: bytes) -> bool:

@@ -76,7 +76,7 @@ def test_an_item_that_kept_nothing_gives_its_copy_back(arena):
 
 def test_what_cannot_be_is_garbage(arena):
     lease = arena.lend(1)
-    pooled = Lease(memoryview(bytearray(8)), lambda view: None)
+    pooled = Lease(memoryview(bytearray(8)), lambda lease: None)
     keeps = Keeps({})
     items = {1: item(lease), 2: item(pooled), 3: item(None)}
     kept(keeps, items, 1, 1)

@@ -109,7 +109,7 @@ def test_other_paths(method, path, status, type_name):
 
 
 def test_a_request():
-    lease = Lease(memoryview(bytearray(3)), lambda view: None)
+    lease = Lease(memoryview(bytearray(3)), lambda lease: None)
     request = head(query="topK=2&topK=3&e=&f", content_type="image/png", X_own="1", x_request_id="its-id")
     target = PROTOCOL.head(request)
     operation, _ = PROTOCOL.decode(request, target, Body(b"png", lease))

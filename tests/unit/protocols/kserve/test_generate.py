@@ -34,7 +34,7 @@ def read(answer):
 
 
 def test_all_that_can_be_a_parameter_is_one_and_the_body_goes_to_the_door():
-    lease = Lease(memoryview(bytearray(1)), lambda view: None)
+    lease = Lease(memoryview(bytearray(1)), lambda lease: None)
     fields = {
         "a": 1,
         "b": [1],

@@ -76,7 +76,7 @@ def test_binary_data_are_viewed_in_the_order_of_the_inputs_that_have_some():
     }
     text = json.dumps(document).encode()
     lent = memoryview(bytearray(text + values.tobytes() + b"\1\0\0\0x"))
-    lease = Lease(lent, lambda view: None)
+    lease = Lease(lent, lambda lease: None)
     head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
     payload = decode_infer(head, TARGET, Body(lent, lease), None).operation.payload
     assert [tensor.array.tolist() for tensor in payload.items] == [[1.0, 2.0], [3], [b"x"]]
@@ -88,7 +88,7 @@ def test_a_header_that_is_known_tells_where_its_data_begins():
     protocol = KServeHttp("t", "1")
     text = json.dumps({"inputs": [blob_input(8), blob_input(4, name="b", shape=(1,))]}).encode()
     lent = memoryview(bytearray(text + np.array([1, 2, 3], "<f4").tobytes()))
-    lease = Lease(lent, lambda view: None)
+    lease = Lease(lent, lambda lease: None)
     head = Head("POST", "", "", {LENGTH: str(len(text)).encode()})
     for at in (None, len(text)):
         payload = protocol.decode(head, TARGET, Body(lent, lease))[0].payload
@@ -257,7 +257,7 @@ def test_wishes_that_are_refused(document, code, words):
 
 @pytest.mark.parametrize("headers", [{LENGTH: b"0"}, {LENGTH: b"000"}])
 def test_a_body_without_a_header_is_left_to_the_door(headers):
-    lease = Lease(memoryview(bytearray(4)), lambda view: None)
+    lease = Lease(memoryview(bytearray(4)), lambda lease: None)
     head = Head("POST", "", "", headers)
     request = decode_infer(head, TARGET, Body(b"abcd", lease), None)
     payload = request.operation.payload
