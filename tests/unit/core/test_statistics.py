@@ -2,8 +2,11 @@
 
 import asyncio
 import math
+from bisect import bisect_left
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.virtual import Bench, make_infer, make_spec
 
 from trivium.core.item import Item
@@ -199,3 +202,20 @@ def test_quantiles_of_each_duration_are_kept_where_they_are_asked_for():
 
 def test_else_there_are_none():
     assert VersionCounters().report("m", "1", 0).quantiles == {}
+
+
+@given(st.lists(st.one_of(st.sampled_from([*WAIT_BUCKETS, *TIME_BUCKETS]), st.floats(0, 100)), max_size=30))
+def test_every_wait_and_time_falls_into_its_bucket_whatever_came_before(times):
+    """The bucket of the one before is looked at first."""
+    counters = VersionCounters()
+    for time in times:
+        counters.executed(run(time, time, time, time), 1, [item(0.0)], time)
+    report = counters.report("m", "1", 0)
+    for found, bounds in (
+        (report.queue_wait_buckets, WAIT_BUCKETS),
+        (report.success_buckets, TIME_BUCKETS),
+    ):
+        expected = [0] * (len(bounds) + 1)
+        for time in times:
+            expected[bisect_left(bounds, time)] += 1
+        assert [count for _, count in found] == expected

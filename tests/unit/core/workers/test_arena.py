@@ -90,3 +90,38 @@ def test_any_name_will_do():
 def test_an_address_is_that_of_the_first_byte():
     data = bytes(range(10))
     assert address(memoryview(data)[3:]) == address(data) + 3
+
+
+def test_the_last_that_came_back_is_lent_again_to_its_like(arena):
+    first = arena.lend(SMALLEST, 100)
+    first.release()
+    again = arena.lend(SMALLEST, 100)
+    assert again is first
+    assert arena.lent == 2 * SMALLEST
+    beside = arena.lend(SMALLEST, 100)
+    assert beside.offset != again.offset
+    beside.release()
+    again.release()
+    with pytest.raises(AssertionError, match="released more often"):
+        again.release()
+    assert arena.lent == 0
+
+
+@pytest.mark.parametrize(("size", "lead"), [(SMALLEST - 1, 100), (SMALLEST, 101), (CAPACITY, 0)])
+def test_another_size_or_lead_gets_a_lease_of_its_own(arena, size, lead):
+    first = arena.lend(SMALLEST, 100)
+    first.release()
+    other = arena.lend(size, lead)
+    assert other is not first
+    assert len(other.view) == size
+    assert (address(other.view) + lead) % ALIGNED == 0
+
+
+def test_a_closed_arena_keeps_nothing_to_lend_again():
+    arena = Arena("m", CAPACITY)
+    first, second = arena.lend(SMALLEST), arena.lend(SMALLEST)
+    first.release()
+    arena.close()
+    second.release()
+    assert arena.lent == 0
+    assert arena.lend(SMALLEST) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.core.workers.lead_policy import MOST, lead
+from trivium.core.workers.lead_policy import MOST, by_turns, lead
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,18 @@ from trivium.core.workers.lead_policy import MOST, lead
 )
 def test_lead(mean_run, instances, merges, in_order, batches):
     assert lead(mean_run, instances, merges, in_order) == batches
+
+
+@pytest.mark.parametrize(
+    ("credits", "ahead", "expected"),
+    [
+        ({}, 1, []),
+        ({1: 1, 2: 1}, 0, [1, 2]),
+        ({1: 0, 2: 1}, 0, [2]),
+        ({1: 0, 2: 1}, 1, [2, 1, 2]),
+        ({1: -1, 2: 2}, 1, [2, 2, 2]),
+        ({3: 2, 1: 1}, 0, [3, 1, 3]),
+    ],
+)
+def test_the_least_busy_goes_first(credits, ahead, expected):
+    assert by_turns(credits, ahead) == expected
