@@ -70,7 +70,7 @@ class ProcessInstance(asyncio.Protocol):
         self.opened = self._probe.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
-        self.heard_at = monotonic()
+        self.heard_at = monotonic()  # as is `busy_since`, which `watch` compares
         upward.attach(self)
 
     # -- the instance's contract ---------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import mmap
 from pathlib import Path
+from time import monotonic
 
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.watch_policy import Verdict, WorkerView, judge
@@ -50,7 +51,7 @@ class Watch:
             memory,
             self._memory_when_new,
         )
-        verdict, why = judge(view, self._limits, self._loop.time())
+        verdict, why = judge(view, self._limits, monotonic())
         if verdict is Verdict.KILL:
             worker.kill(why)
         elif verdict is Verdict.PING:
