@@ -1,7 +1,7 @@
 # Each target makes its own virtual environment; nothing else has to be set up.
 PYTHON ?= python3
 
-.PHONY: demo test check e2e bench overload food11 docs clean
+.PHONY: demo test check e2e bench lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -46,6 +46,10 @@ bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
 	touch $@
+
+lines: .venv-test/.made  ## Count the cache lines that a cold request touches, by function of the machine.
+	.venv-test/bin/pip install --quiet --disable-pip-version-check capstone==5.0.9
+	.venv-test/bin/python -m bench.lines
 
 overload: .venv-food11/.made  ## A model under more load than it can bear; writes docs/benchmarks/overload.md.
 	.venv-food11/bin/python -m bench.overload

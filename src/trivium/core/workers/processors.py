@@ -79,6 +79,6 @@ def are_known() -> bool:
 
 
 def _read(path: str) -> bytes:
-    """Read between two requests, when nothing is in the caches: a `Path` and text would cost twenty times as much."""
+    """Read between two requests, when nothing is in the caches: a `Path` and text cost five times as much."""
     with open(path, "rb", buffering=0) as file:
         return file.read()
