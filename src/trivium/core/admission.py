@@ -30,9 +30,7 @@ class InputRules:
         is_fixed = len(self._required) == len(spec.inputs) and all(
             -1 not in tensor.dims for tensor in spec.inputs
         )
-        self._fitting: tuple[int, ...] | None = (
-            None  # the last that did; a header that comes again brings the same
-        )
+        self._fitting: tuple[int, ...] = ()  # the last that did: a header that comes again brings the same
         self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
         self.needs_key = spec.batching.merge and not is_fixed
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
@@ -49,8 +47,8 @@ class InputRules:
             if (
                 tensor.name == only.name
                 and tensor.datatype is only.datatype
-                and (shape is self._fitting or shape[1:] == only.dims)
                 and shape
+                and (shape is self._fitting or shape[1:] == only.dims)
                 and 0 < shape[0] <= self._max_rows
             ):
                 self._fitting = shape

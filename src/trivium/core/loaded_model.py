@@ -187,15 +187,15 @@ class LoadedModel:
         now, rows = self._now(), 0
         answer = self._answers.answer
         done: list[Item] = []
+        assert len(items) == len(run.outcomes), (
+            "an execution ended with another number of outcomes than of items"
+        )
         for item, outcome in zip(items, run.outcomes):  # noqa: B905 - a keyword's argument is dear
             operation = item.operation
             rows += item.rows
             if item.state is ENDED:
                 self._counters.wasted += 1
-            elif type(outcome) is Tensors:
-                if answer(item, outcome):
-                    done.append(item)
-            elif isinstance(outcome, ServeError):
+            elif type(outcome) is not Tensors and isinstance(outcome, ServeError):
                 self._answers.end(item, outcome)
             elif self._answers.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)

@@ -86,6 +86,7 @@ class ProcessInstance(asyncio.Protocol):
         self._number = number = self._number + 1
         items = batch.items
         self._batches.append((number, items))
+        assert len(items) == len(batch.operations) == len(batch.rows)
         for item, operation in zip(items, batch.operations):  # noqa: B905 - a keyword's argument is dear
             self._items[item] = operation
         if self.busy_since is None:
