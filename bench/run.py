@@ -14,7 +14,7 @@ from bench import cost, neighbour, queueing, report, repository, runs
     default=cost.SECONDS,
     type=click.FloatRange(min=2),  # half of them for a floor, and wrk knows whole ones alone
     show_default=True,
-    help="of load per variant and round",
+    help="of load per variant and round; four times as many for a large model",
 )
 @click.option(
     "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no table"
