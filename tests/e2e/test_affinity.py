@@ -4,9 +4,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.e2e.handlers import serve_handlers, triton
 from tests.e2e.serving import Serving, until
@@ -67,10 +68,19 @@ def load(server: Serving, model: str, clients: int = 2) -> Iterator[Callable[[],
 
 
 def places(server: Serving) -> dict[int, tuple[frozenset[int], int]]:
-    """Of every thread of the server and its workers: processors and policy."""
-    family = [server.process, *server.process.children(recursive=True)]
-    threads = [thread.id for process in family for thread in process.threads()]
-    return {t: (frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads}
+    """Of every thread of the server and its workers: processors and policy. A worker of an unloaded model, or a thread,
+    may end between being listed and being looked at; the server may not.
+    """
+    threads = [thread.id for thread in server.process.threads()]
+    for worker in server.process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            threads += [thread.id for thread in worker.threads()]
+    found = {}
+    for thread in threads:
+        with suppress(ProcessLookupError):
+            found[thread] = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
+    assert server.process.pid in found, server.said()
+    return found
 
 
 def together(server: Serving) -> list[int]:
