@@ -26,12 +26,13 @@ e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child pr
 	.venv-test/bin/python -m pytest tests/e2e
 	.venv-test/bin/python -m pytest -m slow
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, sizes.
+check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, foreign words.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python tests/sizes.py
+	.venv-check/bin/python tests/foreign_words.py
 
 # The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that
 # perf_analyzer needs, which the client library's wheel brings.

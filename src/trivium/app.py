@@ -24,6 +24,7 @@ from trivium.core.quantiles import parse_quantiles
 from trivium.core.rate_policy import supply_of
 from trivium.core.server import Server
 from trivium.core.workers.host import program
+from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import worded
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
@@ -100,6 +101,8 @@ def build(config: ServerConfig) -> Server:
         supply=None if config.rate_limit == "off" else supply_of(config.rate_limit_resources),
         unique_names=config.unique_names,
         completes=not config.no_completion,
+        client_shared_memory=config.client_shared_memory,
+        reserved_regions=PRIVATE_REGIONS,
     )
     host = partial(program, WORKER_COMMAND, os.environ)
     server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
@@ -203,7 +206,6 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
 
 
 def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> Abilities:
-    server.regions.is_allowed = config.client_shared_memory
     return Abilities(
         may_change=config.is_loopback or config.open_management,
         regions=server.regions,

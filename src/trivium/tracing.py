@@ -4,7 +4,8 @@ Decides nothing about a request. Files and collectors are the exporters' busines
 """
 
 from trivium.config import ServerConfig
-from trivium.exporters.otlp import Collector, Spans
+from trivium.dialects.triton.trace_text import SPAN_NAMES
+from trivium.exporters.otlp import NAMES, Collector, Spans
 from trivium.exporters.trace_files import TraceFiles
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Detail, TraceExporter, TraceSettings
@@ -29,9 +30,10 @@ def exporter(config: ServerConfig) -> TraceExporter | None:
     if not config.trace_endpoint:
         return None
     resource = _resource(config.trace_resource)
-    return Spans(
-        Collector(config.trace_endpoint, resource, config.trace_queue, config.trace_delay, config.trace_batch)
+    collector = Collector(
+        config.trace_endpoint, resource, config.trace_queue, config.trace_delay, config.trace_batch
     )
+    return Spans(collector, SPAN_NAMES if config.profile == "triton" else NAMES)
 
 
 def settings(config: ServerConfig) -> TraceSettings:

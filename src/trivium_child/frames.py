@@ -162,7 +162,9 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], 
         Part(blob, content_type, name, filename)
         for (name, content_type, filename, _), blob in zip(raw["parts"], _cut(raw["parts"], data))
     ]
-    return Raw(parts, dict(raw["properties"]), dict(raw["query"]), raw["status"], raw["reason"])
+    return Raw(
+        parts, dict(raw["properties"]), dict(raw["query"]), raw["status"], raw["reason"], raw.get("path", "")
+    )
 
 
 def _cut(rows: List[List[Any]], data: memoryview) -> List[memoryview]:

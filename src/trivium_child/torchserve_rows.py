@@ -49,8 +49,8 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         is_read = decodes and (not part.name or part.filename)
         row[name] = decoded(part.data, part.content_type) if is_read else bytearray(part.data)
         headers[name] = {"content-type": part.content_type}
-    headers["explain"] = payload.properties.get("explain", "False")
-    headers["url_path"] = payload.properties.get("url_path", "")
+    headers["explain"] = str(item.method == "explain")
+    headers["url_path"] = payload.path
     return row, headers
 
 

@@ -119,9 +119,11 @@ class Part:
 
 
 class Raw:
-    """A body that nobody has looked into. In an answer `status` and `reason` are for HTTP (0: nothing said)."""
+    """A body that nobody has looked into. `path` is what stood behind the model's route. In an answer `status` and
+    `reason` are for HTTP (0: nothing said).
+    """
 
-    __slots__ = ("parts", "properties", "query", "reason", "status")
+    __slots__ = ("parts", "path", "properties", "query", "reason", "status")
 
     def __init__(
         self,
@@ -130,12 +132,14 @@ class Raw:
         query: Optional[Dict[str, str]] = None,
         status: int = 0,
         reason: str = "",
+        path: str = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties
         self.query = {} if query is None else query
         self.status = status
         self.reason = reason
+        self.path = path
 
 
 Payload = Union[List[Tensor], Raw]
@@ -185,6 +189,12 @@ class Item:
         """As the client sent them."""
         parameters: Dict[str, Scalar] = self._about.get("parameters", {})
         return parameters
+
+    @property
+    def method(self) -> str:
+        """What the client asks for: predict or explain."""
+        method: str = self._about.get("method", "predict")
+        return method
 
     @property
     def priority(self) -> int:

@@ -325,7 +325,7 @@ def test_an_error_behind_a_part_ends_the_ensemble_and_its_members(tmp_path):
     async def play(server, ask):
         one = ask("graph", parts=100_000, fail=66)
         await one.until(lambda: one.is_over)
-        assert one.parts[-1].error.message == "In ensemble 'graph', step 'add': sixty-six"
+        assert one.parts[-1].error.message == "In model 'graph', step 'add': sixty-six"
         assert one.values == list(range(1000, 1000 + len(one.values)))
         await one.until(lambda: one.sent().endswith("done"))
         assert int(one.sent().split()[0]) < 1000

@@ -174,7 +174,7 @@ def test_an_error_in_a_step_fails_the_request_and_no_other(tmp_path):
         failed = [i for i, outcome in enumerate(outcomes, 1) if isinstance(outcome, ServeError)]
         assert failed == [7]
         assert outcomes[6].code is Code.MODEL_FAILED
-        assert outcomes[6].message.startswith("In ensemble 'graph', step 'add': as told")
+        assert outcomes[6].message.startswith("In model 'graph', step 'add': as told")
         report = server.statistics("graph")
         assert (report.success.count, report.executions, report.fail.count) == (8, 8, 1)
 
@@ -264,7 +264,7 @@ def test_what_depends_on_an_unloaded_model_is_not_ready(tmp_path):
             assert "depends on model" in ready.reason
         told = await error(server.execute(ask(model="a_nested")))
         assert told.code is Code.NOT_READY
-        assert "In ensemble 'a_nested', step 'graph': In ensemble 'graph', step 'first'" in told.message
+        assert "In model 'a_nested', step 'graph': In model 'graph', step 'first'" in told.message
         states = {row.model: row.state.value for row in server._registry.listing().versions}
         assert states == {"add": "ready", "first": "unloaded", "graph": "failed", "a_nested": "failed"}
         await server.execute(Load("a_nested"))  # brings back what it lacks
@@ -353,15 +353,15 @@ WRONG = {
     ),
     "another datatype": (
         graph(GOOD, ends=ENDS.replace("FP32", "INT32")),
-        "the tensor IN is INT32 for the ensemble and FP32 for first",
+        "the tensor IN is INT32 for the graph and FP32 for first",
     ),
     "another shape": (
         graph(GOOD, ends=ENDS.replace("dims: 2", "dims: 3")),
-        "the tensor IN is [-1, 3] for the ensemble and [-1, 2] for first",
+        "the tensor IN is [-1, 3] for the graph and [-1, 2] for first",
     ),
     "no batches": (
         graph(GOOD, ends=ENDS.replace("max_batch_size: 4", "max_batch_size: 0")),
-        "the tensor IN is [2] for the ensemble and [-1, 2] for first",
+        "the tensor IN is [2] for the graph and [-1, 2] for first",
     ),
     "too many rows": (
         graph(GOOD, ends=ENDS.replace("max_batch_size: 4", "max_batch_size: 9")),

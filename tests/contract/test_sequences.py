@@ -152,7 +152,7 @@ def test_an_ensemble_passes_the_sequence_on(tmp_path):
             sums.append(part.payload["OUT"].item())
         assert sums == [5, 10, 15]
         with pytest.raises(
-            ServeError, match=r"In ensemble 'whole', step 'adder': .* must specify the START flag"
+            ServeError, match=r"In model 'whole', step 'adder': .* must specify the START flag"
         ):
             await server.execute(Infer(model="whole", payload=payload, sequence=SequenceRef(7)))
 

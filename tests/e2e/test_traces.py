@@ -439,3 +439,20 @@ def test_our_own_command_traces_whoever_asks_for_it(tmp_path: Path) -> None:
     records = json.loads(file.read_text())
     assert [one["request_id"] for one in models_of(records)] == ["yes"]
     assert names(records, 1) == HTTP_NAMES
+
+
+def test_spans_of_our_own_command_have_neutral_names(tmp_path: Path, collector: Collector) -> None:
+    models.identity(tmp_path / "models", "echo", rows=16)
+    flags = ("--trace-endpoint", collector.url, "--trace-delay", "0.05")
+    flags += ("--trace-levels", "timestamps", "--trace-rate", "1")
+    row = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+    with serve(tmp_path / "log", tmp_path / "models", *flags) as serving:
+        body = json.dumps({"id": "e", "inputs": [row]}).encode()
+        assert serving.ask(post("/v2/models/echo/infer", body)).status == 200
+        spans = collector.await_spans(3)
+    assert sorted(span.name for span in spans) == ["echo", "execution", "request"]
+    model = next(span for span in spans if span.name == "echo")
+    attributes = {one.key: one.value for one in model.attributes}
+    assert attributes["trivium.model.name"].string_value == "echo"
+    assert attributes["trivium.request.id"].string_value == "e"
+    assert {event.name for event in model.events} == {"started", "queued", "ended"}

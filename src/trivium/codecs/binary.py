@@ -8,9 +8,10 @@ import numpy as np
 
 from trivium.codecs import elements
 from trivium.codecs.shapes import element_count
+from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.payload import PackedTensor, Tensor
 
 Buffer = bytes | memoryview
@@ -41,7 +42,7 @@ def decode(
             Code.INVALID,
             f"Tensor {name!r} of datatype {datatype.wire} and shape {list(shape)} takes "
             f"{count * datatype.itemsize} bytes, but {size} were sent. Correct the shape or the data.",
-            fault=fault(Kind.BYTE_SIZE, input=name, expected=count * datatype.itemsize, found=size),
+            info=ErrorInfo.of(reasons.BYTE_SIZE, input=name, expected=count * datatype.itemsize, found=size),
         )
     array: Array = np.ndarray(shape, datatype.dtype, buffer, offset)
     if datatype is DataType.BOOL and size and array.view(np.uint8).max() > 1:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from trivium.codecs.binary import Buffer
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 
 CODINGS = ("gzip", "deflate")
 """In the order of our own preference."""
@@ -65,7 +66,7 @@ class Inflater:
                 raise ServeError(
                     Code.TOO_LARGE,
                     f"The {coding} body of {len(data)} bytes unpacks to more than {self._most}, the limit.",
-                    fault=fault(Kind.BODY_SIZE, most=self._most),
+                    info=ErrorInfo.of(reasons.BODY_SIZE, most=self._most),
                 )
             self._held[number] = size
             if self.held > self._most_together:

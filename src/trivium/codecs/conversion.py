@@ -5,8 +5,6 @@ nothing. Pixels are never guessed at: a picture goes into a BYTES input or is re
 fits the model, the core's admission says.
 """
 
-import msgspec
-
 from trivium.codecs import json_documents, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, one_element
@@ -29,21 +27,12 @@ def to_tensors(raw: Raw, inputs: tuple[TensorSpec, ...], batch_axis: bool, model
     """
     wanted = Wanted(model, inputs, batch_axis)
     parts = raw.parts
-    reader = v2_bodies.READERS.get(parts[0].content_type) if len(parts) == 1 else None
+    reader = v2_bodies.READERS.get(raw.form)
     if reader is not None:
         return Tensors(reader(parts[0].data, wanted), raw.lease)
     if len(parts) == 1 and parts[0].name in _WHOLE_BODY and wanted.named(parts[0].name) is None:
         return Tensors(_whole(parts[0], wanted), raw.lease)
     return Tensors(tuple(tensor for part in parts for tensor in _field(part, wanted)), raw.lease)
-
-
-def plain(raw: Raw) -> Raw:
-    """The body for a handler that takes it as it is: without the marks of `v2_bodies` on its content type."""
-    if len(raw.parts) != 1 or raw.parts[0].content_type not in v2_bodies.READERS:
-        return raw
-    (part,) = raw.parts
-    part = msgspec.structs.replace(part, content_type=essence(part.content_type))
-    return msgspec.structs.replace(raw, parts=(part,))
 
 
 def to_outputs(raw: Raw, outputs: tuple[TensorSpec, ...], model: str) -> tuple[Tensors, dict[str, Scalar]]:

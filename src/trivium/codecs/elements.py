@@ -9,9 +9,10 @@ from struct import Struct, error
 
 import numpy as np
 
+from trivium.codecs import data_reasons
 from trivium.types.datatype import Array
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 
 _LENGTH = Struct("<I")
 _PREFIX = _LENGTH.size
@@ -28,7 +29,7 @@ def decode(name: str, blob: bytes | memoryview, count: int) -> list[bytes]:
     """The `count` elements of a blob, copied out of it. INVALID if it holds fewer, or bytes are left over."""
     size = len(blob)
     if count * _PREFIX > size:
-        found = fault(Kind.CUT_LENGTH, input=name, found=size % _PREFIX)
+        found = ErrorInfo.of(data_reasons.CUT_LENGTH, input=name, found=size % _PREFIX)
         raise _misfit(name, count, f"its {size} bytes cannot hold as many lengths of {_PREFIX} bytes", found)
     view = memoryview(blob)
     elements: list[bytes] = []
@@ -37,15 +38,20 @@ def decode(name: str, blob: bytes | memoryview, count: int) -> list[bytes]:
         start = at + _PREFIX
         if start > size:
             told = f"its {size} bytes end before the length of element {index}"
-            raise _misfit(name, count, told, fault(Kind.CUT_LENGTH, input=name, found=size - start + _PREFIX))
+            raise _misfit(
+                name,
+                count,
+                told,
+                ErrorInfo.of(data_reasons.CUT_LENGTH, input=name, found=size - start + _PREFIX),
+            )
         at = start + _LENGTH.unpack_from(view, start - _PREFIX)[0]
         if at > size:
             told = f"element {index} claims {at - start} bytes and {size - start} follow"
-            cut = fault(Kind.CUT_STRING, input=name, expected=at - start, found=size - start)
+            cut = ErrorInfo.of(data_reasons.CUT_STRING, input=name, expected=at - start, found=size - start)
             raise _misfit(name, count, told, cut)
         elements.append(view[start:at].tobytes())
     if at != size:
-        more = fault(Kind.MANY_STRINGS, input=name, expected=count, found=count + 1)
+        more = ErrorInfo.of(data_reasons.MANY_STRINGS, input=name, expected=count, found=count + 1)
         raise _misfit(name, count, f"{size - at} bytes are left over behind them", more)
     return elements
 
@@ -66,10 +72,10 @@ def encode(name: str, elements: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def _misfit(name: str, count: int, found: str, facts: Fault) -> ServeError:
+def _misfit(name: str, count: int, found: str, facts: ErrorInfo) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"The binary data of BYTES tensor {name!r} is not the {count} elements of its shape: {found}. "
         "Send each element as its length in 4 little-endian bytes, then its bytes.",
-        fault=facts,
+        info=facts,
     )

@@ -13,11 +13,12 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from trivium.codecs import data_reasons
 from trivium.codecs.elements import object_array
 from trivium.codecs.shapes import element_count
 from trivium.types.datatype import Array, DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 from trivium.types.payload import Tensor
 
 MAX_DEPTH = 100
@@ -69,14 +70,16 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], data: msgspec.
     count = element_count(name, shape)
     form = _FORMS.get(datatype)
     if form is None:
-        raise _not_in_json(name, datatype, fault(Kind.NOT_IN_JSON, input=name, datatype=datatype.wire))
+        raise _not_in_json(
+            name, datatype, ErrorInfo.of(data_reasons.NOT_IN_JSON, input=name, datatype=datatype.wire)
+        )
     elements = _elements(name, datatype, form, data)
     if len(elements) != count:
         raise ServeError(
             Code.INVALID,
             f"The data of tensor {name!r} has {len(elements)} elements, but its shape {list(shape)} "
             f"makes {count}. Correct the shape or the data.",
-            fault=_other_count(name, datatype, count, len(elements)),
+            info=_other_count(name, datatype, count, len(elements)),
         )
     return Tensor(name, datatype, shape, _array(name, datatype, elements).reshape(shape))
 
@@ -89,7 +92,7 @@ def encode(tensor: Tensor) -> bytes:
     form = _FORMS.get(tensor.datatype)
     if form is None:
         raise _not_in_json(
-            tensor.name, tensor.datatype, fault(Kind.UNSENDABLE, datatype=tensor.datatype.wire)
+            tensor.name, tensor.datatype, ErrorInfo.of(data_reasons.UNSENDABLE, datatype=tensor.datatype.wire)
         )
     elements = tensor.array.ravel().tolist()
     if tensor.datatype is DataType.BYTES:
@@ -132,7 +135,7 @@ def _parse(name: str, data: msgspec.Raw) -> list[Any]:
     raise ServeError(
         Code.INVALID,
         f"The data of tensor {name!r} is {_shown(value)}, expected an array. Put the elements into brackets.",
-        fault=fault(Kind.NO_LIST),
+        info=ErrorInfo.of(data_reasons.NO_LIST),
     )
 
 
@@ -183,7 +186,9 @@ def _unfit(name: str, datatype: DataType, expected: str, index: int, elements: l
         Code.INVALID,
         f"Element {index} of tensor {name!r} (counted from 0, row-major) is {_shown(elements[index])}, "
         f"but {datatype.wire} takes {expected}. Correct the data or the datatype.",
-        fault=None if _is_wide(datatype, elements[index]) else fault(Kind.ELEMENT, datatype=datatype),
+        info=None
+        if _is_wide(datatype, elements[index])
+        else ErrorInfo.of(data_reasons.ELEMENT, datatype=datatype),
     )
 
 
@@ -193,11 +198,11 @@ def _is_wide(datatype: DataType, element: object) -> bool:
     return type(element) is int and datatype.dtype.kind in "iu" and low <= element < high
 
 
-def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Fault:
+def _other_count(name: str, datatype: DataType, expected: int, found: int) -> ErrorInfo:
     if datatype is not DataType.BYTES:
-        return fault(Kind.ELEMENT_COUNT, input=name)
-    kind = Kind.FEW_STRINGS if found < expected else Kind.MANY_STRINGS
-    return fault(kind, input=name, expected=expected, found=found)
+        return ErrorInfo.of(data_reasons.ELEMENT_COUNT, input=name)
+    kind = data_reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
+    return ErrorInfo.of(kind, input=name, expected=expected, found=found)
 
 
 def _too_deep(name: str) -> ServeError:
@@ -208,10 +213,10 @@ def _too_deep(name: str) -> ServeError:
     )
 
 
-def _not_in_json(name: str, datatype: DataType, facts: Fault) -> ServeError:
+def _not_in_json(name: str, datatype: DataType, facts: ErrorInfo) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Tensor {name!r} is {datatype.wire}, which JSON cannot carry. Use the binary tensor data extension: "
         "binary_data_size for an input, binary_data set to true for an output.",
-        fault=facts,
+        info=facts,
     )

@@ -1,7 +1,7 @@
 """Two bodies of the v2 protocol whose meaning depends on the model: one input's bare data, and a generate request.
 
-Source: spec sheet `triton`, sections 4.6 (raw binary request) and 4.13 (generate). They come as raw payloads of a
-content type of our own; the core's door has them converted, since it knows the inputs.
+Source: spec sheet `triton`, sections 4.6 (raw binary request) and 4.13 (generate). They come as raw payloads
+with a `RawForm` of their own; the core has them converted, since it knows the inputs.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,17 +10,14 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs import binary, jsontensors
+from trivium.codecs import binary, data_reasons, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, one_element
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
-from trivium.types.payload import Tensor
+from trivium.types.payload import RawForm, Tensor
 from trivium.types.spec import TensorSpec
-
-BARE_TENSOR = "application/octet-stream; v2=tensor"
-GENERATE = "application/json; v2=generate"
 
 Read = Callable[[Buffer, Wanted], tuple[Tensor, ...]]
 
@@ -35,12 +32,12 @@ def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
             f"A body of raw data alone can only be the input of a model that has one; '{wanted.model}' takes "
             f"{str(wanted) or 'none'}. Send the JSON header with name, shape, datatype and binary_data_size of each "
             "input.",
-            fault=fault(Kind.RAW_INPUTS, model=wanted.model, count=len(wanted.specs)),
+            info=ErrorInfo.of(data_reasons.RAW_INPUTS, model=wanted.model, count=len(wanted.specs)),
         )
     spec = wanted.specs[0]
     if spec.datatype is DataType.BYTES:
         if any(dim not in (1, -1) for dim in spec.dims):
-            many = fault(Kind.RAW_STRINGS, input=spec.name)
+            many = ErrorInfo.of(data_reasons.RAW_STRINGS, input=spec.name)
             raise _unclear(spec, wanted, "raw data are one element of a BYTES input", many)
         return (one_element(spec, data, wanted.batch_axis),)
     count, rest = divmod(len(data), spec.datatype.itemsize)
@@ -76,14 +73,16 @@ def decode_object(data: Buffer, what: str) -> dict[str, Any]:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = f"The {what} is no valid JSON: {error}. Send an object."
-        raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_JSON, found=str(error))) from error
+        raise ServeError(
+            Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=str(error))
+        ) from error
     if not isinstance(found, dict):
         text = f"The {what} is JSON, but no object. Send one, in braces."
-        raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_OBJECT))
+        raise ServeError(Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_OBJECT))
     return found
 
 
-READERS: Mapping[str, Read] = {BARE_TENSOR: read_bare, GENERATE: read_generate}
+READERS: Mapping[RawForm, Read] = {RawForm.TENSOR: read_bare, RawForm.FIELDS: read_generate}
 
 
 def _field(spec: TensorSpec, value: Any, wanted: Wanted) -> Tensor:
@@ -117,18 +116,18 @@ def _in_rows(shape: tuple[int, ...], wanted: Wanted) -> tuple[int, ...]:
     return (1, *shape) if wanted.batch_axis else shape
 
 
-def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: Fault | None = None) -> ServeError:
+def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: ErrorInfo | None = None) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input '{spec.name}' of model '{wanted.model}' is {wanted}, and {found}. Send it with its shape to /infer.",
-        fault=facts or fault(Kind.UNFIT),
+        info=facts or ErrorInfo.of(data_reasons.UNFIT),
     )
 
 
-def _other_size(spec: TensorSpec, size: int) -> Fault:
+def _other_size(spec: TensorSpec, size: int) -> ErrorInfo:
     if spec.dims.count(-1) > 1:
-        return fault(Kind.RAW_SHAPE, input=spec.name)
+        return ErrorInfo.of(data_reasons.RAW_SHAPE, input=spec.name)
     expected = prod(dim for dim in spec.dims if dim != -1) * spec.datatype.itemsize
     if -1 in spec.dims and expected:
         expected *= size // expected
-    return fault(Kind.RAW_SIZE, expected=expected, found=size)
+    return ErrorInfo.of(data_reasons.RAW_SIZE, expected=expected, found=size)

@@ -8,9 +8,10 @@ import math
 from collections.abc import Hashable
 from typing import NoReturn
 
+from trivium.types import reasons
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, Tensor, Tensors
 from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
@@ -94,7 +95,7 @@ class InputRules:
                 self._refuse(
                     f"got {rows} rows in '{items[0].name}' and {tensor.shape[0]} in '{tensor.name}'",
                     "the first dimension of every input is the batch and must be the same",
-                    fault(Kind.ROWS_APART, model=self._model, input=first),
+                    ErrorInfo.of(reasons.ROWS_APART, model=self._model, input=first),
                 )
 
     def _check_outputs(self, outputs: tuple[WantedOutput, ...]) -> None:
@@ -103,14 +104,14 @@ class InputRules:
                 self._refuse(
                     f"has no output '{output.name}'",
                     f"its outputs are {_names(self._outputs)}",
-                    fault(Kind.UNKNOWN_OUTPUT, model=self._model, output=output.name),
+                    ErrorInfo.of(reasons.UNKNOWN_OUTPUT, model=self._model, output=output.name),
                 )
 
     def _check_names(self, items: tuple[Tensor, ...]) -> None:
         names = {tensor.name for tensor in items}
         if len(names) != len(items):
             twice = next(tensor.name for tensor in items if [t.name for t in items].count(tensor.name) > 1)
-            facts = fault(Kind.INPUT_TWICE, input=twice)
+            facts = ErrorInfo.of(reasons.INPUT_TWICE, input=twice)
             self._refuse(f"got input '{twice}' more than once", "each input is given once", facts)
         unknown = next((tensor.name for tensor in items if tensor.name not in self._inputs), None)
         if unknown is not None and not len(self._required) <= len(items) <= len(self._inputs):
@@ -120,9 +121,9 @@ class InputRules:
             facts = self._other_count(items, names)
             self._refuse(f"got no input {_names(missing)}", f"it takes {self._wanted()}", facts)
 
-    def _other_count(self, items: tuple[Tensor, ...], names: set[str]) -> Fault:
-        return fault(
-            Kind.INPUT_COUNT,
+    def _other_count(self, items: tuple[Tensor, ...], names: set[str]) -> ErrorInfo:
+        return ErrorInfo.of(
+            reasons.INPUT_COUNT,
             model=self._model,
             least=len(self._required),
             most=len(self._inputs),
@@ -138,14 +139,14 @@ class InputRules:
             for tensor in self._inputs.values()
         )
 
-    def _refuse_name(self, name: str, facts: Fault | None = None) -> NoReturn:
-        facts = facts or fault(Kind.UNKNOWN_INPUT, model=self._model, input=name)
+    def _refuse_name(self, name: str, facts: ErrorInfo | None = None) -> NoReturn:
+        facts = facts or ErrorInfo.of(reasons.UNKNOWN_INPUT, model=self._model, input=name)
         self._refuse(f"has no input '{name}'", f"it takes {self._wanted()}", facts)
 
     def _refuse_datatype(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
         found, expected = tensor.datatype, rule.datatype
-        facts = fault(
-            Kind.DATATYPE, model=self._model, input=tensor.name, found=found.wire, expected=expected.wire
+        facts = ErrorInfo.of(
+            reasons.DATATYPE, model=self._model, input=tensor.name, found=found.wire, expected=expected.wire
         )
         if found is DataType.BYTES and not self._takes_bytes:
             self._refuse_bytes(tensor.name, facts)
@@ -153,23 +154,23 @@ class InputRules:
             f"got datatype {found.wire} for input '{tensor.name}'", f"it takes {expected.wire}", facts
         )
 
-    def _refuse_bytes(self, name: str, facts: Fault) -> NoReturn:
+    def _refuse_bytes(self, name: str, facts: ErrorInfo) -> NoReturn:
         raise ServeError(
             Code.UNSUPPORTED_MEDIA,
             f"Model '{self._model}' got BYTES for input '{name}', and takes numbers alone: {self._wanted()}. What is "
             "in the bytes is never guessed: send the numbers, or serve the model with a handler that decodes it.",
-            fault=facts,
+            info=facts,
         )
 
-    def _refuse(self, found: str, expected: str, facts: Fault) -> NoReturn:
-        raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.", fault=facts)
+    def _refuse(self, found: str, expected: str, facts: ErrorInfo) -> NoReturn:
+        raise ServeError(Code.INVALID, f"Model '{self._model}' {found}; {expected}.", info=facts)
 
     def _refuse_shape(self, tensor: Tensor, rule: TensorSpec) -> NoReturn:
         told = {"model": self._model, "input": tensor.name, "has_rows": self._has_axis}
         dims = (-1, *rule.dims) if self._has_axis else rule.dims
-        facts = fault(Kind.SHAPE, found=tensor.shape, expected=dims, **told)
+        facts = ErrorInfo.of(reasons.SHAPE, found=tensor.shape, expected=dims, **told)
         if self._has_axis and not tensor.shape:
-            facts = fault(Kind.NO_SHAPE, model=self._model, input=tensor.name)
+            facts = ErrorInfo.of(reasons.NO_SHAPE, model=self._model, input=tensor.name)
         expected = _shape_text((*(["rows"] if self._has_axis else []), *rule.dims))
         hint = ", where the first dimension is the batch" if self._has_axis else ""
         self._refuse(
@@ -182,12 +183,12 @@ class InputRules:
         if rows == 0:
             rule = self._inputs[last.name]
             size = math.prod(dim for dim in rule.dims if dim > 0) * rule.datatype.itemsize
-            facts = fault(Kind.BYTE_SIZE, input=last.name, expected=size, found=0)
+            facts = ErrorInfo.of(reasons.BYTE_SIZE, input=last.name, expected=size, found=0)
             self._refuse("got an empty batch", f"a request has 1 to {self._max_rows} rows", facts)
         self._refuse(
             f"got a batch of {rows} rows",
             f"it takes at most {self._max_rows}: send it in several requests",
-            fault(Kind.TOO_MANY_ROWS, model=self._model, most=self._max_rows),
+            ErrorInfo.of(reasons.TOO_MANY_ROWS, model=self._model, most=self._max_rows),
         )
 
 

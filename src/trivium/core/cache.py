@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from trivium.core.cache_policy import LastUsed, digest, own_copy, size_of
 from trivium.core.item import Item
 from trivium.core.statistics import VersionCounters
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import ResponsePart
@@ -37,11 +39,12 @@ class ResponseCache:
         """For one loaded version. Two of the same name have nothing in common: the files may have changed. Raises
         LOAD_FAILED for one that may answer in several parts.
         """
-        if spec.decoupled:
+        if spec.streams:
             raise ServeError(
                 Code.LOAD_FAILED,
-                f"Response Cache does not currently support model {spec.name} with 'decoupled' transaction policy. "
-                "Please disable the response cache.",
+                f"The answers of model '{spec.name}' cannot be cached: it may answer a request in several parts. "
+                "Switch its response cache off.",
+                info=ErrorInfo.of(reasons.NOT_CACHEABLE, model=spec.name, version=spec.version),
             )
         return Section(self, next(self._sections), spec.name, spec.version, now)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import CallRef
 from trivium.types.running import ItemId
 
@@ -150,5 +151,5 @@ def _endless(name: str, parent: CallRef) -> ServeError:
         Code.QUEUE_FULL,
         f"The call {chain} can never be served: every instance of model '{name}' is held by a request that waits for "
         "this very call. Give the model more instances than its chain is deep, or call it from outside the chain.",
-        fault=fault(Kind.ENDLESS, chain=names),
+        info=ErrorInfo.of(reasons.ENDLESS, chain=names),
     )

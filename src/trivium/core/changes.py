@@ -19,8 +19,9 @@ from trivium.core.lifecycle import Lifecycle
 from trivium.core.polling import Polling
 from trivium.core.registry import Registry
 from trivium.core.repository import Found, Repository, with_members
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Listing, Load, ResponsePart, Unload
 from trivium.types.schedules import Graph
@@ -31,7 +32,7 @@ NOT_BY_CLIENTS = ServeError(
     Code.UNSUPPORTED,
     "This server loads and unloads no models because a client asks for it: they follow their folders, or stay as they "
     "were at its start (--model-control). Change the folder, or start it with --model-control explicit.",
-    fault=fault(Kind.NOT_BY_CLIENTS),
+    info=ErrorInfo.of(reasons.NOT_BY_CLIENTS),
 )
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from trivium.codecs.classification import UNRANKED, classify
-from trivium.codecs.conversion import plain, to_outputs, to_tensors
+from trivium.codecs.conversion import to_outputs, to_tensors
 from trivium.core.admission import InputRules, LevelRules, refuse_kind
 from trivium.core.cache import Section
 from trivium.core.calls import Calls
@@ -75,9 +75,6 @@ class Door:
         if type(payload) is not Tensors:
             if type(payload) is not Raw:
                 refuse_kind(self._spec.name, payload)
-            as_it_is = plain(payload)
-            if as_it_is is not payload:
-                item.operation = msgspec.structs.replace(infer, payload=as_it_is)
             item.rows = 1
             return
         if self._is_free:

@@ -1,4 +1,4 @@
-"""What a graph of models (an ensemble, a workflow) needs, and whether it can run at all. Pure.
+"""What a graph of models needs, and whether it can run at all. Pure.
 
 The same rules order the loading, refuse what cannot run, and say which steps a request needs. Source of the rules:
 sheet "triton", sections 2.5 and 7.8. It knows specs, and neither loaded models nor requests.
@@ -10,7 +10,7 @@ from dataclasses import replace
 from trivium.core.version_policy import by_number
 from trivium.types.findings import Finding, Severity
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import ModelSpec, TensorSpec, Unreadable
+from trivium.types.spec import ModelSpec, Origin, TensorSpec, Unreadable
 
 Members = Mapping[int, ModelSpec]
 """Position of a step -> the spec of its model."""
@@ -59,9 +59,9 @@ def circular(spec: ModelSpec, way: Sequence[str]) -> Finding:
     mend = "Let one of them do without the other."
     return _fault(
         spec,
-        "step",
+        "scheduling.steps",
         f"{' -> '.join(way)}: each needs the next",
-        "ensembles that do not need themselves",
+        "graphs that do not need themselves",
         mend,
     )
 
@@ -131,7 +131,7 @@ def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
     outputs = tuple(
         replace(tensor, labels=tensor.labels or labels.get(tensor.name, ())) for tensor in spec.outputs
     )
-    return replace(spec, outputs=outputs, decoupled=any(member.decoupled for member in there.values()))
+    return replace(spec, outputs=outputs, streams=any(member.streams for member in there.values()))
 
 
 def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[Unreadable]]:
@@ -160,7 +160,7 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
             continue
         which = f"{step.model} version {step.version}" if step.version else step.model
         mend = "Correct the step, or mend that model."
-        key = f"step[{i}].model_name"
+        key = f"scheduling.steps[{i}].model"
         lacking.append(
             _fault(spec, key, f"the model {which}, which cannot be served", "a model that serves", mend)
         )
@@ -169,13 +169,13 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
 
 def _flow(spec: ModelSpec, graph: Graph) -> Iterator[Finding]:
     """Does each tensor come from just one place, and does everything get there?"""
-    sources: dict[str, str] = {tensor.name: "an input of the ensemble" for tensor in spec.inputs}
+    sources: dict[str, str] = {tensor.name: "an input of the graph" for tensor in spec.inputs}
     for i, step in enumerate(graph.steps):
         for tensor in step.outputs.values():
             if tensor in sources:
                 found = f"the tensor {tensor} from {step.model}, which is {sources[tensor]} already"
                 yield _fault(
-                    spec, f"step[{i}].output_map", found, "each tensor from one place", "Rename one."
+                    spec, f"scheduling.steps[{i}].outputs", found, "each tensor from one place", "Rename one."
                 )
             sources.setdefault(tensor, f"an output of {step.model}")
     runs = _runnable(graph, {tensor.name for tensor in spec.inputs})
@@ -185,18 +185,24 @@ def _flow(spec: ModelSpec, graph: Graph) -> Iterator[Finding]:
             found = f"{step.model} never runs: " + (
                 f"nothing gives {lacking}" if lacking else "it waits for its own results"
             )
-            mend = "Let an input of the ensemble or an earlier step give what it takes."
-            yield _fault(spec, f"step[{i}].input_map", found, "inputs that come to be", mend)
+            mend = "Let an input of the graph or an earlier step give what it takes."
+            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "inputs that come to be", mend)
     for tensor_spec in spec.outputs:
         if tensor_spec.name not in sources:
             found = f"the output {tensor_spec.name}, which no step gives"
-            mend = "Name it in the output_map of a step, or remove the output."
-            yield _fault(spec, "output", found, "an output of a step", mend)
+            mend = "Name it among the outputs of a step, or remove it."
+            yield _fault(spec, "outputs", found, "an output of a step", mend)
     taken = {tensor for step in graph.steps for tensor in step.inputs.values()}
     for tensor_spec in spec.inputs:
         if tensor_spec.name not in taken:
             found = f"the input {tensor_spec.name}, which no step takes"
-            yield _fault(spec, "input", found, "an input of a step", "Name it in an input_map, or remove it.")
+            yield _fault(
+                spec,
+                "inputs",
+                found,
+                "an input of a step",
+                "Name it among the inputs of a step, or remove it.",
+            )
 
 
 def _runnable(graph: Graph, there: set[str]) -> set[int]:
@@ -226,20 +232,20 @@ def _maps(spec: ModelSpec, step: Step, i: int, member: ModelSpec) -> Iterator[Fi
             if name not in names:
                 found = f"the {word} {name}, which {step.model} does not have"
                 expected = f"one of {', '.join(sorted(names))}"
-                yield _fault(spec, f"step[{i}].{word}_map", found, expected, "Correct the key.")
+                yield _fault(spec, f"scheduling.steps[{i}].{word}s", found, expected, "Correct the key.")
     for tensor in member.inputs:
         if tensor.name not in step.inputs and not tensor.optional:
             found = f"nothing for the input {tensor.name} of {step.model}"
-            mend = f'Add input_map {{ key: "{tensor.name}" value: "..." }}.'
-            yield _fault(spec, f"step[{i}].input_map", found, "every input of the model", mend)
+            mend = f"Name a tensor of the graph for its input {tensor.name}."
+            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "every input of the model", mend)
 
 
 def _batches(spec: ModelSpec, i: int, member: ModelSpec) -> Iterator[Finding]:
     ours, theirs = spec.batching, member.batching
     if ours.batch_axis and theirs.batch_axis and ours.max_rows > theirs.max_rows:
         found = f"{ours.max_rows} rows at once, while {member.name} takes {theirs.max_rows}"
-        mend = f"Lower max_batch_size to {theirs.max_rows}, or raise it there."
-        yield _fault(spec, f"step[{i}].model_name", found, f"at most {theirs.max_rows}", mend)
+        mend = f"Let it take {theirs.max_rows} rows at most, or that model more."
+        yield _fault(spec, f"scheduling.steps[{i}].model", found, f"at most {theirs.max_rows}", mend)
 
 
 def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]:
@@ -253,16 +259,18 @@ def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]
         first, other, dims = seen[name]
         if tensor.datatype is not other.datatype:
             found = f"the tensor {name} is {other.datatype.wire} for {first} and {tensor.datatype.wire} for {place}"
-            yield _fault(spec, "step", found, "one datatype", "Put a model between them that converts.")
+            yield _fault(
+                spec, "scheduling.steps", found, "one datatype", "Put a model between them that converts."
+            )
         elif not _meet(whole, dims):
             found = f"the tensor {name} is {list(dims)} for {first} and {list(whole)} for {place}"
             mend = "Put a model between them that reshapes; -1 fits any size, and a batching model has it in front."
-            yield _fault(spec, "step", found, "one shape", mend)
+            yield _fault(spec, "scheduling.steps", found, "one shape", mend)
 
 
 def _ends(spec: ModelSpec, graph: Graph, there: Members) -> Iterable[tuple[str, str, TensorSpec, bool]]:
     for tensor in (*spec.inputs, *spec.outputs):
-        yield "the ensemble", tensor.name, tensor, spec.batching.batch_axis
+        yield "the graph", tensor.name, tensor, spec.batching.batch_axis
     for i, member in there.items():
         step = graph.steps[i]
         for map_, tensors in ((step.inputs, member.inputs), (step.outputs, member.outputs)):
@@ -275,11 +283,9 @@ def _meet(ours: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
     return len(ours) == len(theirs) and all(-1 in (a, b) or a == b for a, b in zip(ours, theirs, strict=True))
 
 
-def _fault(spec: ModelSpec, key: str, found: str, expected: str, mend: str) -> Finding:
-    origin = spec.origin.get("scheduling")
-    file = origin.file if origin is not None else str(spec.root)
-    if key.startswith("step"):
-        key = f"ensemble_scheduling.{key}"
-    return Finding(
-        Severity.ERROR, file, origin.line if origin is not None else None, key, found, expected, mend
-    )
+def _fault(spec: ModelSpec, field: str, found: str, expected: str, mend: str) -> Finding:
+    """An error in the words of the file that the field comes from, so far as the spec knows where that is."""
+    whole = spec.origin.get("scheduling", Origin(str(spec.root), field))
+    exact = spec.origin.get(field, Origin(whole.file, field))
+    line = exact.line or whole.line
+    return Finding(Severity.ERROR, whole.file, line, exact.key, found, expected, mend)

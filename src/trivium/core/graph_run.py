@@ -218,7 +218,7 @@ class Run:
     # -- the end -------------------------------------------------------------------------------------------
 
     def _fail(self, i: int, error: ServeError) -> None:
-        text = f"In ensemble '{self._graph.name}', step '{self._graph.steps[i].model}': {error.message}"
+        text = f"In model '{self._graph.name}', step '{self._graph.steps[i].model}': {error.message}"
         told = ServeError(error.code, text, error.retry_after, error.status)
         told.__cause__ = error
         self._end(told)

@@ -243,7 +243,7 @@ class Lifecycle:
             try:
                 there[i] = self._registry.serving(step.model, step.version).spec
             except ServeError as error:
-                text = f"Ensemble '{spec.name}' depends on model '{step.model}'. {error.message}"
+                text = f"Model '{spec.name}' depends on model '{step.model}'. {error.message}"
                 raise ServeError(Code.LOAD_FAILED, text) from error
         faults = graph_policy.faults(spec, there)
         if faults:

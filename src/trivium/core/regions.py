@@ -11,8 +11,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import (
     ListRegions,
     RegionListing,
@@ -22,8 +23,8 @@ from trivium.types.operations import (
 )
 
 FOLDER = Path("/dev/shm")
-PRIVATE = ("triton_python_backend_shm_region_", "trivium-")
-"""Keys begin so that belong to servers: no client may have them."""
+OWN = ("trivium-",)
+"""Keys begin so that belong to this server: no client may have them."""
 
 MOST_REGIONS = 4096
 _LONGEST_KEY = 255
@@ -42,9 +43,12 @@ class _Mapped:
 class Regions:
     """One per server. Changed on the loop only; viewed from any thread."""
 
-    def __init__(self, is_allowed: bool = False, folder: Path = FOLDER) -> None:
+    def __init__(
+        self, is_allowed: bool = False, folder: Path = FOLDER, reserved: tuple[str, ...] = ()
+    ) -> None:
         self.is_allowed = is_allowed
         self._folder = folder
+        self._reserved = (*OWN, *reserved)
         self._mapped: dict[str, _Mapped] = {}
 
     def answer(self, operation: RegionOperation) -> RegionListing:
@@ -68,8 +72,9 @@ class Regions:
                 Code.INVALID,
                 f"Shared memory region {name!r} has {mapped.region.size} bytes, but {size} from {offset} on were asked "
                 "for. Correct shared_memory_offset and shared_memory_byte_size.",
-                fault=fault(
-                    Kind.REGION_OFFSET if offset >= mapped.region.size else Kind.REGION_SIZE, region=name
+                info=ErrorInfo.of(
+                    reasons.REGION_OFFSET if offset >= mapped.region.size else reasons.REGION_SIZE,
+                    region=name,
                 ),
             )
         if begin + size > mapped.memory.size():  # asks the system: what has shrunk by now must not be touched
@@ -81,7 +86,7 @@ class Regions:
 
     def _check_allowed(self) -> None:
         if not self.is_allowed:
-            raise ServeError(Code.UNSUPPORTED, SWITCHED_OFF, fault=fault(Kind.NO_REGIONS))
+            raise ServeError(Code.UNSUPPORTED, SWITCHED_OFF, info=ErrorInfo.of(reasons.NO_REGIONS))
 
     def _find(self, name: str) -> _Mapped:
         mapped = self._mapped.get(name)
@@ -90,7 +95,7 @@ class Regions:
             raise ServeError(
                 Code.NOT_FOUND,
                 f"There is no shared memory region {name!r}; registered are: {there}. Register it first.",
-                fault=fault(Kind.UNKNOWN_REGION, region=name),
+                info=ErrorInfo.of(reasons.UNKNOWN_REGION, region=name),
             )
         return mapped
 
@@ -99,13 +104,13 @@ class Regions:
             raise ServeError(
                 Code.INVALID,
                 f"A shared memory region {region.name!r} is registered already. Unregister it, or choose another name.",
-                fault=fault(Kind.REGION_TWICE, region=region.name),
+                info=ErrorInfo.of(reasons.REGION_TWICE, region=region.name),
             )
         if len(self._mapped) >= MOST_REGIONS:
             raise ServeError(
                 Code.INVALID, f"{MOST_REGIONS} regions are registered, which is the limit. Unregister some."
             )
-        path = self._folder / _file_name(region.key)
+        path = self._folder / _file_name(region.key, self._reserved)
         self._mapped[region.name] = _Mapped(region, _mapped(path, region))
 
     def _unregister(self, name: str) -> None:
@@ -116,7 +121,7 @@ class Regions:
             self._mapped.clear()
 
 
-def _file_name(key: str) -> str:
+def _file_name(key: str, reserved: tuple[str, ...]) -> str:
     """The one file that a key can mean. INVALID for a path, and for the name of what is not a client's."""
     name = key.removeprefix("/")
     is_plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
@@ -125,7 +130,7 @@ def _file_name(key: str) -> str:
             Code.INVALID,
             f"{key[:80]!r} is no key of shared memory. Give a name like '/weights', without folders.",
         )
-    if name.startswith(PRIVATE):
+    if name.startswith(reserved):
         raise ServeError(
             Code.INVALID,
             f"The shared memory {key[:80]!r} is a server's own. Choose a key that begins otherwise.",
@@ -151,7 +156,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
                 Code.INVALID,
                 f"The shared memory {region.key!r} has {status.st_size} bytes, but {region.size} from {region.offset} "
                 "on were asked for. A region has a byte at least and ends in its memory: mend offset and byte_size.",
-                fault=fault(Kind.BEYOND_MEMORY, region=region.name),
+                info=ErrorInfo.of(reasons.BEYOND_MEMORY, region=region.name),
             )
         return mmap.mmap(descriptor, end)
     except OSError as error:
@@ -167,5 +172,5 @@ def _unopened(region: SharedRegion, error: OSError | ValueError) -> ServeError:
         Code.NOT_FOUND if is_absent else Code.INVALID,
         f"The shared memory {region.key[:80]!r} cannot be opened: {why}. The server must run on the client's machine, "
         "see the same /dev/shm, and may write to it.",
-        fault=fault(Kind.UNOPENED, key=region.key),
+        info=ErrorInfo.of(reasons.UNOPENED, key=region.key),
     )

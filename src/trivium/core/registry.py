@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.version_policy import by_number
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
@@ -38,9 +39,9 @@ class Record:
 
     def blamed(self, error: ServeError) -> ServeError:
         """Why it could not be loaded, with its version as a fact."""
-        if error.fault is None:
+        if error.info is None:
             told = {"model": self.name, "version": self.version, "text": error.message}
-            error.fault = fault(Kind.NOT_LOADED, **told)
+            error.info = ErrorInfo.of(reasons.NOT_LOADED, **told)
         return error
 
 
@@ -99,13 +100,13 @@ class Registry:
             raise ServeError(
                 Code.INVALID,
                 f"The request names no model, and there is not just one. {self._near(name)}",
-                fault=fault(Kind.UNKNOWN_MODEL, model=name),
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=name),
             )
         if versions is None:
             raise ServeError(
                 Code.NOT_FOUND,
                 f"There is no model '{name}'. {self._near(name)}",
-                fault=fault(Kind.UNKNOWN_MODEL, model=name),
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=name),
             )
         record = versions.get(version) if version else self.records(name)[-1]
         if record is None:
@@ -113,14 +114,14 @@ class Registry:
             raise ServeError(
                 Code.NOT_FOUND,
                 f"Model '{name}' has no version {version}; it has: {there}.",
-                fault=fault(Kind.UNKNOWN_VERSION, model=name, version=version),
+                info=ErrorInfo.of(reasons.UNKNOWN_VERSION, model=name, version=version),
             )
         if record.loaded is None:
             why = f": {record.reason}" if record.reason else "."
             raise ServeError(
                 Code.NOT_READY,
                 f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
-                fault=fault(Kind.NOT_SERVING, model=name, version=version),
+                info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version),
             )
         return record.loaded
 

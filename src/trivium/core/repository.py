@@ -85,8 +85,8 @@ class Repository:
         if source is None or not isinstance(source.form, Overrides):
             raise ServeError(
                 Code.UNSUPPORTED,
-                f"Model '{load.model}' can be loaded as it is only: a configuration or files to take the place of its "
-                "own are for Triton repositories. Change its folder and load it without.",
+                f"Model '{load.model}' can be loaded as it is only: no format of the paths served takes a "
+                "configuration or files in place of the model's own. Change its folder and load it without.",
             )
         form, loop = source.form, asyncio.get_running_loop()
 

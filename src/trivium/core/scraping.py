@@ -67,7 +67,7 @@ class Scraping:
         machine, gpus = task.result()
         loaded = [record.loaded for record in self._registry.records() if record.loaded is not None]
         versions = tuple(
-            VersionMetrics(model.report(), spec.metrics.labels, gpu_of(spec), spec.caches, spec.decoupled)
+            VersionMetrics(model.report(), spec.metrics.labels, gpu_of(spec), spec.caches, spec.streams)
             for model in loaded
             for spec in (model.spec,)
         )

@@ -104,7 +104,7 @@ class Server:
         self.readiness = ReadyAnswers(self._registry, clock, lambda: self._state)
         self._scraping = Scraping(self._registry, self.metrics, defaults.measures, self._lifecycle.cache)
         self.buffers = BufferPool()
-        self.regions = Regions()
+        self.regions = Regions(defaults.client_shared_memory, reserved=defaults.reserved_regions)
 
     async def __aenter__(self) -> "Server":
         return self

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.tracing import NO_CHANGE, TraceChange, Traces, TraceSettings
 
 MOST_HELD = 10_000
@@ -159,7 +160,7 @@ class TraceBook:
 
 
 def _unfit(why: str, text: str) -> ServeError:
-    return ServeError(Code.INVALID, text, fault=fault(Kind.TRACE_UNFIT, why=why))
+    return ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.TRACE_UNFIT, why=why))
 
 
 def _over(before: TraceChange, change: TraceChange) -> TraceChange:

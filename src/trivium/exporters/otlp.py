@@ -1,8 +1,7 @@
 """Traces as spans, to a collector that speaks OTLP over HTTP, by the OpenTelemetry SDK (the extra `otlp`).
 
-Source: spec sheet `triton`, section 4.12. A request is a span `InferRequest`, each model that it came to a span of the
-model's name below it, each execution a span `compute` below that. Spans are made when all is over, and sent by the
-SDK's own thread.
+A request is a span, each model that it came to a span of the model's name below it, each execution a span below that
+(as spec sheet `triton`, section 4.12, has them). Spans are made when all is over, and sent by the SDK's own thread.
 """
 
 import logging
@@ -14,9 +13,8 @@ from random import getrandbits
 from typing import TYPE_CHECKING, Any, cast
 
 from trivium.core.tracing_policy import is_context
-from trivium.dialects.triton.trace_text import NAMES, moments
 from trivium.types.errors import Code, ServeError
-from trivium.types.tracing import Moment, Trace, Traces
+from trivium.types.tracing import Moment, MomentNames, SpanNames, Trace, Traces
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -27,13 +25,30 @@ MOST_BEHIND = 10_000
 """Calls that may wait for spans to be made; what comes beyond them is lost."""
 
 _log = logging.getLogger(__name__)
-_COMPUTE = (
-    NAMES[Moment.COMPUTING],
-    NAMES[Moment.INPUT_READY],
-    NAMES[Moment.OUTPUT_BEGAN],
-    NAMES[Moment.COMPUTED],
+_EXECUTION = (Moment.COMPUTING, Moment.INPUT_READY, Moment.OUTPUT_BEGAN, Moment.COMPUTED)
+_OF_MODEL = (Moment.STARTED, Moment.QUEUED, Moment.ENDED)
+_OF_WIRE = (Moment.RECEIVING, Moment.RECEIVED, Moment.SENDING, Moment.SENT)
+
+
+def _named(moments: Sequence[Moment]) -> dict[Moment, str]:
+    return {moment: moment.value.replace(" ", "_") for moment in moments}
+
+
+NAMES = SpanNames(
+    tracer="trivium",
+    request="request",
+    execution="execution",
+    moments=MomentNames(
+        _named((*_EXECUTION, *_OF_MODEL, Moment.ANSWERED)),
+        {wire: _named(_OF_WIRE) for wire in ("HTTP", "GRPC")},
+    ),
+    model="trivium.model.name",
+    version="trivium.model.version",
+    number="trivium.trace.number",
+    parent="trivium.trace.parent",
+    request_id="trivium.request.id",
 )
-_OF_MODEL = frozenset({NAMES[Moment.STARTED], NAMES[Moment.QUEUED], NAMES[Moment.ENDED]})
+"""What spans are called where no profile has names of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ class Spans:
 
     follows = True
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, names: SpanNames = NAMES) -> None:
         """UNSUPPORTED, with the install command, where the SDK lacks; INVALID for settings that it refuses."""
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -75,6 +90,10 @@ class Spans:
             "bsp_max_export_batch_size": str(collector.batch),
         }
         self._numbers = _Numbers()
+        self._names = names
+        self._execution, self._of_model = (
+            [names.moments.model[moment] for moment in moments] for moments in (_EXECUTION, _OF_MODEL)
+        )
         try:
             processor = BatchSpanProcessor(
                 OTLPSpanExporter(endpoint=collector.url),
@@ -92,7 +111,7 @@ class Spans:
             shutdown_on_exit=False,
         )
         self._provider.add_span_processor(processor)
-        self._tracer = self._provider.get_tracer("triton-server")
+        self._tracer = self._provider.get_tracer(names.tracer)
         self._thread = ThreadPoolExecutor(1, "traces")  # it alone makes spans
         self._given = self._done = 0  # calls; each number has one thread that changes it
 
@@ -128,14 +147,14 @@ class Spans:
 
     def _request(self, traces: Traces, offset: int) -> None:
         first = traces[0]
-        times = [(name, time + offset) for name, time in moments(first)]
+        times = [(name, time + offset) for name, time in self._names.moments.of(first)]
         if not times:
             return
         self._numbers.prepare(first.context, is_root=True)
-        span = self._begin("InferRequest", _outer(first), times[0][1])
+        span = self._begin(self._names.request, _outer(first), times[0][1])
         within = {0: span}
         for name, time_ns in times:
-            if name not in _OF_MODEL and name not in _COMPUTE:
+            if name not in self._of_model and name not in self._execution:
                 span.add_event(name, timestamp=time_ns)
         for trace in traces:
             parent = within.get(trace.parent, span)
@@ -145,21 +164,21 @@ class Spans:
     def _model(self, trace: Trace, parent: "Span", offset: int) -> "Span":
         from opentelemetry.trace import StatusCode, set_span_in_context
 
-        times = {name: time + offset for name, time in moments(trace)}
+        times = {name: time + offset for name, time in self._names.moments.of(trace)}
         self._numbers.prepare(trace.context)
-        span = self._begin(trace.model, set_span_in_context(parent), times[NAMES[Moment.STARTED]])
-        span.set_attributes(_attributes(trace))
-        for name in (name for name in times if name in _OF_MODEL):
+        span = self._begin(trace.model, set_span_in_context(parent), times[self._of_model[0]])
+        span.set_attributes(_attributes(trace, self._names))
+        for name in (name for name in times if name in self._of_model):
             span.add_event(name, timestamp=times[name])
         if trace.error:
             span.set_status(StatusCode.ERROR, trace.error)
-        ended = times.get(NAMES[Moment.ENDED], max(times.values()))
-        if _COMPUTE[0] in times:
-            compute = self._begin("compute", set_span_in_context(span), times[_COMPUTE[0]])
+        ended = times.get(self._of_model[-1], max(times.values()))
+        if self._execution[0] in times:
+            compute = self._begin(self._names.execution, set_span_in_context(span), times[self._execution[0]])
             compute.set_attribute("trivium.requests_together", trace.together)
-            for name in _COMPUTE:
+            for name in self._execution:
                 compute.add_event(name, timestamp=times[name])
-            compute.end(times[_COMPUTE[-1]])
+            compute.end(times[self._execution[-1]])
         span.end(ended)
         return span
 
@@ -208,13 +227,13 @@ def _outer(trace: Trace) -> "Context | None":
     return TraceContextTextMapPropagator().extract(told, Context())
 
 
-def _attributes(trace: Trace) -> dict[str, Any]:
+def _attributes(trace: Trace, names: SpanNames) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "triton.model_name": trace.model,
-        "triton.model_version": int(trace.version) if trace.version.isdecimal() else trace.version,
-        "triton.trace_id": trace.id,
-        "triton.trace_parent_id": trace.parent,
+        names.model: trace.model,
+        names.version: int(trace.version) if trace.version.isdecimal() else trace.version,
+        names.number: trace.id,
+        names.parent: trace.parent,
     }
     if trace.request_id:
-        told["triton.request_id"] = trace.request_id
+        told[names.request_id] = trace.request_id
     return told

@@ -4,8 +4,8 @@ import logging
 
 import msgspec
 
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault
 from trivium.types.interfaces import WireProtocol
 from trivium.types.wire import HttpAnswer
 
@@ -17,7 +17,7 @@ LAST_RESORT = HttpAnswer(500, b"", (), 0)
 
 class HttpFault(ServeError):
     """Answered with `status`, whatever the protocol makes of the code; the body is the protocol's own form. A protocol
-    that has its own words for its `fault` has its own status, too.
+    that has a text of its own for the reason in `info` has a status of its own, too.
     """
 
     def __init__(
@@ -26,9 +26,9 @@ class HttpFault(ServeError):
         code: Code,
         message: str,
         retry_after: float | None = None,
-        fault: Fault | None = None,
+        info: ErrorInfo | None = None,
     ) -> None:
-        super().__init__(code, message, retry_after, status, fault)
+        super().__init__(code, message, retry_after, status, info)
 
 
 def malformed(message: str) -> HttpFault:
@@ -43,6 +43,6 @@ def worded(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
     except Exception:
         _log.exception("refusing a request raised")
         return LAST_RESORT
-    if isinstance(error, HttpFault) and error.fault is None:
+    if isinstance(error, HttpFault) and error.info is None:
         return msgspec.structs.replace(answer, status=error.status)
     return answer

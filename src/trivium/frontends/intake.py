@@ -9,9 +9,10 @@ from msgspec import Struct
 from trivium.frontends.faults import HttpFault
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.site import Site
+from trivium.types import reasons
 from trivium.types.buffers import Lease
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code
-from trivium.types.faults import Kind, fault
 from trivium.types.wire import Body, Target
 
 SPARE = 1
@@ -102,4 +103,4 @@ def take_in(site: Site, target: Target, size: int | None) -> Intake:
 
 def _too_large(found: str, limit: int) -> HttpFault:
     text = f"the body {found}; the limit here is {limit} bytes. Send less."
-    return HttpFault(413, Code.TOO_LARGE, text, fault=fault(Kind.BODY_SIZE, most=limit))
+    return HttpFault(413, Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit))

@@ -4,9 +4,10 @@ An error teaches: what was found, where, what was expected, the next step. Trans
 it at the border and keep the cause (`raise ... from error`).
 """
 
+from collections.abc import Mapping
 from enum import Enum
 
-from trivium.types.faults import Fault
+from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Finding, Severity
 
 
@@ -20,6 +21,8 @@ class Code(Enum):
     TOO_LARGE = "too large"  # a body, header or batch beyond a limit
     UNSUPPORTED_MEDIA = "unsupported media"  # a payload that the model cannot take
     UNSUPPORTED = "unsupported"  # a valid wish that this server does not serve
+    FORBIDDEN = "forbidden"  # who asks may not do this here
+    CONFLICT = "conflict"  # it contradicts what there is already
     QUEUE_FULL = "queue full"  # try again after `retry_after`
     EXPIRED = "expired"  # its time in the queue, or to run, was up
     CANCELLED = "cancelled"  # its client left or asked for it
@@ -32,12 +35,12 @@ class Code(Enum):
 
 
 class ServeError(Exception):
-    """Anything that ends a request, a load or a command otherwise than well.
+    """Ends a request, a load or a command with a code and a sentence; every foreign exception becomes one.
 
-    `message` is one or more full sentences for the person at the other end: found, where, expected, next
-    step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
-    for, where it did; it goes before a wire's own table. `fault` says the same as `message` in facts, for wires
-    with words of their own.
+    `message` is one or more full sentences for the person at the other end: what was found, where, what was expected,
+    the next step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
+    for, if it did; it goes before a wire's own table. `info` says the same as `message` in a form for programs: a wire
+    that has texts of its own finds them by its reason.
     """
 
     def __init__(
@@ -46,14 +49,24 @@ class ServeError(Exception):
         message: str,
         retry_after: float | None = None,
         status: int | None = None,
-        fault: Fault | None = None,
+        info: ErrorInfo | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retry_after = retry_after
         self.status = status
-        self.fault = fault
+        self.info = info
+
+    @property
+    def reason(self) -> str:
+        """The reason in `info`; empty without one."""
+        return "" if self.info is None else self.info.reason
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """The metadata in `info`; empty without one."""
+        return {} if self.info is None else self.info.metadata
 
 
 class RunAgain(ServeError):
@@ -65,6 +78,6 @@ class ConfigError(ServeError):
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
         faults = [finding for finding in findings if finding.severity is Severity.ERROR]
-        told = next((finding.fault for finding in faults), None)
-        super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)), fault=told)
+        info = next((finding.info for finding in faults), None)
+        super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)), info=info)
         self.findings = findings

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trivium.types.faults import Fault
+from trivium.types.error_info import ErrorInfo
 
 
 class Severity(Enum):
@@ -17,8 +17,8 @@ class Severity(Enum):
 class Finding:
     """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the mend.
 
-    `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`. `fault` says
-    the same as facts, for wires that must say it in the words of another server.
+    `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`. `info` says
+    the same in a form for programs, for wires that have texts of their own.
     """
 
     severity: Severity
@@ -28,7 +28,7 @@ class Finding:
     found: str
     expected: str = ""
     mend: str = ""
-    fault: Fault | None = field(default=None, compare=False, repr=False)
+    info: ErrorInfo | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

@@ -17,6 +17,8 @@ from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
 from trivium.types.tracing import Origin, TraceChange, TraceSettings
 
+PREDICT, EXPLAIN = "predict", "explain"
+
 
 class WantedOutput(msgspec.Struct, frozen=True, gc=False):
     """An output that the client asked for by name; with `classification`, so many of its highest elements, each
@@ -48,7 +50,8 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 @final
 class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that there
-    is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have.
+    is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have. `method` is what
+    a handler shall do with it: predict or explain.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -69,6 +72,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     parent: CallRef | None = None
     origin: Origin | None = None
     context: str = ""
+    method: str = PREDICT
 
 
 class Live(msgspec.Struct, frozen=True, gc=False):

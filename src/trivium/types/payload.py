@@ -103,9 +103,18 @@ class RawPart(msgspec.Struct, frozen=True, gc=False):
     filename: str = ""
 
 
+class RawForm(Enum):
+    """What the only part of a raw body is, where its content type does not say so."""
+
+    BODY = "body"  # what its content type says
+    TENSOR = "tensor"  # the bare data of the model's only input
+    FIELDS = "fields"  # a JSON object whose keys are inputs of the model, or parameters
+
+
 class Raw(msgspec.Struct, frozen=True, gc=False):
     """A body that the core does not look into: ordered parts, properties (header fields, names as they came),
-    query arguments. Of an answer, `status` and `reason` are what its handler wants HTTP to say (0: nothing).
+    query arguments, and the `path` behind the model's route. In an answer, `status` and `reason` are what its handler
+    wants HTTP to say (0: nothing).
     """
 
     parts: tuple[RawPart, ...]
@@ -114,6 +123,8 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
     status: int = 0
     reason: str = ""
     lease: Lease | None = None
+    path: str = ""
+    form: RawForm = RawForm.BODY
 
 
 class Generate(msgspec.Struct, frozen=True, gc=False):

@@ -212,7 +212,7 @@ class ModelSpec:
     scheduling: Dynamic | Sequence | Graph = Dynamic()
     groups: tuple[InstanceGroup, ...] = ()
     limits: Limits = Limits()
-    decoupled: bool = False  # it may answer a request with several parts, or with none
+    streams: bool = False  # it may answer a request with several parts, or with none
     in_order: bool = False
     caches: bool = False
     warmups: tuple[Warmup, ...] = ()
@@ -254,7 +254,8 @@ class Defaults:
     processes of models that set none themselves. Of a model's configurations `config_name` is preferred.
     `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names`
     all models of a name that comes twice are refused, not only the second one. Answers that are kept take `cache_bytes`
-    at most; instances run within a `supply` of resources, unless that is None.
+    at most; instances run within a `supply` of resources, unless that is None. With `client_shared_memory` clients pass
+    tensors in shared memory, whose keys do not begin with one of the `reserved_regions`.
     """
 
     queue_items: int = 1000
@@ -272,6 +273,8 @@ class Defaults:
     measures: Measures = field(default_factory=Measures)
     cache_bytes: int = 0
     supply: Supply | None = None
+    client_shared_memory: bool = False
+    reserved_regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

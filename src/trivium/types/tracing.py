@@ -3,7 +3,8 @@
 Times are seconds of the monotonic clock. How a trace is written, and in whose words, its exporter decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -97,6 +98,41 @@ class Trace(msgspec.Struct):
 
 Traces = Sequence[Trace]
 """A request's and, behind it, those of the requests that it led to."""
+
+
+@dataclass(frozen=True, slots=True)
+class MomentNames:
+    """Maps the moments of a trace to the names that they have in one system: those of a model, and by wire ("HTTP",
+    "GRPC") those of a front end. A moment without a name is left out.
+    """
+
+    model: Mapping[Moment, str]
+    wires: Mapping[str, Mapping[Moment, str]]
+
+    def of(self, trace: Trace) -> Iterator[tuple[str, int]]:
+        """Yield names and nanoseconds of the monotonic clock, in order. When an answer is complete is a front end's
+        to say: a request within another has no such moment.
+        """
+        wire = self.wires.get(trace.origin.wire, {}) if trace.origin is not None else {}
+        for moment, seconds in sorted(trace.moments, key=lambda one: one[1]):
+            name = wire.get(moment) or self.model.get(moment)
+            if name is not None and (trace.origin is not None or moment is not Moment.ANSWERED):
+                yield name, round(seconds * 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanNames:
+    """Names the spans of requests, models and executions, their events (`moments`) and their attributes (the rest)."""
+
+    tracer: str
+    request: str
+    execution: str
+    moments: MomentNames
+    model: str
+    version: str
+    number: str
+    parent: str
+    request_id: str
 
 
 class TraceExporter(Protocol):

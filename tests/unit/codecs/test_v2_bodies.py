@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivium.codecs.conversion import to_tensors
-from trivium.codecs.v2_bodies import BARE_TENSOR, GENERATE
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Raw, RawPart
+from trivium.types.payload import Raw, RawForm, RawPart
 from trivium.types.spec import TensorSpec
 
 X = TensorSpec("x", DataType.FP32, (2,))
@@ -17,9 +16,9 @@ OPEN = TensorSpec("x", DataType.INT16, (-1, 3))
 TEXT = TensorSpec("t", DataType.BYTES, (1,))
 
 
-def read(data, *inputs, kind=BARE_TENSOR, batch_axis=False):
+def read(data, *inputs, kind=RawForm.TENSOR, batch_axis=False):
     body = data if isinstance(data, bytes) else json.dumps(data).encode()
-    return to_tensors(Raw((RawPart(body, kind),)), inputs, batch_axis, "m").items
+    return to_tensors(Raw((RawPart(body),), form=kind), inputs, batch_axis, "m").items
 
 
 def refusal(*words, **more):
@@ -66,19 +65,19 @@ def test_bare_data_that_do_not_fit(data, inputs, words):
 
 def test_generate_takes_values_and_lists_by_name():
     fields = {"t": "hello", "x": [1, 2.5], "other": True, "id": "7", "parameters": {"a": [1]}}
-    text, x = read(fields, TEXT, X, kind=GENERATE, batch_axis=True)
+    text, x = read(fields, TEXT, X, kind=RawForm.FIELDS, batch_axis=True)
     assert (text.shape, text.array.ravel().tolist()) == ((1, 1), [b"hello"])
     assert (x.shape, x.array.tolist()) == ((1, 2), [[1, 2.5]])
 
 
 def test_generate_derives_one_dimension():
-    (tensor,) = read({"x": [1, 2, 3, 4, 5, 6]}, OPEN, kind=GENERATE)
+    (tensor,) = read({"x": [1, 2, 3, 4, 5, 6]}, OPEN, kind=RawForm.FIELDS)
     assert tensor.array.tolist() == [[1, 2, 3], [4, 5, 6]]
-    (tensor,) = read({"x": 1}, TensorSpec("x", DataType.INT8, (-1, -1)), kind=GENERATE)
+    (tensor,) = read({"x": 1}, TensorSpec("x", DataType.INT8, (-1, -1)), kind=RawForm.FIELDS)
     assert tensor.shape == (1, 1)
-    (tensor,) = read({"x": []}, TensorSpec("x", DataType.INT8, (-1,)), kind=GENERATE)
+    (tensor,) = read({"x": []}, TensorSpec("x", DataType.INT8, (-1,)), kind=RawForm.FIELDS)
     assert tensor.shape == (0,)
-    assert read({}, X, kind=GENERATE) == (), "what lacks, admission says"
+    assert read({}, X, kind=RawForm.FIELDS) == (), "what lacks, admission says"
 
 
 @pytest.mark.parametrize(
@@ -101,12 +100,16 @@ def test_generate_derives_one_dimension():
 )
 def test_generate_requests_that_do_not_fit(fields, inputs, words):
     if words:
-        assert words in refusal(fields, *inputs, kind=GENERATE)
+        assert words in refusal(fields, *inputs, kind=RawForm.FIELDS)
     else:
-        assert read(fields, *inputs, kind=GENERATE) == ()
+        assert read(fields, *inputs, kind=RawForm.FIELDS) == ()
 
 
-@given(st.binary(max_size=60), st.sampled_from([BARE_TENSOR, GENERATE]), st.sampled_from([X, OPEN, TEXT]))
+@given(
+    st.binary(max_size=60),
+    st.sampled_from([RawForm.TENSOR, RawForm.FIELDS]),
+    st.sampled_from([X, OPEN, TEXT]),
+)
 def test_any_bytes_are_read_or_refused(data, kind, spec):
     code = Code.INVALID
     try:

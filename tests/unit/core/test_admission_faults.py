@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from trivium.core.admission import InputRules
+from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError
-from trivium.types.faults import Kind
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
@@ -27,9 +27,9 @@ def told(inputs, *tensors, outputs=(), batching=ROWS):
     infer = Infer("m", Tensors(tensors), outputs=tuple(map(WantedOutput, outputs)))
     with pytest.raises(ServeError) as refusal:
         InputRules(spec).admit(infer, infer.payload)
-    fault = refusal.value.fault
+    fault = refusal.value.info
     assert fault is not None
-    return fault.kind, dict(fault.facts)
+    return fault.reason, dict(fault.metadata)
 
 
 ROW_A, ROW_B = given("A", 1, 2), given("B", 1, 2)
@@ -39,41 +39,41 @@ COUNTED = {"model": "m", "least": 2, "most": 2}
 @pytest.mark.parametrize(
     ("found", "kind", "facts"),
     [
-        (told((A,), given("C", 1, 2)), Kind.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
-        (told((A, B), ROW_A), Kind.INPUT_COUNT, COUNTED | {"got": ["A"], "missing": ["B"]}),
-        (told((A, B)), Kind.INPUT_COUNT, COUNTED | {"got": [], "missing": ["A", "B"]}),
+        (told((A,), given("C", 1, 2)), reasons.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
+        (told((A, B), ROW_A), reasons.INPUT_COUNT, COUNTED | {"got": ["A"], "missing": ["B"]}),
+        (told((A, B)), reasons.INPUT_COUNT, COUNTED | {"got": [], "missing": ["A", "B"]}),
         (
             told((A, B), ROW_A, ROW_B, given("C", 1, 2)),
-            Kind.INPUT_COUNT,
+            reasons.INPUT_COUNT,
             COUNTED | {"got": ["A", "B", "C"], "missing": []},
         ),
-        (told((A, B), ROW_A, given("C", 1, 2)), Kind.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
-        (told((A, B), ROW_A, ROW_A), Kind.INPUT_TWICE, {"input": "A"}),
+        (told((A, B), ROW_A, given("C", 1, 2)), reasons.UNKNOWN_INPUT, {"model": "m", "input": "C"}),
+        (told((A, B), ROW_A, ROW_A), reasons.INPUT_TWICE, {"input": "A"}),
         (
             told((A, MAYBE), given("M", 1, 2)),
-            Kind.INPUT_COUNT,
+            reasons.INPUT_COUNT,
             {"model": "m", "least": 1, "most": 2, "got": ["M"], "missing": ["A"]},
         ),
-        (told((A,), ROW_A, outputs=["O"]), Kind.UNKNOWN_OUTPUT, {"model": "m", "output": "O"}),
+        (told((A,), ROW_A, outputs=["O"]), reasons.UNKNOWN_OUTPUT, {"model": "m", "output": "O"}),
         (
             told((A,), given("A", 1, 2, datatype=DataType.FP32)),
-            Kind.DATATYPE,
+            reasons.DATATYPE,
             {"model": "m", "input": "A", "found": "FP32", "expected": "INT32"},
         ),
         (
             told((A,), given("A", 1, 3)),
-            Kind.SHAPE,
+            reasons.SHAPE,
             {"model": "m", "input": "A", "found": (1, 3), "expected": (-1, 2), "has_rows": True},
         ),
         (
             told((A,), given("A", 3), batching=Batching()),
-            Kind.SHAPE,
+            reasons.SHAPE,
             {"model": "m", "input": "A", "found": (3,), "expected": (2,), "has_rows": False},
         ),
-        (told((A,), given("A")), Kind.NO_SHAPE, {"model": "m", "input": "A"}),
-        (told((A,), given("A", 5, 2)), Kind.TOO_MANY_ROWS, {"model": "m", "most": 4}),
-        (told((A,), given("A", 0, 2)), Kind.BYTE_SIZE, {"input": "A", "expected": 8, "found": 0}),
-        (told((A, B), ROW_A, given("B", 2, 2)), Kind.ROWS_APART, {"model": "m", "input": "A"}),
+        (told((A,), given("A")), reasons.NO_SHAPE, {"model": "m", "input": "A"}),
+        (told((A,), given("A", 5, 2)), reasons.TOO_MANY_ROWS, {"model": "m", "most": 4}),
+        (told((A,), given("A", 0, 2)), reasons.BYTE_SIZE, {"input": "A", "expected": 8, "found": 0}),
+        (told((A, B), ROW_A, given("B", 2, 2)), reasons.ROWS_APART, {"model": "m", "input": "A"}),
     ],
 )
 def test_facts(found, kind, facts):

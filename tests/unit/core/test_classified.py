@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.unit.core.virtual import make_spec
 
-from trivium.codecs.v2_bodies import BARE_TENSOR, GENERATE
 from trivium.core.answers import Answers
 from trivium.core.door import Door
 from trivium.core.item import Item
@@ -14,7 +13,7 @@ from trivium.core.statistics import VersionCounters
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import PayloadKind, Raw, RawPart, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Tensors
 from trivium.types.running import Part
 from trivium.types.spec import Batching, TensorSpec
 
@@ -70,7 +69,7 @@ def test_a_model_that_answers_otherwise_than_it_declares(is_final):
 
 
 def test_the_inputs_of_a_generate_request_are_no_parameters():
-    door, item, *_ = scene(payload=Raw((RawPart(b'{"x": [1, 2], "own": 3}', GENERATE),)))
+    door, item, *_ = scene(payload=Raw((RawPart(b'{"x": [1, 2], "own": 3}'),), form=RawForm.FIELDS))
     item.operation = Infer("m", item.operation.payload, parameters={"x": 0, "own": 3})
     door.admit(item)
     assert item.operation.payload["x"].tolist() == [[1, 2]]
@@ -79,16 +78,14 @@ def test_the_inputs_of_a_generate_request_are_no_parameters():
 
 
 def test_bare_data_are_the_only_input():
-    door, item, *_ = scene(payload=Raw((RawPart(np.array([1, 2], "<f4").tobytes(), BARE_TENSOR),)))
+    door, item, *_ = scene(payload=Raw((RawPart(np.array([1, 2], "<f4").tobytes()),), form=RawForm.TENSOR))
     door.admit(item)
     assert item.operation.payload["x"].tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "plain"), [(GENERATE, "application/json"), (BARE_TENSOR, "application/octet-stream")]
-)
-def test_a_handler_gets_such_bodies_as_they_are(kind, plain):
+@pytest.mark.parametrize("form", [RawForm.FIELDS, RawForm.TENSOR])
+def test_a_handler_gets_such_bodies_as_they_are(form):
     door = Door(make_spec(), frozenset({PayloadKind.RAW}))
-    item = Item(1, Infer("m", Raw((RawPart(b"{}", kind),))), None, 0.0, None)
+    item = Item(1, Infer("m", Raw((RawPart(b"{}", "a/b"),), form=form)), None, 0.0, None)
     door.admit(item)
-    assert item.operation.payload == Raw((RawPart(b"{}", plain),))
+    assert item.operation.payload.parts == (RawPart(b"{}", "a/b"),)

@@ -91,7 +91,10 @@ def test_members_once_each_in_order():
 
 
 def test_a_fault_is_told_at_the_place_that_the_format_named():
-    spec = replace(graph(step("m", ["x"], ["x2"])), origin={"scheduling": Origin("config.pbtxt", "", 7)})
+    spec = replace(
+        graph(step("m", ["x"], ["x2"])),
+        origin={"scheduling": Origin("config.pbtxt", "", 7), "outputs": Origin("", "output")},
+    )
     (finding,) = faults(replace(spec, outputs=(X, replace(X, name="lost"))), {})
     assert (finding.file, finding.line, finding.key) == ("config.pbtxt", 7, "output")
     assert "the output lost, which no step gives" in finding.found
@@ -126,7 +129,7 @@ def test_an_output_without_labels_has_those_of_the_member_that_makes_it():
     member = make_spec(outputs=(replace(X, labels=named), replace(X, name="unused", labels=named)))
     steps = Graph((Step("m", "", {"x": "x"}, {"x": "y"}), Step("m", "", {"x": "y"}, {"x": "z"})))
     whole = replace(make_spec(outputs=(X, y, z)), scheduling=steps)
-    found = joined(whole, steps, {0: member, 1: replace(member, decoupled=True)})
+    found = joined(whole, steps, {0: member, 1: replace(member, streams=True)})
     assert [output.labels for output in found.outputs] == [(), named, own]
-    assert found.decoupled
-    assert not joined(whole, steps, {0: member, 1: member}).decoupled
+    assert found.streams
+    assert not joined(whole, steps, {0: member, 1: member}).streams

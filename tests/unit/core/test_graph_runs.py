@@ -215,7 +215,7 @@ def test_an_error_behind_one_part_ends_it_all():
     play.call("next", 1).fail()
     (told, end) = play.said
     assert (told.code, end) == (Code.MODEL_FAILED, "end")
-    assert told.message == "In ensemble 'g', step 'next': as told"
+    assert told.message == "In model 'g', step 'next': as told"
     assert play.call("many").why is not None
     assert play.call("next", 0).why is not None
 

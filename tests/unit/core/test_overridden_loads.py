@@ -104,7 +104,7 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
         async with plain.server:
             await plain.start()
             error = await refusal(plain.server.execute(Load("m", "2")))
-            assert (error.code, "Triton" in error.message) == (Code.UNSUPPORTED, True)
+            assert (error.code, "no format of the paths served" in error.message) == (Code.UNSUPPORTED, True)
 
     asyncio.run(scene())
 

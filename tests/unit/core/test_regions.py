@@ -16,7 +16,7 @@ def regions(tmp_path):
     (tmp_path / "link").symlink_to("one")
     (tmp_path / "empty").touch()
     os.mkfifo(tmp_path / "pipe")
-    return Regions(True, tmp_path)
+    return Regions(True, tmp_path, ("triton_python_backend_shm_region_",))
 
 
 def register(regions, name="r", key="/one", offset=0, size=64):

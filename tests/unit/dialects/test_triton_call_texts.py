@@ -5,8 +5,9 @@ import pytest
 
 from trivium.core.calls import Calls
 from trivium.dialects.triton.call_texts import worded
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import CallRef, Infer
 from trivium.types.payload import Tensors
 
@@ -14,7 +15,7 @@ CALL = Infer(model="m", payload=Tensors.of({"x": np.zeros((1, 1), "<f4")}), id="
 FULL = ServeError(Code.QUEUE_FULL, "9 wait.", 0.5)
 LATE = ServeError(Code.EXPIRED, "It waited too long.")
 OWN = ServeError(Code.INVALID, "not like this", status=409)
-GONE = ServeError(Code.NOT_FOUND, "There is none.", fault=fault(Kind.UNKNOWN_MODEL, model="m"))
+GONE = ServeError(Code.NOT_FOUND, "There is none.", info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model="m"))
 
 
 @pytest.mark.parametrize(

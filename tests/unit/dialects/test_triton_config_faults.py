@@ -8,8 +8,9 @@ from tests.unit.formats.model_folders import make
 from trivium.dialects.triton.error_codes import ErrorCode
 from trivium.dialects.triton.texts import said
 from trivium.formats.triton.repository import FORMAT
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.spec import Defaults
 
 IN = 'input { name: "x" data_type: TYPE_FP32 dims: 4 %s }'
@@ -101,8 +102,8 @@ def test_what_is_met_before_a_load(tmp_path: Path, config: str) -> None:
 )
 def test_what_the_log_is_told_then(tmp_path: Path, config: str, detail: str) -> None:
     error = refusal(tmp_path, config)
-    assert error.fault is not None
-    assert error.fault.facts["text"] == detail
+    assert error.info is not None
+    assert error.info.metadata["text"] == detail
 
 
 def test_what_is_wrong_with_files(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_version_that_is_not_there(tmp_path: Path, versions: str) -> None:
 
 def test_a_backend_that_is_not_there() -> None:
     error = ServeError(
-        Code.UNSUPPORTED, "no", fault=fault(Kind.NO_ENGINE, model="m", version="1", engine="foo")
+        Code.UNSUPPORTED, "no", info=ErrorInfo.of(reasons.NO_ENGINE, model="m", version="1", engine="foo")
     )
     answer = said(error, False, {})
     text = (

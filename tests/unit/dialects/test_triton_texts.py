@@ -5,12 +5,14 @@ import re
 
 import pytest
 
+from trivium.codecs import data_reasons
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, STATUS, ErrorCode
 from trivium.dialects.triton.texts import ROWS, RPC_ROWS, said
-from trivium.types import faults
+from trivium.types import reasons
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 
 SAMPLES = {
     "datatype": DataType.INT32,
@@ -21,25 +23,31 @@ SAMPLES = {
     "has_rows": True,
 }
 ABOUT = {"model": "m", "id": "i"}
-_KIND = re.compile(r"^    ([A-Z_]+) = auto\(\)  # (.*)$", re.MULTILINE)
+_REASON = re.compile(r'^[A-Z_]+: Final = "([a-z_]+)"  # (.*)$', re.MULTILINE)
+_MODULES = (reasons, data_reasons, request_reasons)
+METADATA = dict(row for module in _MODULES for row in _REASON.findall(inspect.getsource(module)))
 
 
-def _facts(kind):
-    """Those that the table of kinds names, with values."""
-    told = dict(_KIND.findall(inspect.getsource(faults)))[kind.name]
-    names = [] if told.startswith("nothing") else re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
-    return {name: SAMPLES.get(name, "x") for name in names}
+def _metadata(reason):
+    """Values for the names that stand behind a reason where it is defined."""
+    told = METADATA[reason]
+    if told == "no metadata":
+        return {}
+    return {
+        name: SAMPLES.get(name, "x") for name in re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
+    }
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_says_its_facts(kind):
-    assert kind.name in dict(_KIND.findall(inspect.getsource(faults)))
+def test_every_reason_is_defined_once_and_has_its_metadata_behind_it():
+    values = [value for module in _MODULES for name, value in vars(module).items() if name.isupper()]
+    assert sorted(values) == sorted(METADATA)
+    assert set(ROWS) | set(RPC_ROWS) <= METADATA.keys()
 
 
 @pytest.mark.parametrize("over_rpc", [False, True])
 @pytest.mark.parametrize("kind", [*ROWS, *RPC_ROWS])
 def test_every_row_needs_no_other_facts(kind, over_rpc):
-    error = ServeError(Code.INVALID, "own words", fault=fault(kind, **_facts(kind)))
+    error = ServeError(Code.INVALID, "own words", info=ErrorInfo.of(kind, **_metadata(kind)))
     found = said(error, over_rpc, ABOUT | {"size": 3})
     row = RPC_ROWS.get(kind) if over_rpc else None
     if row is None and kind not in ROWS:
@@ -51,16 +59,16 @@ def test_every_row_needs_no_other_facts(kind, over_rpc):
 
 
 def _said(kind, over_rpc=False, about=ABOUT, **facts):
-    found = said(ServeError(Code.INVALID, "own", fault=fault(kind, **facts)), over_rpc, about)
+    found = said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(kind, **facts)), over_rpc, about)
     assert found is not None
     return found
 
 
 def test_the_id_stands_in_front():
-    assert _said(Kind.TOO_MANY_ROWS, most=4).text == (
+    assert _said(reasons.TOO_MANY_ROWS, most=4).text == (
         "[request id: i] inference request batch-size must be <= 4 for 'm'"
     )
-    assert _said(Kind.TOO_MANY_ROWS, about={"model": "m"}, most=4).text.startswith(
+    assert _said(reasons.TOO_MANY_ROWS, about={"model": "m"}, most=4).text.startswith(
         "[request id: <id_unknown>] "
     )
 
@@ -86,16 +94,16 @@ def test_the_id_stands_in_front():
     ],
 )
 def test_the_number_of_inputs(facts, text):
-    assert _said(Kind.INPUT_COUNT, model="m", **facts).text == f"[request id: i] {text}"
+    assert _said(reasons.INPUT_COUNT, model="m", **facts).text == f"[request id: i] {text}"
 
 
 def test_a_shape_with_and_without_rows():
-    plain = _said(Kind.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=False)
+    plain = _said(reasons.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=False)
     assert (
         plain.text
         == "[request id: i] unexpected shape for input 'a' for model 'm'. Expected [-1,2], got [2]. "
     )
-    rows = _said(Kind.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=True)
+    rows = _said(reasons.SHAPE, model="m", input="a", found=(2,), expected=(-1, 2), has_rows=True)
     assert rows.text.startswith(plain.text + "NOTE: Setting a non-zero max_batch_size")
 
 
@@ -116,13 +124,13 @@ def test_a_shape_with_and_without_rows():
     ],
 )
 def test_elements(datatype, text):
-    assert _said(Kind.ELEMENT, datatype=datatype).text == text
+    assert _said(data_reasons.ELEMENT, datatype=datatype).text == text
 
 
 def test_what_both_wires_say_otherwise():
     wrong = {"key": "priority", "expected": "unsigned-integer"}
-    assert _said(Kind.PARAMETER, **wrong).code is ErrorCode.INTERNAL
-    rpc = _said(Kind.PARAMETER, True, **wrong)
+    assert _said(request_reasons.PARAMETER, **wrong).code is ErrorCode.INTERNAL
+    rpc = _said(request_reasons.PARAMETER, True, **wrong)
     assert rpc.code is ErrorCode.INVALID_ARG
     assert rpc.text == "invalid value type for 'priority' parameter, expected int64_param or uint64_param."
 
@@ -142,9 +150,9 @@ def test_what_the_queue_says(code, text):
 
 def test_what_has_no_row_keeps_its_words():
     assert said(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
-    assert said(ServeError(Code.INVALID, "own", fault=fault(Kind.UNFIT)), True, ABOUT) is None
+    assert said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(data_reasons.UNFIT)), True, ABOUT) is None
 
 
 def test_every_code_has_a_status():
-    assert CODES.keys() == set(Code)
+    assert CODES.keys() == set(Code) - {Code.FORBIDDEN}
     assert STATUS.keys() == RPC_STATUS.keys() == set(ErrorCode)

@@ -41,8 +41,8 @@ def test_what_a_model_may_complete(tmp_path: Path) -> None:
     assert (spec.batching.batch_axis, spec.batching.max_rows, spec.batching.merge) == (True, 8, True)
     assert isinstance(spec.scheduling, Dynamic)
     assert spec.scheduling.preferred_rows == (8,)
-    assert spec.decoupled
-    for field in ("inputs[0].name", "inputs[0].dims", "batching.max_rows", "batching.merge", "decoupled"):
+    assert spec.streams
+    for field in ("inputs[0].name", "inputs[0].dims", "batching.max_rows", "batching.merge", "streams"):
         assert str(spec.origin[field]) == "auto_complete_config of the model"
 
 
@@ -118,8 +118,10 @@ def test_what_nobody_says_fails_the_load(
 ) -> None:
     with pytest.raises(ConfigError, match=f"no {key} in ") as caught:
         finish(one(half_told(tmp_path)), **changes)
-    assert caught.value.fault is not None
-    assert caught.value.fault.facts["text"] == f"Invalid argument: model {tensor} must specify '{key}' for m"
+    assert caught.value.info is not None
+    assert (
+        caught.value.info.metadata["text"] == f"Invalid argument: model {tensor} must specify '{key}' for m"
+    )
 
 
 def test_a_model_that_completes_nothing_must_say_it_in_the_file(tmp_path: Path) -> None:

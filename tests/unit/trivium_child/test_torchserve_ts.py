@@ -70,7 +70,7 @@ def test_an_eager_model(stage: Stage, torch: Any) -> None:
 
 def test_explanations_and_descriptions(stage: Stage, torch: Any) -> None:
     adapter = eager(stage, torch)
-    explained = adapter.run([stage.item(b"[1.0]", JSON, properties={"explain": "True"})])
+    explained = adapter.run([stage.item(b"[1.0]", JSON, method="explain")])
     assert json.loads(body(explained[0])) == {"tensor": [[1.0]], "raw": [1.0], "target": 0}
     described = adapter.run([stage.item(b"[1.0]", JSON, properties={"describe": "True"})])
     assert json.loads(body(described[0])) == {"about": "me"}

@@ -20,8 +20,9 @@ from trivium.core.schedulers.slots import around
 from trivium.core.schedulers.states import States
 from trivium.core.workers.pool import Pool
 from trivium.core.workers.scaler import Launch
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Clock, Timer
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Tensors
@@ -167,13 +168,13 @@ class SequenceScheduler:
             ref = SequenceRef(next(self._own_ids), starts=True)
         if ref is None:
             text = f"inference request to model '{self._name}' must specify a non-zero or non-empty correlation ID"
-            raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
+            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
         if item.rows != 1:
             text = (
                 f"inference request to model '{self._name}' must specify batch-size 1 due to requirements of sequence "
                 "batcher"
             )
-            raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
+            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
         if not ref.starts:
             self._check_open(ref)
         payload = item.operation.payload
@@ -264,7 +265,7 @@ class SequenceScheduler:
         if why is not None:
             raise self._why(ref.id, why)
         text = self._unknown(ref.id)
-        raise ServeError(Code.INVALID, text, fault=fault(Kind.SEQUENCE, told=text))
+        raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
 
     def _unknown(self, sequence: SequenceId) -> str:
         return (

@@ -13,8 +13,9 @@ from trivium.core.workers.arena import Arena
 from trivium.core.workers.inline import InlineInstance
 from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
 from trivium.core.workers.thread import ThreadInstance
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Engine, Instance, Launches, Port, Runner
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
@@ -102,7 +103,7 @@ def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
             Code.UNSUPPORTED,
             f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
             f"this server has: {', '.join(sorted(engines))}.",
-            fault=fault(Kind.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
+            info=ErrorInfo.of(reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
         )
     return engine
 

@@ -1,6 +1,6 @@
 """How values are described in a frame's JSON text: the server's side of `trivium_child.frames`. Pure."""
 
-from trivium.types.operations import Infer
+from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import Raw, Tensor
 
 
@@ -17,6 +17,7 @@ def raw_text(raw: Raw) -> dict[str, object]:
         "query": dict(raw.query),
         "status": raw.status,
         "reason": raw.reason,
+        "path": raw.path,
     }
 
 
@@ -34,6 +35,8 @@ def wishes(operation: Infer) -> dict[str, object]:
     sequence = operation.sequence
     if sequence is not None:
         told["sequence"] = [sequence.id, sequence.starts, sequence.ends]
+    if operation.method != PREDICT:
+        told["method"] = operation.method
     if operation.context:
         told["context"] = operation.context
     return told

@@ -13,8 +13,9 @@ import msgspec
 
 from trivium.core.workers.requests import Called, Line, Question, convert, number_of, read, read_call
 from trivium.core.workers.wire import Garbage, write_reply
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Sink, Submits, Ticket
 from trivium.types.operations import (
     CallRef,
@@ -140,10 +141,10 @@ class Upward:
             if part.answer.ready:
                 self._submit(number, parent, operation)
             else:
-                why = fault(Kind.NOT_SERVING, model=operation.model, version=operation.version)
-                refuse(ServeError(Code.NOT_READY, part.answer.reason, fault=why))
+                why = ErrorInfo.of(reasons.NOT_SERVING, model=operation.model, version=operation.version)
+                refuse(ServeError(Code.NOT_READY, part.answer.reason, info=why))
 
-        if call.told.one and self._is_decoupled(operation):
+        if call.told.one and self._streams(operation):
             refuse(_several(operation.model))
             return
         asking = _Asking(lambda part: refuse(LEFT))
@@ -177,13 +178,13 @@ class Upward:
             parent=ref,
         )
 
-    def _is_decoupled(self, operation: Infer) -> bool:
+    def _streams(self, operation: Infer) -> bool:
         """May the called model answer in several parts, or in none?"""
         is_so = False
 
         def sink(part: ResponsePart) -> None:
             nonlocal is_so
-            is_so = isinstance(part.answer, ModelDescription) and part.answer.spec.decoupled
+            is_so = isinstance(part.answer, ModelDescription) and part.answer.spec.streams
 
         self._submits.submit(Describe(operation.model, operation.version), sink)
         return is_so
@@ -275,5 +276,5 @@ def _several(model: str) -> ServeError:
         Code.UNSUPPORTED,
         f"Model '{model}' may answer a request in several parts, or in none, and this call waits for one answer. Call "
         "it in the way that reads several.",
-        fault=fault(Kind.DECOUPLED, model=model),
+        info=ErrorInfo.of(reasons.SEVERAL_PARTS, model=model),
     )

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.types.findings import Finding
 
+PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
+"""Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backend:

@@ -4,12 +4,13 @@ Source: spec sheet `triton`, section 8.6, and what `tests/e2e/side_by_side/calls
 is refused at the door is an INTERNAL error with the refusal in it; what a model answers is told as it is.
 """
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.texts import said
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind
 from trivium.types.operations import Infer, Load, Operation
 
-_UNREADY = frozenset({Kind.UNKNOWN_MODEL, Kind.UNKNOWN_VERSION, Kind.NOT_SERVING})
+_UNREADY = frozenset({reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING})
 
 
 def worded(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
@@ -26,18 +27,18 @@ def worded(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
 
 
 def _of_load(error: ServeError, model: str) -> str:
-    kind = None if error.fault is None else error.fault.kind
-    if error.code is Code.NOT_FOUND or kind is Kind.UNREADABLE:
+    reason = error.reason
+    if error.code is Code.NOT_FOUND or reason == request_reasons.UNREADABLE:
         return f"failed to load '{model}', failed to poll from model repository. {error.message}"
     told = said(error, False, {"model": model})
     return error.message if told is None else told.text
 
 
 def _of_door(error: ServeError, call: Infer) -> str:
-    kind = None if error.fault is None else error.fault.kind
-    if kind in _UNREADY:
+    reason = error.reason
+    if reason in _UNREADY:
         return f"Failed for execute the inference request. Model '{call.model}' is not ready. {error.message}"
-    if kind is Kind.DECOUPLED:
+    if reason == reasons.SEVERAL_PARTS:
         return (
             f"Model {call.model} is using the decoupled. The current BLS request call doesn't support models using "
             "the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "

@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.config_text import ConfigText
-from trivium.types.faults import Fault, Kind, fault
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Finding, Severity
 
 
@@ -36,23 +38,23 @@ def in_tritons_words(
     """
     read = {finding for finding in text.findings if finding.severity is Severity.ERROR}
     return [
-        replace(finding, fault=_fault(About(text, model, finding, {}), version, finding in read))
-        if finding.severity is Severity.ERROR and finding.fault is None
+        replace(finding, info=_fault(About(text, model, finding, {}), version, finding in read))
+        if finding.severity is Severity.ERROR and finding.info is None
         else finding
         for finding in findings
     ]
 
 
-def _fault(about: About, version: str, is_unread: bool) -> Fault:
+def _fault(about: About, version: str, is_unread: bool) -> ErrorInfo:
     for pattern, form in () if is_unread else _POLLED:
         found = pattern.fullmatch(about.finding.key)
         if found:
             words = form(about._replace(place=found.groupdict()))
-            return fault(Kind.UNREADABLE, model=about.model, text=words)
+            return ErrorInfo.of(request_reasons.UNREADABLE, model=about.model, text=words)
     if _NO_VERSION.fullmatch(about.finding.key):
-        return fault(Kind.NO_VERSION, model=about.model)
+        return ErrorInfo.of(request_reasons.NO_VERSION, model=about.model)
     if is_unread:
-        return fault(Kind.UNREADABLE, model=about.model, text=str(about.finding))
+        return ErrorInfo.of(request_reasons.UNREADABLE, model=about.model, text=str(about.finding))
     told = _INVALID + str(about.finding)
     for pattern, form in _LOADED:
         found = pattern.fullmatch(about.finding.key)
@@ -60,7 +62,7 @@ def _fault(about: About, version: str, is_unread: bool) -> Fault:
         if words:
             told = words
             break
-    return fault(Kind.NOT_LOADED, model=about.model, version=version, text=told)
+    return ErrorInfo.of(reasons.NOT_LOADED, model=about.model, version=version, text=told)
 
 
 def _tensor(about: About) -> str:

@@ -63,7 +63,7 @@ def _config(spec: ModelSpec) -> ModelConfig:
     if document is None:
         return _config_of(spec)
     config = document.text.config
-    if spec.decoupled and not config.model_transaction_policy.decoupled:  # an ensemble, by one of its members
+    if spec.streams and not config.model_transaction_policy.decoupled:  # an ensemble, by one of its members
         whole = new_config()
         whole.CopyFrom(config)
         whole.model_transaction_policy.decoupled = True

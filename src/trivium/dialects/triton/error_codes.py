@@ -49,6 +49,7 @@ RPC_STATUS: Mapping[ErrorCode, int] = {
 CODES: Mapping[Code, ErrorCode] = {
     Code.INVALID: ErrorCode.INVALID_ARG,
     Code.NOT_FOUND: ErrorCode.NOT_FOUND,
+    Code.CONFLICT: ErrorCode.ALREADY_EXISTS,
     Code.METHOD: ErrorCode.UNSUPPORTED,
     Code.NOT_READY: ErrorCode.UNAVAILABLE,
     Code.TOO_LARGE: ErrorCode.INVALID_ARG,
@@ -64,4 +65,4 @@ CODES: Mapping[Code, ErrorCode] = {
     Code.OUT_OF_MEMORY: ErrorCode.INTERNAL,
     Code.INTERNAL: ErrorCode.INTERNAL,
 }
-"""For errors without a row."""
+"""For errors without a row. FORBIDDEN is none of the original's: it has a status of its own on each wire."""

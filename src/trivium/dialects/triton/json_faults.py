@@ -8,12 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import ErrorCode
 from trivium.dialects.triton.json_syntax import syntax_fault
 from trivium.dialects.triton.text_forms import misread, parameter
 from trivium.dialects.triton.texts import NO_FIELD, ROWS, SEVERAL_FIELDS, Said
 from trivium.types.datatype import BY_NAME
-from trivium.types.faults import Kind
 
 MOST_BYTES = 2**16
 
@@ -99,9 +99,9 @@ def _parameters(given: Any) -> None:
             if not any(_TYPES[kind](value) for kind in expected):
                 raise _wrong(parameter({"key": key, "expected": expected[-1]}))
         elif key.startswith("triton_"):
-            raise _of(Kind.RESERVED)
+            raise _of(request_reasons.RESERVED)
         elif not isinstance(value, bool | int | float | str):
-            raise _of(Kind.NO_SCALAR, key=key)
+            raise _of(request_reasons.NO_SCALAR, key=key)
 
 
 def _input(entry: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def _input(entry: dict[str, Any]) -> None:
         if key in told:
             _take(told, key, "unsigned-integer")
     if datatype not in BY_NAME:
-        raise _of(Kind.UNKNOWN_DATATYPE, input=name)
+        raise _of(request_reasons.UNKNOWN_DATATYPE, input=name)
 
 
 def _output(entry: dict[str, Any]) -> None:
@@ -150,7 +150,7 @@ def _wrong(text: str) -> _Found:
     return _Found(Said(ErrorCode.INTERNAL, text))
 
 
-def _of(kind: Kind, **facts: object) -> _Found:
+def _of(kind: str, **facts: object) -> _Found:
     row = ROWS[kind]
     assert isinstance(row.text, str), "these have no list in them"
     return _Found(Said(row.code, row.text.format_map(facts)))

@@ -123,6 +123,12 @@ def not_loaded(facts: Facts) -> str:
     return f"load failed for model '{facts['model']}': version {facts['version']} is at UNAVAILABLE state: {told};\n"
 
 
+def not_cacheable(facts: Facts) -> str:
+    """A model that may answer in several parts asks for the response cache."""
+    text = f"Response Cache does not currently support model {facts['model']} with 'decoupled' transaction policy. "
+    return not_loaded({**facts, "text": f"{text}Please disable the response cache."})
+
+
 def no_backend(facts: Facts) -> str:
     """A model of a backend that there is not."""
     text = f"unable to find backend library for backend '{facts['engine']}', try specifying runtime on the model "

@@ -9,9 +9,9 @@ import msgspec
 
 from trivium.types.datatype import DataType
 from trivium.types.payload import Tensor
-from trivium.types.tracing import Moment, Trace, Traces
+from trivium.types.tracing import Moment, MomentNames, SpanNames, Trace, Traces
 
-NAMES: Mapping[Moment, str] = {
+_OF_MODEL: Mapping[Moment, str] = {
     Moment.STARTED: "REQUEST_START",
     Moment.QUEUED: "QUEUE_START",
     Moment.COMPUTING: "COMPUTE_START",
@@ -21,9 +21,7 @@ NAMES: Mapping[Moment, str] = {
     Moment.ANSWERED: "INFER_RESPONSE_COMPLETE",
     Moment.ENDED: "REQUEST_END",
 }
-"""Moments of a model."""
-
-WIRE_NAMES: Mapping[str, Mapping[Moment, str]] = {
+_OF_WIRE: Mapping[str, Mapping[Moment, str]] = {
     "HTTP": {
         Moment.RECEIVING: "HTTP_RECV_START",
         Moment.RECEIVED: "HTTP_RECV_END",
@@ -37,21 +35,21 @@ WIRE_NAMES: Mapping[str, Mapping[Moment, str]] = {
         Moment.SENT: "GRPC_SEND_END",
     },
 }
-"""Moments of the wire that a request came over."""
+SPAN_NAMES = SpanNames(
+    tracer="triton-server",
+    request="InferRequest",
+    execution="compute",
+    moments=MomentNames(_OF_MODEL, _OF_WIRE),
+    model="triton.model_name",
+    version="triton.model_version",
+    number="triton.trace_id",
+    parent="triton.trace_parent_id",
+    request_id="triton.request_id",
+)
+"""What spans are called that the original sends to a collector."""
 
 _BLOBS = frozenset({DataType.FP16, DataType.BF16})
 """Datatypes whose elements are left out, as the original does."""
-
-
-def moments(trace: Trace) -> Iterator[tuple[str, int]]:
-    """Name and nanoseconds of the monotonic clock, in order. Front ends of the original, not its models, tell when an
-    answer is complete, so that one request within another has no such moment.
-    """
-    of_wire = WIRE_NAMES.get(trace.origin.wire, {}) if trace.origin is not None else {}
-    for moment, seconds in sorted(trace.moments, key=lambda one: one[1]):
-        name = of_wire.get(moment) or NAMES.get(moment)
-        if name is not None and (trace.origin is not None or moment is not Moment.ANSWERED):
-            yield name, round(seconds * 1e9)
 
 
 def text(requests: Iterable[Traces]) -> bytes:
@@ -71,8 +69,8 @@ def _records(trace: Trace) -> Iterator[dict[str, object]]:
     if trace.parent:
         named["parent_id"] = trace.parent
     is_named = False
-    for name, time in moments(trace):
-        if name == NAMES[Moment.STARTED]:
+    for name, time in SPAN_NAMES.moments.of(trace):
+        if name == _OF_MODEL[Moment.STARTED]:
             is_named = True
             yield named
         yield {"id": trace.id, "timestamps": [{"name": name, "ns": time}]}

@@ -6,21 +6,24 @@ Texts for clients of a load, beside the sentences of `completion`. Decides nothi
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trivium.types.faults import Kind, fault
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Finding
 from trivium.types.spec import TensorSpec
 
 
 def told(finding: Finding, text: str) -> Finding:
     """The same, with the text as a fact; model and version are added by `of_version`."""
-    return replace(finding, fault=fault(Kind.NOT_LOADED, text=f"Invalid argument: {text}"))
+    return replace(finding, info=ErrorInfo.of(reasons.NOT_LOADED, text=f"Invalid argument: {text}"))
 
 
 def of_version(findings: Sequence[Finding], model: str, version: str) -> tuple[Finding, ...]:
     """The same, each fact with the model and version that it is of."""
     about = {"model": model, "version": version}
     return tuple(
-        replace(one, fault=fault(one.fault.kind, **{**one.fault.facts, **about})) if one.fault else one
+        replace(one, info=ErrorInfo.of(one.info.reason, **{**one.info.metadata, **about}))
+        if one.info
+        else one
         for one in findings
     )
 

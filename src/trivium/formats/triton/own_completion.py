@@ -113,7 +113,7 @@ def _respecified(spec: ModelSpec, document: Document, rules: dict[str, str]) -> 
         outputs=with_labels(text, folder, translation.tensors(iter(text.config.output))),
         batching=translation.batching(text),
         scheduling=translation.scheduling(text, folder),
-        decoupled=text.config.model_transaction_policy.decoupled,
+        streams=text.config.model_transaction_policy.decoupled,
         foreign=Foreign(DIALECT, document),
         origin={**spec.origin, **{field: where for field, where in origins.items() if where.file == RULE}},
     )

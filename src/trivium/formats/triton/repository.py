@@ -135,7 +135,7 @@ def _specs(
         limits=Limits(queue_items=defaults.queue_items),
         in_order=sequences.in_order(text.config),
         caches=text.config.response_cache.enable,
-        decoupled=text.config.model_transaction_policy.decoupled,
+        streams=text.config.model_transaction_policy.decoupled,
         warmups=translation.warmups(text, folder.path),
         version_policy=contents.version_policy(text),
         metrics=metrics.metrics(text),

@@ -213,9 +213,15 @@ def _fields(text: ConfigText) -> Iterator[tuple[str, str]]:
         (ours, key) for ours, key in _PLAIN.items() if plain or not key.startswith("dynamic_batching.")
     )
     if choice == "ensemble_scheduling":
-        yield from (("scheduling", choice), ("groups", choice))
+        yield from (("scheduling", choice), ("groups", choice), ("scheduling.steps", f"{choice}.step"))
+        parts = {"model": "model_name", "inputs": "input_map", "outputs": "output_map"}
+        for i in range(len(config.ensemble_scheduling.step)):
+            yield from (
+                (f"scheduling.steps[{i}].{ours}", f"{choice}.step[{i}].{key}") for ours, key in parts.items()
+            )
     elif choice == "sequence_batching":
         yield from sequences.fields(config)
+    yield from (("inputs", "input"), ("outputs", "output"))
     for section, blocks in (("input", config.input), ("output", config.output)):
         parts = {"name": "name", "datatype": "data_type", "dims": "dims"}
         parts |= (
@@ -258,7 +264,7 @@ _PLAIN = {
     "scheduling.default_policy": "dynamic_batching.default_queue_policy",
     "scheduling.level_policies": "dynamic_batching.priority_queue_policy",
     "version_policy": "version_policy",
-    "decoupled": "model_transaction_policy.decoupled",
+    "streams": "model_transaction_policy.decoupled",
     "in_order": "dynamic_batching.preserve_ordering",
     "caches": "response_cache.enable",
     "batch_shapes": "batch_input",

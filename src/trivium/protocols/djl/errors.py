@@ -15,6 +15,8 @@ from trivium.types.wire import HttpAnswer
 TABLE: Mapping[Code, tuple[int, str]] = {
     Code.INVALID: (400, "BadRequestException"),
     Code.NOT_FOUND: (404, "ModelNotFoundException"),
+    Code.FORBIDDEN: (403, "BadRequestException"),
+    Code.CONFLICT: (409, "BadRequestException"),
     Code.METHOD: (405, "MethodNotAllowedException"),
     Code.TOO_LARGE: (413, "TooLongFrameException"),
     Code.UNSUPPORTED_MEDIA: (415, "TranslateException"),

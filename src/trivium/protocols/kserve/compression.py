@@ -7,9 +7,10 @@ what is uncompressed, both ways.
 import msgspec
 
 from trivium.codecs.compression import CODINGS, LEAST_BYTES, MOST_BYTES, deflate
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import WireRefusal
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import HttpAnswer
@@ -26,7 +27,7 @@ def coding_of(field: bytes) -> str:
             f"The body has Content-Encoding {field[:40].decode('latin-1')!r}; served are {', '.join(CODINGS)} and "
             "none. Send it so.",
             b"Accept-Encoding: gzip, deflate\r\n",
-            fault(Kind.NO_CODING),
+            ErrorInfo.of(request_reasons.NO_CODING),
         )
     return name
 

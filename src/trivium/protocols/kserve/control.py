@@ -8,13 +8,15 @@ import base64
 import binascii
 from typing import Any
 
+from trivium.codecs import data_reasons
 from trivium.codecs.v2_bodies import decode_object
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_json
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import (
     List,
     ListRegions,
@@ -30,14 +32,13 @@ from trivium.types.operations import (
 )
 from trivium.types.wire import Body, Head, Target
 
-_FORBIDDEN = 403
 _FILE = "file:"
 _HANDLE_BYTES = 64
 _JSON_TYPES = {bool: "boolean", str: "string", int: "unsigned-integer"}
 
 
 def decode_control(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
-    """The operation of a target with one of these verbs. INVALID, UNSUPPORTED, or a status of 403."""
+    """The operation of a target with one of these verbs. INVALID, UNSUPPORTED, or FORBIDDEN."""
     match target.verb:
         case Verb.INDEX:
             return List(_taken(decode_object(body.data, "index request"), "ready", bool, False))
@@ -56,13 +57,13 @@ def decode_control(head: Head, target: Target, body: Body, abilities: Abilities)
                 Code.UNSUPPORTED,
                 f"The CUDA shared memory {target.model!r} cannot be registered: tensors are taken from the CPU's "
                 "memory alone. Send them in the body, or in system shared memory.",
-                fault=_device_fault(target.model, body),
+                info=_device_fault(target.model, body),
             )
         case Verb.DEVICE_REGIONS if target.model:
             raise ServeError(
                 Code.NOT_FOUND,
                 f"There is no CUDA shared memory region {target.model!r}: none can be registered here.",
-                fault=fault(Kind.UNKNOWN_DEVICE_REGION, region=target.model),
+                info=ErrorInfo.of(request_reasons.UNKNOWN_DEVICE_REGION, region=target.model),
             )
         case Verb.DEVICE_REGIONS | Verb.DEVICE_UNREGISTER:
             return Live()  # there is none, whatever it is called
@@ -70,7 +71,7 @@ def decode_control(head: Head, target: Target, body: Body, abilities: Abilities)
             return _setting(head, target, body, abilities)
 
 
-def _device_fault(region: str, body: Body) -> Fault:
+def _device_fault(region: str, body: Body) -> ErrorInfo:
     """What there is to say of it beside that: a handle of CUDA has 64 bytes."""
     handle = decode_object(body.data, "register request").get("raw_handle")
     text = handle.get("b64") if isinstance(handle, dict) else None
@@ -78,7 +79,9 @@ def _device_fault(region: str, body: Body) -> Fault:
         size = len(base64.b64decode(text)) if isinstance(text, str) else 0
     except (binascii.Error, ValueError):
         size = 0
-    return fault(Kind.NO_DEVICE if size == _HANDLE_BYTES else Kind.NO_HANDLE, region=region)
+    return ErrorInfo.of(
+        request_reasons.NO_DEVICE if size == _HANDLE_BYTES else request_reasons.NO_HANDLE, region=region
+    )
 
 
 def _setting(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
@@ -94,10 +97,9 @@ def _check_may_change(head: Head, target: Target, abilities: Abilities) -> None:
     """Who got this far with a restricted route has shown its key."""
     if not abilities.may_change and target.verb not in abilities.restricted:
         raise ServeError(
-            Code.UNSUPPORTED,
+            Code.FORBIDDEN,
             "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
             "anything. Have it listen on loopback alone, or start it with --restricted-apis and send the key.",
-            status=_FORBIDDEN,
         )
     _check_no_page(head)
 
@@ -107,10 +109,9 @@ def _check_no_page(head: Head) -> None:
     page = head.headers.get(b"origin")
     if page is not None:
         raise ServeError(
-            Code.UNSUPPORTED,
+            Code.FORBIDDEN,
             f"Web pages may not change this server; this request comes from {page[:80].decode('latin-1')!r} (its "
             "header Origin). Send it from a program.",
-            status=_FORBIDDEN,
         )
 
 
@@ -122,13 +123,13 @@ def _load(model: str, parameters: dict[str, Any]) -> Load:
             raise ServeError(
                 Code.INVALID,
                 f"There is no load parameter {name[:80]!r}; there are 'config' and 'file:VERSION/NAME'. Correct it.",
-                fault=fault(Kind.LOAD_PARAMETER, key=name),
+                info=ErrorInfo.of(request_reasons.LOAD_PARAMETER, key=name),
             )
         if not isinstance(value, str):
             raise ServeError(
                 Code.INVALID,
                 f"The load parameter {name[:80]!r} is no string. Send it as one.",
-                fault=fault(Kind.LOAD_TYPE, key=name, expected="string_param"),
+                info=ErrorInfo.of(request_reasons.LOAD_TYPE, key=name, expected="string_param"),
             )
         if name == "config":
             config = value
@@ -139,7 +140,7 @@ def _load(model: str, parameters: dict[str, Any]) -> Load:
             Code.INVALID,
             "Files were sent without the parameter 'config': they take the place of the whole folder, its "
             "configuration too. Send both.",
-            fault=fault(Kind.UNREADABLE, model=model),
+            info=ErrorInfo.of(request_reasons.UNREADABLE, model=model),
         )
     return Load(model, config, files)
 
@@ -170,7 +171,7 @@ def _register(name: str, body: Body) -> RegisterRegion:
             raise ServeError(
                 Code.INVALID,
                 f"The register request has no {key!r}; it takes key, byte_size and offset. Give it.",
-                fault=fault(Kind.NO_MEMBER, key=key),
+                info=ErrorInfo.of(request_reasons.NO_MEMBER, key=key),
             )
     key = _taken(fields, "key", str, "")
     return RegisterRegion(
@@ -184,9 +185,9 @@ def _taken(fields: dict[str, Any], key: str, kind: type, default: Any) -> Any:
     if type(value) is not kind or (isinstance(value, int) and not 0 <= value < 2**63):
         expected = {bool: "true or false", dict: "an object", str: "a string", int: "an integer from 0"}[kind]
         facts = (
-            fault(Kind.NO_OBJECT)
+            ErrorInfo.of(data_reasons.NO_OBJECT)
             if kind is dict
-            else fault(Kind.SETTING, key=key, expected=_JSON_TYPES[kind])
+            else ErrorInfo.of(request_reasons.SETTING, key=key, expected=_JSON_TYPES[kind])
         )
-        raise ServeError(Code.INVALID, f"{key!r} must be {expected}. Correct it.", fault=facts)
+        raise ServeError(Code.INVALID, f"{key!r} must be {expected}. Correct it.", info=facts)
     return value

@@ -9,14 +9,16 @@ from math import ceil
 
 import msgspec
 
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault
 from trivium.types.wire import HttpAnswer
 
 STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
     Code.NOT_FOUND: 404,
+    Code.FORBIDDEN: 403,
     Code.METHOD: 405,
+    Code.CONFLICT: 409,
     Code.TOO_LARGE: 413,
     Code.UNSUPPORTED_MEDIA: 415,
     Code.CANCELLED: 499,  # nobody reads it: the client left. The number that access logs know
@@ -42,8 +44,8 @@ _MAX_TEXT = 4000
 class WireRefusal(ServeError):
     """A refusal with header lines of its own in `fields`, each with its CRLF: Allow, Accept-Encoding."""
 
-    def __init__(self, code: Code, message: str, fields: bytes, facts: Fault | None = None) -> None:
-        super().__init__(code, message, fault=facts)
+    def __init__(self, code: Code, message: str, fields: bytes, facts: ErrorInfo | None = None) -> None:
+        super().__init__(code, message, info=facts)
         self.fields = fields
 
 
@@ -57,13 +59,13 @@ class Worded(ServeError):
         status: int,
         message: str,
         is_plain: bool = False,
-        reason: bytes | None = None,
+        phrase: bytes | None = None,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(Code.INTERNAL, message, retry_after, status)
         self.as_event = False
         self.fields = _PLAIN_FIELDS if is_plain else JSON_FIELDS
-        self.reason = reason
+        self.phrase = phrase
 
 
 def json_answer(status: int, body: bytes, fields: bytes = JSON_FIELDS) -> HttpAnswer:
@@ -79,8 +81,8 @@ def refuse(error: ServeError) -> HttpAnswer:
     if isinstance(error, WireRefusal):
         fields += error.fields
     body = error_text(error)
-    reason = error.reason if isinstance(error, Worded) else None
-    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body), reason=reason)
+    phrase = error.phrase if isinstance(error, Worded) else None
+    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body), reason=phrase)
 
 
 def error_text(error: ServeError) -> bytes:

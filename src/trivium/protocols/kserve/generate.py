@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 
 from trivium.codecs import jsontensors
-from trivium.codecs.v2_bodies import GENERATE, decode_object
+from trivium.codecs.v2_bodies import decode_object
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import Worded, error_text, json_answer, refuse, unwritable
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.words import OWN_WORDS, Words
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import Infer, ResponsePart
-from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
 
 _EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
@@ -38,7 +39,7 @@ def decode_generate(target: Target, body: Body) -> Infer:
     identity = fields.get("id", "")
     return Infer(
         target.model,
-        Raw((RawPart(body.data, GENERATE),), lease=body.lease),
+        Raw((RawPart(body.data, "application/json"),), lease=body.lease, form=RawForm.FIELDS),
         target.version,
         identity if isinstance(identity, str) else "",
         parameters=own,
@@ -147,5 +148,5 @@ def _not_one(part: ResponsePart, found: str) -> ServeError:
     return ServeError(
         Code.MODEL_FAILED,
         f"generate answers exactly one response, and the model {part.model!r} sent {found}. Use generate_stream.",
-        fault=fault(Kind.SEVERAL_ANSWERS, model=part.model),
+        info=ErrorInfo.of(request_reasons.SEVERAL_ANSWERS, model=part.model),
     )

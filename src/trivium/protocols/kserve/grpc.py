@@ -21,8 +21,9 @@ from trivium.protocols.kserve.grpc_infer_request import decode_infer
 from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key
 from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords, TritonRpcWords
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RpcEncoder
 from trivium.types.operations import (
     Answer,
@@ -168,7 +169,7 @@ def _ready_of_number(data: bytes) -> Reading:
         raise ServeError(
             Code.INVALID,
             f"The version {version[:80]!r} is no number. Correct it, or leave it out.",
-            fault=fault(Kind.UNKNOWN_VERSION, model="", version=version),
+            info=ErrorInfo.of(reasons.UNKNOWN_VERSION, model="", version=version),
         )
     return _ready(data)
 
@@ -180,7 +181,7 @@ def _describe(name: str, write: Write) -> Callable[[bytes], Reading]:
             raise ServeError(
                 Code.INVALID,
                 "The request names no model. Set its name.",
-                fault=fault(Kind.UNKNOWN_MODEL, model=""),
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=""),
             )
         return Describe(request.name, request.version), write
 

@@ -9,12 +9,14 @@ from typing import cast
 
 import numpy as np
 
-from trivium.codecs import elements
+from trivium.codecs import data_reasons, elements
 from trivium.codecs.shapes import element_count
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.service_messages import TensorContents
+from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 from trivium.types.payload import Tensor
 
 FIELDS: Mapping[DataType, str] = {
@@ -46,7 +48,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
         raise ServeError(
             Code.INVALID,
             f"Input {name!r} is {datatype.wire}, for which the message has no contents. Send it in raw_input_contents.",
-            fault=_misplaced(name, datatype, next((each.name for each, _ in contents.ListFields()), "")),
+            info=_misplaced(name, datatype, next((each.name for each, _ in contents.ListFields()), "")),
         )
     for descriptor, _ in contents.ListFields():
         if descriptor.name != field:
@@ -54,7 +56,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
                 Code.INVALID,
                 f"Input {name!r} is {datatype.wire} and has values in {descriptor.name}; those of {datatype.wire} "
                 f"belong in {field}. Correct the datatype, or the field.",
-                fault=_misplaced(name, datatype, descriptor.name),
+                info=_misplaced(name, datatype, descriptor.name),
             )
     values: Sequence[object] = getattr(contents, field)
     if len(values) != count:
@@ -62,7 +64,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
             Code.INVALID,
             f"Input {name!r} of shape {list(shape)} takes {count} values, but {field} has {len(values)}. Correct the "
             "shape or the contents.",
-            fault=_other_count(name, datatype, count, len(values)),
+            info=_other_count(name, datatype, count, len(values)),
         )
     if datatype is DataType.BYTES:
         texts = cast(list[bytes], list(values))
@@ -70,16 +72,16 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
     return Tensor(name, datatype, shape, _numbers(name, datatype, values).reshape(shape))
 
 
-def _misplaced(name: str, datatype: DataType, field: str) -> Fault:
-    return fault(Kind.WRONG_CONTENTS, input=name, datatype=datatype.wire, found=field)
+def _misplaced(name: str, datatype: DataType, field: str) -> ErrorInfo:
+    return ErrorInfo.of(request_reasons.WRONG_CONTENTS, input=name, datatype=datatype.wire, found=field)
 
 
-def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Fault:
+def _other_count(name: str, datatype: DataType, expected: int, found: int) -> ErrorInfo:
     if datatype is DataType.BYTES:
-        kind = Kind.FEW_STRINGS if found < expected else Kind.MANY_STRINGS
-        return fault(kind, input=name, expected=expected, found=found)
+        kind = data_reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
+        return ErrorInfo.of(kind, input=name, expected=expected, found=found)
     size = datatype.itemsize
-    return fault(Kind.BYTE_SIZE, input=name, expected=expected * size, found=found * size)
+    return ErrorInfo.of(reasons.BYTE_SIZE, input=name, expected=expected * size, found=found * size)
 
 
 def _numbers(name: str, datatype: DataType, values: Sequence[object]) -> Array:

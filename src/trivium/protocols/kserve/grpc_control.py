@@ -8,6 +8,7 @@ from typing import cast
 
 from google.protobuf.message import Message
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.service_messages import (
     IndexRequest,
     LogSettings,
@@ -22,8 +23,8 @@ from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.grpc_infer_request import values_of
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_rpc
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import (
     Answer,
     List,
@@ -42,11 +43,10 @@ from trivium.types.operations import (
 Reading = tuple[Operation, Callable[[Answer], Message]]
 
 _FILE = "file:"
-_FORBIDDEN = 403
 
 
 def readers(abilities: Abilities) -> Mapping[str, Callable[[bytes], Reading]]:
-    """Name of an RPC -> what reads its request. INVALID, UNSUPPORTED, or a status of 403."""
+    """Name of an RPC -> what reads its request. INVALID, UNSUPPORTED, or FORBIDDEN."""
     return {
         "RepositoryIndex": _index,
         "RepositoryModelLoad": lambda data: _load(data, abilities),
@@ -92,7 +92,7 @@ def _load(data: bytes, abilities: Abilities) -> Reading:
             Code.INVALID,
             "Files were sent without the parameter 'config': they take the place of the whole folder, its "
             "configuration too. Send both.",
-            fault=fault(Kind.UNREADABLE, model=request.model_name),
+            info=ErrorInfo.of(request_reasons.UNREADABLE, model=request.model_name),
         )
     return Load(request.model_name, config, files), documents.nothing("RepositoryModelLoadResponse")
 
@@ -139,7 +139,7 @@ def _register_on_device(data: bytes) -> Reading:
         Code.UNSUPPORTED,
         f"The CUDA shared memory {request.name[:80]!r} cannot be registered: tensors are taken from the CPU's memory "
         "alone. Send them in the message, or in system shared memory.",
-        fault=fault(Kind.NO_DEVICE, region=request.name),
+        info=ErrorInfo.of(request_reasons.NO_DEVICE, region=request.name),
     )
 
 
@@ -149,7 +149,7 @@ def _device_regions(data: bytes) -> Reading:
         raise ServeError(
             Code.NOT_FOUND,
             f"There is no CUDA shared memory region {request.name[:80]!r}: none can be registered here.",
-            fault=fault(Kind.UNKNOWN_DEVICE_REGION, region=request.name),
+            info=ErrorInfo.of(request_reasons.UNKNOWN_DEVICE_REGION, region=request.name),
         )
     return Live(), documents.nothing("CudaSharedMemoryStatusResponse")
 
@@ -175,10 +175,9 @@ def _log(data: bytes, abilities: Abilities) -> Reading:
 def _check_may_change(abilities: Abilities) -> None:
     if not abilities.may_change:
         raise ServeError(
-            Code.UNSUPPORTED,
+            Code.FORBIDDEN,
             "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
             "anything. Change its folders and start it again, or have it listen on loopback alone.",
-            status=_FORBIDDEN,
         )
 
 
@@ -188,7 +187,7 @@ def _check_repository(name: str) -> None:
             Code.UNSUPPORTED,
             f"'repository_name' specification is not supported; it is {name[:80]!r}. Leave it out: all repositories "
             "are one.",
-            fault=fault(Kind.NAMED_REPOSITORY),
+            info=ErrorInfo.of(request_reasons.NAMED_REPOSITORY),
         )
 
 
@@ -196,7 +195,7 @@ def _unfit(verb: str, name: str, expected: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"invalid value type for {verb} parameter {name[:80]!r}, expected {expected}. Correct it.",
-        fault=fault(Kind.LOAD_TYPE, key=name, expected=expected),
+        info=ErrorInfo.of(request_reasons.LOAD_TYPE, key=name, expected=expected),
     )
 
 
@@ -204,5 +203,5 @@ def _unknown(verb: str, name: str, known: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"There is no {verb} parameter {name[:80]!r}; there are: {known}. Correct it.",
-        fault=fault(Kind.LOAD_PARAMETER, key=name),
+        info=ErrorInfo.of(request_reasons.LOAD_PARAMETER, key=name),
     )

@@ -33,6 +33,8 @@ from trivium.types.wire import RpcAnswer
 STATUS: Mapping[Code, int] = {
     Code.INVALID: INVALID_ARGUMENT,
     Code.NOT_FOUND: NOT_FOUND,
+    Code.FORBIDDEN: PERMISSION_DENIED,
+    Code.CONFLICT: ALREADY_EXISTS,
     Code.METHOD: UNIMPLEMENTED,
     Code.TOO_LARGE: RESOURCE_EXHAUSTED,
     Code.UNSUPPORTED_MEDIA: INVALID_ARGUMENT,
@@ -73,7 +75,7 @@ class StreamRefusal(ServeError):
     """A refusal of one request of a stream that could be read far enough to know its `request_id`."""
 
     def __init__(self, error: ServeError, request_id: str, model: str = "") -> None:
-        super().__init__(error.code, error.message, error.retry_after, error.status, error.fault)
+        super().__init__(error.code, error.message, error.retry_after, error.status, error.info)
         self.request_id = request_id
         self.model = model
 

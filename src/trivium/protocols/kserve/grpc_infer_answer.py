@@ -18,8 +18,9 @@ from trivium.dialects.triton.service_messages import (
 from trivium.protocols.kserve.grpc_errors import refuse, writable
 from trivium.protocols.kserve.placement import Place, write
 from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Scalar, Tensors
@@ -167,7 +168,7 @@ def _not_one(part: ResponsePart) -> ServeError:
         Code.UNSUPPORTED,
         f"The model {part.model!r} answers in several parts, and the ModelInfer RPC doesn't support models with "
         "decoupled transaction policy. Call ModelStreamInfer.",
-        fault=fault(Kind.DECOUPLED, model=part.model),
+        info=ErrorInfo.of(reasons.SEVERAL_PARTS, model=part.model),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from trivium.codecs import binary
 from trivium.codecs.shapes import element_count
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.service_messages import (
     InferRequest,
     InputTensor,
@@ -25,8 +26,8 @@ from trivium.protocols.kserve.infer_header import InputHeader, InputParameters, 
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.protocols.kserve.placement import Place, check_output, place_of, read
 from trivium.types.datatype import BY_NAME, DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -108,7 +109,7 @@ def _tensors(request: InferRequest, regions: RegionViews | None) -> tuple[Tensor
             raise ServeError(
                 Code.INVALID,
                 f"Input {name!r} has the datatype {entry.datatype[:40]!r}; expected is one of {', '.join(BY_NAME)}.",
-                fault=fault(Kind.UNKNOWN_DATATYPE, input=name),
+                info=ErrorInfo.of(request_reasons.UNKNOWN_DATATYPE, input=name),
             )
         shape = tuple(entry.shape)
         if entry.parameters:
@@ -125,7 +126,7 @@ def _tensors(request: InferRequest, regions: RegionViews | None) -> tuple[Tensor
                 Code.INVALID,
                 f"Input {name!r} has contents, and the request has raw_input_contents. Send all inputs in the one or "
                 "all in the other.",
-                fault=fault(Kind.CONTENTS_AND_RAW, input=name),
+                info=ErrorInfo.of(request_reasons.CONTENTS_AND_RAW, input=name),
             )
         if index >= held:
             raise _no_data(name)
@@ -176,7 +177,9 @@ def _parameters(name: str, given: Mapping[str, Parameter], kind: type[Given]) ->
         raise ServeError(
             Code.INVALID,
             f"The parameters of {name!r} do not fit: {error}. Correct their types.",
-            fault=fault(Kind.PARAMETER, key=str(error).rpartition("$.")[2].rstrip("`"), expected="integer"),
+            info=ErrorInfo.of(
+                request_reasons.PARAMETER, key=str(error).rpartition("$.")[2].rstrip("`"), expected="integer"
+            ),
         ) from error
 
 
@@ -185,5 +188,5 @@ def _no_data(name: str) -> ServeError:
         Code.INVALID,
         f"There is no data for input {name!r}: neither an entry of raw_input_contents nor contents of its own. Send "
         "one of them.",
-        fault=fault(Kind.NO_DATA, input=name),
+        info=ErrorInfo.of(request_reasons.NO_DATA, input=name),
     )

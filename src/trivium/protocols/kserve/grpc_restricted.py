@@ -7,12 +7,12 @@ to which is said here and nowhere else.
 import hmac
 from collections.abc import Mapping
 
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.restricted import Key, parse_rules
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.wire import Call
 
-_FORBIDDEN = 403
 _SERVICE = "/inference.GRPCInferenceService/"
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -61,9 +61,8 @@ def check_rpc_key(call: Call, restrictions: RpcRestrictions) -> None:
     found = call.metadata.get(key.header, "")
     if not hmac.compare_digest(found.encode(), key.value.encode()):
         raise WithoutKey(
-            Code.UNSUPPORTED,
+            Code.FORBIDDEN,
             f"This RPC is restricted: send the metadata {key.header!r} with the value that this server was started "
             "with.",
-            status=_FORBIDDEN,
-            fault=fault(Kind.RESTRICTED_API, header=key.header),
+            info=ErrorInfo.of(request_reasons.RESTRICTED_API, header=key.header),
         )

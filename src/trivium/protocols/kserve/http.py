@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
 from trivium.protocols.kserve import errors
 from trivium.protocols.kserve.abilities import EXTENSIONS as EXTENSIONS
@@ -31,8 +32,8 @@ from trivium.protocols.kserve.placement import Form
 from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, Words
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics
 from trivium.types.wire import Body, Head, HttpAnswer, Target
@@ -117,7 +118,7 @@ class KServeHttp:
         verb = target.verb
         if not body.data and target.takes_body and self._words.needs_body(verb):
             text = "The request has no body. Send a JSON object."
-            raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_JSON, found=text))
+            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=text))
         if verb == Verb.GENERATE:
             operation = self._forwarded(head, decode_generate(target, body))
             return operation, _negotiated(head, GenerateEncoder(operation.id, self._words, operation.model))

@@ -15,9 +15,10 @@ from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.placement import Form, Place, write
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.words import OWN_WORDS, Words
+from trivium.types import reasons
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import COPIED, PackedTensor, Scalar, Tensor, Tensors
@@ -170,7 +171,7 @@ def _not_tensors(part: ResponsePart) -> ServeError:
             Code.UNSUPPORTED,
             f"The model {part.model!r} answers in several parts, and this route answers once. "
             "Use a route that streams.",
-            fault=fault(Kind.DECOUPLED, model=part.model),
+            info=ErrorInfo.of(reasons.SEVERAL_PARTS, model=part.model),
         )
     return ServeError(
         Code.UNSUPPORTED,

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from trivium.codecs import data_reasons
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -118,7 +119,7 @@ def _malformed(found: str) -> ServeError:
         Code.INVALID,
         f"The infer request is no valid JSON: {found}. If binary data follows the JSON, give the length of "
         "the JSON in the header Inference-Header-Content-Length.",
-        fault=fault(Kind.NO_JSON, found=found),
+        info=ErrorInfo.of(data_reasons.NO_JSON, found=found),
     )
 
 
@@ -135,5 +136,5 @@ def _unfit(error: msgspec.ValidationError) -> ServeError:
         Code.INVALID,
         f"The infer request is not of the v2 form {where}: {words[:1].lower()}{words[1:]}. "
         'Expected is {"inputs": [{"name", "shape", "datatype", "data"}], ...}.',
-        fault=fault(Kind.NO_JSON, found=f"{words} {where}"),
+        info=ErrorInfo.of(data_reasons.NO_JSON, found=f"{words} {where}"),
     )

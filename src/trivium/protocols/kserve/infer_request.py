@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.shapes import element_count
-from trivium.codecs.v2_bodies import BARE_TENSOR
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.infer_header import (
     InferHeader,
     InputHeader,
@@ -22,14 +22,15 @@ from trivium.protocols.kserve.infer_header import (
 from trivium.protocols.kserve.known_headers import KnownHeaders, Meaning
 from trivium.protocols.kserve.parameters import read_parameters
 from trivium.protocols.kserve.placement import Form, check_output, place_of, read
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Tensor, Tensors
 from trivium.types.wire import Body, Head, Target
 
-_TWICE = {"input": Kind.INPUT_TWICE, "output": Kind.OUTPUT_TWICE}
+_TWICE = {"input": reasons.INPUT_TWICE, "output": request_reasons.OUTPUT_TWICE}
 HEADER_LENGTH = b"inference-header-content-length"
 _TENSORS = PayloadKind.TENSORS
 _MOST_LENGTHS = 512
@@ -81,7 +82,7 @@ def _decode(
 
 def _bare(target: Target, body: Body) -> InferRequest:
     """A body without a header: the data of the model's only input, which the core's door knows."""
-    payload = Raw((RawPart(body.data, BARE_TENSOR),), lease=body.lease)
+    payload = Raw((RawPart(body.data, "application/octet-stream"),), lease=body.lease, form=RawForm.TENSOR)
     return InferRequest(Infer(target.model, payload, target.version, wants=_TENSORS), {}, True)
 
 
@@ -134,7 +135,7 @@ def parsed_length(value: bytes) -> int:
             Code.INVALID,
             f"The header Inference-Header-Content-Length is {value[:40].decode('latin-1')!r}; expected is "
             "the length in bytes of the JSON that the body begins with, in digits.",
-            fault=fault(Kind.HEADER_LENGTH, found=value[:40].decode("latin-1")),
+            info=ErrorInfo.of(request_reasons.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
     if len(_lengths) >= _MOST_LENGTHS:
         _lengths.clear()
@@ -152,7 +153,7 @@ def _judge_length(length: int, size: int) -> None:
             Code.INVALID,
             f"The header Inference-Header-Content-Length is {length}, but the body has only {size} bytes. "
             "Give the length of the JSON alone.",
-            fault=fault(Kind.HEADER_LENGTH, found=length),
+            info=ErrorInfo.of(request_reasons.HEADER_LENGTH, found=length),
         )
 
 
@@ -178,7 +179,9 @@ def _tensors(
                 Code.INVALID,
                 f"Input {entry.name!r} has binary_data_size {blob}, but {size - offset} bytes are left for "
                 "it. Send all data, and the length of the JSON in Inference-Header-Content-Length.",
-                fault=fault(Kind.SHORT_BLOB, input=entry.name, lacking=blob - (size - offset)),
+                info=ErrorInfo.of(
+                    request_reasons.SHORT_BLOB, input=entry.name, lacking=blob - (size - offset)
+                ),
             )
         items.append(binary.decode(entry.name, entry.datatype, entry.shape, data, offset, blob))
         offset += blob
@@ -187,7 +190,7 @@ def _tensors(
             Code.INVALID,
             f"The body has {size} bytes, but its JSON and the binary_data_size of its inputs make {offset}: "
             f"{size - offset} are left over. Declare the data of every input.",
-            fault=fault(Kind.LEFT_OVER),
+            info=ErrorInfo.of(request_reasons.LEFT_OVER),
         )
     if len(items) > 1:
         _refuse_twins("input", [tensor.name for tensor in items])
@@ -223,7 +226,7 @@ def _refuse_twins(kind: str, names: list[str]) -> None:
     raise ServeError(
         Code.INVALID,
         f"The {kind} {twin!r} is given more than once. Give each {kind} once.",
-        fault=fault(_TWICE[kind], **{kind: twin}),
+        info=ErrorInfo.of(_TWICE[kind], **{kind: twin}),
     )
 
 
@@ -231,5 +234,5 @@ def _unclear_data(name: str, found: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input {name!r} has {found} of data and the parameter binary_data_size. Give exactly one of them.",
-        fault=fault(Kind.NO_DATA, input=name),
+        info=ErrorInfo.of(request_reasons.NO_DATA, input=name),
     )

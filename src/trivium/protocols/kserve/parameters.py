@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from trivium.dialects.triton import request_reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Scalar
 
@@ -84,7 +85,7 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
                 Code.INVALID,
                 f"The parameter {key!r} is not served: names that begin with {RESERVED!r} are reserved. "
                 "Choose another name.",
-                fault=fault(Kind.RESERVED, key=key),
+                info=ErrorInfo.of(request_reasons.RESERVED, key=key),
             )
         if not isinstance(value, (bool, int, float, str)):
             raise _unfit(key, value, "true or false, a number or a string")
@@ -100,5 +101,7 @@ def _unfit(key: str, value: object, expected: str, kind: str = "") -> ServeError
         Code.INVALID,
         f"The parameter {key!r} is {shown if len(shown) <= 40 else shown[:37] + '...'}, "
         f"but {expected} was expected. Correct its value.",
-        fault=fault(Kind.PARAMETER, key=key, expected=kind) if kind else fault(Kind.NO_SCALAR, key=key),
+        info=ErrorInfo.of(request_reasons.PARAMETER, key=key, expected=kind)
+        if kind
+        else ErrorInfo.of(request_reasons.NO_SCALAR, key=key),
     )

@@ -7,9 +7,10 @@ import msgspec
 from msgspec import UNSET
 
 from trivium.codecs import binary
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.infer_header import InputHeader, InputParameters, OutputHeader, OutputParameters
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import RegionViews
 from trivium.types.payload import Tensor
 
@@ -36,7 +37,7 @@ def place_of(name: str, parameters: InputParameters | OutputParameters) -> Place
             Code.INVALID,
             f"{name!r} is to be in shared memory, which takes shared_memory_region and shared_memory_byte_size, and "
             "shared_memory_offset if it does not begin the region. Give both.",
-            fault=fault(Kind.NO_REGION_SIZE, tensor=name),
+            info=ErrorInfo.of(request_reasons.NO_REGION_SIZE, tensor=name),
         )
     return Place(region, parameters.shared_memory_offset, size)
 
@@ -71,7 +72,9 @@ def write(tensor: Tensor, place: Place, regions: RegionViews | None) -> int:
             Code.INVALID,
             f"Output {tensor.name!r} takes {size} bytes, but its shared_memory_byte_size is {place.size}. Give "
             "it more.",
-            fault=fault(Kind.REGION_OUTPUT, output=tensor.name, expected=size, found=place.size),
+            info=ErrorInfo.of(
+                request_reasons.REGION_OUTPUT, output=tensor.name, expected=size, found=place.size
+            ),
         )
     _served(tensor.name, regions).view(place.region, place.offset, place.size)[:size] = blob
     return size

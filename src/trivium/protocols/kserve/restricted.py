@@ -8,12 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.routes import Verb
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.wire import Head
-
-_FORBIDDEN = 403
 
 GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "health": (Verb.LIVE, Verb.READY),
@@ -74,17 +73,16 @@ def parse_rules(text: str, option: str, known: Collection[str]) -> Iterator[tupl
 
 
 def check_key(head: Head, verb: str, restrictions: Restrictions) -> None:
-    """Nothing for a route that is open, or opened by this head; else a refusal of status 403."""
+    """Nothing for a route that is open, or opened by this head; else FORBIDDEN."""
     key = restrictions.get(verb)
     if key is None:
         return
     found = head.headers.get(key.header.encode(), b"")
     if not hmac.compare_digest(found, key.value.encode()):
         raise ServeError(
-            Code.UNSUPPORTED,
+            Code.FORBIDDEN,
             f"This API is restricted: send the header {key.header!r} with the value that its server was started with.",
-            status=_FORBIDDEN,
-            fault=fault(Kind.RESTRICTED_API, header=key.header),
+            info=ErrorInfo.of(request_reasons.RESTRICTED_API, header=key.header),
         )
 
 

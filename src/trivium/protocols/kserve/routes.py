@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from trivium.codecs.path_segments import LONGEST_SHOWN, decoded, shown
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import WireRefusal
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.wire import Head, Target
 
 
@@ -97,7 +98,7 @@ def _of_server(head: Head, rest: list[str]) -> Target:
                 Code.UNSUPPORTED,
                 f"The repository {shown(name)} cannot be chosen: a model's name is unique over all paths served. "
                 f"Use /v2/repository/models/{shown(model)[1:-1]}/{verb}.",
-                fault=fault(Kind.NAMED_REPOSITORY),
+                info=ErrorInfo.of(request_reasons.NAMED_REPOSITORY),
             )
         case [memory, verb] if memory in _REGIONS and verb != "register":
             return _of_regions(head, memory, "", verb)
@@ -154,7 +155,7 @@ def _wrong_method(head: Head, allowed: str) -> WireRefusal:
         Code.METHOD,
         f"{shown(head.path)} is not served under the method {shown(head.method)}; use {allowed}.",
         b"Allow: %s\r\n" % allowed.encode(),
-        fault(Kind.METHOD, path=head.path),
+        ErrorInfo.of(request_reasons.METHOD, path=head.path),
     )
 
 

@@ -6,14 +6,15 @@ Source: spec sheet `triton`, sections 5.3 and 5.4.
 from collections.abc import Mapping
 from typing import Protocol
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
 from trivium.dialects.triton.texts import said
 from trivium.protocols.kserve.grpc_errors import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, RpcWorded
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind
 
 _BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
-_UNKNOWN = (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING)
+_UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
 
 class RpcWords(Protocol):
@@ -63,7 +64,7 @@ class TritonRpcWords:
                 found = RpcWorded(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:
                 found = RpcWorded(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
-            elif error.status is not None:
+            elif error.status is not None or error.code is Code.FORBIDDEN:
                 return error
             else:
                 found = RpcWorded(RPC_STATUS[CODES[error.code]], error.message)
@@ -71,34 +72,38 @@ class TritonRpcWords:
 
     def blames_model(self, error: ServeError) -> bool:
         """Whatever was not refused before it came to the model."""
-        return error.fault is None
+        return error.info is None
 
     def forgives(self, error: ServeError, method: str) -> bool:
         """What is not there may be unloaded."""
-        return method == "RepositoryModelUnload" and error.fault is not None and error.fault.kind in _UNKNOWN
+        return method == "RepositoryModelUnload" and error.reason in _UNKNOWN
 
 
 _CONFLICT = 409
 
 
 def _by_method(error: ServeError, method: str, model: str) -> RpcWorded | None:
-    facts: Mapping[str, object] = error.fault.facts if error.fault is not None else {}
-    kind = error.fault.kind if error.fault is not None else None
-    if kind is Kind.RESTRICTED_API:
+    facts: Mapping[str, object] = error.metadata
+    reason = error.reason
+    if reason == request_reasons.RESTRICTED_API:
         return RpcWorded(UNAVAILABLE, f"This protocol is restricted, expecting header '{facts['header']}'")
-    if kind is Kind.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
+    if reason == reasons.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
         text = f"failed to get model version from specified version string '{facts['version']}' (details: stol), "
         return RpcWorded(INVALID_ARGUMENT, f"{text}version should be an integral value > 0")
-    if method == "ModelStatistics" and kind in _UNKNOWN:
+    if method == "ModelStatistics" and reason in _UNKNOWN:
         return RpcWorded(INVALID_ARGUMENT, f"requested model '{facts['model']}' is not available")
-    if method == "ModelStatistics" and kind is Kind.UNKNOWN_VERSION:
+    if method == "ModelStatistics" and reason == reasons.UNKNOWN_VERSION:
         text = f"requested model version is not available for model '{facts['model']}'"
         return RpcWorded(INVALID_ARGUMENT, text)
-    if method == "TraceSetting" and kind in _UNKNOWN:
+    if method == "TraceSetting" and reason in _UNKNOWN:
         return RpcWorded(INVALID_ARGUMENT, f"Request for unknown model : {facts['model']}")
-    if method == "SystemSharedMemoryStatus" and kind is Kind.UNKNOWN_REGION:
+    if method == "SystemSharedMemoryStatus" and reason == reasons.UNKNOWN_REGION:
         return RpcWorded(NOT_FOUND, f"Unable to find system shared memory region: '{facts['region']}'")
-    if method == "RepositoryModelLoad" and kind in (None, Kind.UNREADABLE) and error.code in _UNREAD:
+    if (
+        method == "RepositoryModelLoad"
+        and reason in ("", request_reasons.UNREADABLE)
+        and error.code in _UNREAD
+    ):
         return RpcWorded(INTERNAL, f"failed to load '{model}', failed to poll from model repository")
     return None
 

@@ -6,8 +6,9 @@ Source: spec sheet `triton`, section 4.11.
 from collections.abc import Mapping
 from typing import Any
 
+from trivium.dialects.triton import request_reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.log_settings import LogChange, LogSettings
 
 _SWITCHES = {"log_info": "info", "log_warning": "warning", "log_error": "error"}
@@ -63,7 +64,7 @@ def _check_file(value: object, is_lenient: bool) -> None:
             Code.UNSUPPORTED,
             "The setting 'log_file' cannot be changed by a client. Say where the log goes when the server is started: "
             "redirect its standard error, or, with trivium tritonserver, give --log-file.",
-            fault=fault(Kind.LOG_FILE),
+            info=ErrorInfo.of(request_reasons.LOG_FILE),
         )
 
 
@@ -74,7 +75,7 @@ def _form(value: object) -> bool:
         raise ServeError(
             Code.INVALID,
             f"There is no log format {value[:80]!r}; there are: {', '.join(_FORMS)}. Correct it.",
-            fault=fault(Kind.LOG_FORMAT, value=value),
+            info=ErrorInfo.of(request_reasons.LOG_FORMAT, value=value),
         )
     return _FORMS[value]
 
@@ -83,7 +84,7 @@ def _unfit(key: str, expected: str, kind: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"The setting {key!r} must be {expected}. Correct it.",
-        fault=fault(Kind.SETTING, key=key, expected=kind),
+        info=ErrorInfo.of(request_reasons.SETTING, key=key, expected=kind),
     )
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from trivium.dialects.triton import request_reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Fault, Kind, fault
 from trivium.types.operations import TraceReport
 from trivium.types.tracing import NO_CHANGE, Detail, TraceChange
 
@@ -70,7 +71,7 @@ def _read(given: Mapping[str, Sequence[str] | None], is_lenient: bool) -> TraceC
         raise ServeError(
             Code.UNSUPPORTED,
             "The setting 'trace_file' cannot be changed by a client. Start the server with --trace-file.",
-            fault=fault(Kind.TRACE_FILE),
+            info=ErrorInfo.of(request_reasons.TRACE_FILE),
         )
     unknown = next((key for key in given if key not in KEYS), None)
     if unknown is not None and not is_lenient:
@@ -101,7 +102,7 @@ def _details(words: Sequence[str], is_lenient: bool) -> frozenset[Detail] | None
         raise ServeError(
             Code.INVALID,
             "The trace level OFF cannot stand beside others. Leave it out, or them.",
-            fault=fault(Kind.TRACE_LEVELS),
+            info=ErrorInfo.of(request_reasons.TRACE_LEVELS),
         )
     if _OFF in words:
         return frozenset()
@@ -110,32 +111,32 @@ def _details(words: Sequence[str], is_lenient: bool) -> frozenset[Detail] | None
 
 def _number(key: str, values: Sequence[str], is_lenient: bool) -> int:
     if len(values) != 1:
-        facts = fault(Kind.SEVERAL_VALUES, key=key)
-        raise ServeError(
-            Code.INVALID, f"The setting {key!r} has {len(values)} values. Give one.", fault=facts
-        )
+        facts = ErrorInfo.of(request_reasons.SEVERAL_VALUES, key=key)
+        raise ServeError(Code.INVALID, f"The setting {key!r} has {len(values)} values. Give one.", info=facts)
     text = values[0]
     match = _WHOLE.match(text)
     if match is None:
-        raise _wrong(key, text, fault(Kind.TRACE_NUMBER, key=key, value=text))
+        raise _wrong(key, text, ErrorInfo.of(request_reasons.TRACE_NUMBER, key=key, value=text))
     number = int(match[1])
     least = _ANY_NUMBER if key == "trace_count" else 0
     if key == "trace_count" and -_MOST <= number < least:
-        raise _wrong(key, text, fault(Kind.TRACE_COUNT, key=key, value=text))
+        raise _wrong(key, text, ErrorInfo.of(request_reasons.TRACE_COUNT, key=key, value=text))
     if is_lenient and -_MOST <= number < least:
         return number + _MOST_TOLD + 1  # as the original takes it: for one of 32 bits without a sign
     if not least <= number <= _MOST:
         most = _MOST if key == "trace_count" else _MOST_TOLD
-        raise _wrong(key, text, fault(Kind.TRACE_RANGE, key=key, value=text, least=least, most=most))
+        raise _wrong(
+            key, text, ErrorInfo.of(request_reasons.TRACE_RANGE, key=key, value=text, least=least, most=most)
+        )
     return number
 
 
-def _wrong(key: str, text: str, facts: Fault) -> ServeError:
+def _wrong(key: str, text: str, facts: ErrorInfo) -> ServeError:
     least = _ANY_NUMBER if key == "trace_count" else 0
     return ServeError(
         Code.INVALID,
         f"The setting {key!r} is {text[:80]!r}, but a whole number from {least} to {_MOST} was expected. Correct it.",
-        fault=facts,
+        info=facts,
     )
 
 
@@ -150,5 +151,5 @@ def _unfit(key: str, value: object, expected: str, kind: str) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"The setting {key!r} is {shown}, but {expected} was expected. Correct it.",
-        fault=fault(Kind.SETTING, key=key, expected=kind),
+        info=ErrorInfo.of(request_reasons.SETTING, key=key, expected=kind),
     )

@@ -5,13 +5,14 @@ Decides nothing about what is wrong. The tables and the second look at a refused
 
 from typing import Protocol
 
+from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
 from trivium.dialects.triton.json_faults import id_in, infer_fault, malformed
 from trivium.dialects.triton.texts import Said, said
 from trivium.protocols.kserve.errors import Worded
 from trivium.protocols.kserve.routes import Verb
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind
 from trivium.types.wire import Target
 
 
@@ -74,7 +75,7 @@ _JSON_VERBS = frozenset(
 )
 _JSON_VERBS |= {Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS, Verb.DEVICE_REGISTER}
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
-_BEFORE_JSON = frozenset({Kind.HEADER_LENGTH, Kind.NO_CODING})
+_BEFORE_JSON = frozenset({request_reasons.HEADER_LENGTH, request_reasons.NO_CODING})
 _PLAIN_METHODS = ("/infer", "/ready", "/live")
 NOT_FOUND = Worded(404, "Not Found", is_plain=True)
 """No route."""
@@ -86,23 +87,23 @@ class TritonWords:
 
     def of_head(self, error: ServeError) -> ServeError:
         """The original names neither routes nor methods."""
-        facts = error.fault.facts if error.fault is not None else {}
-        kind = error.fault.kind if error.fault is not None else None
-        if kind is Kind.METHOD:
+        facts = error.metadata
+        reason = error.reason
+        if reason == request_reasons.METHOD:
             is_plain = str(facts["path"]).endswith(_PLAIN_METHODS)
-            return Worded(405, "Method Not Allowed", is_plain, reason=b"Not Allowed")
-        if kind is Kind.RESTRICTED_API:
+            return Worded(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
+        if reason == request_reasons.RESTRICTED_API:
             return Worded(403, f"This API is restricted, expecting header '{facts['header']}'")
         if error.code is Code.NOT_FOUND and error.status is None:
             return NOT_FOUND
-        return _worded(error, said(error, False, {}) if kind is not None else None, False)
+        return _worded(error, said(error, False, {}) if reason else None, False)
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
         """By a second look at the JSON first, then by the error's facts."""
         found: Said | None = None
-        if error.fault is not None and error.fault.kind in _BEFORE_JSON:
+        if error.reason in _BEFORE_JSON:
             found = said(error, False, {"model": target.model, "size": size})
         elif target.verb == Verb.INFER:
             found = infer_fault(text)
@@ -115,12 +116,12 @@ class TritonWords:
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
         """By what the route makes of them, then by the error's facts."""
         about = {"model": model, "id": request_id}
-        return _by_route(error, verb, model) or _worded(error, said(error, False, about), error.fault is None)
+        return _by_route(error, verb, model) or _worded(error, said(error, False, about), error.info is None)
 
     def forgives(self, error: ServeError, verb: str) -> bool:
         """What is not there may be unloaded."""
-        kind = error.fault.kind if error.fault is not None else None
-        return verb == Verb.UNLOAD and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING)
+        reason = error.reason
+        return verb == Verb.UNLOAD and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
     def needs_body(self, verb: str) -> bool:
         """On generate, and of settings."""
@@ -129,30 +130,31 @@ class TritonWords:
 
 def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
     """Where one and the same fault is told otherwise on some routes."""
-    facts = error.fault.facts if error.fault is not None else {}
-    kind = error.fault.kind if error.fault is not None else None
+    facts = error.metadata
+    reason = error.reason
     if verb == Verb.READY:
         return NOT_READY
-    if verb == Verb.INFER and kind in (Kind.UNKNOWN_MODEL, Kind.UNKNOWN_VERSION, Kind.NOT_SERVING):
+    if verb == Verb.INFER and reason in (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING):
         found = said(error, False, {"model": model})
         return _worded(error, found, True)
-    if kind is None and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
+    if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
         told = Worded(400, error.message, retry_after=error.retry_after)
         told.as_event = verb == Verb.GENERATE_STREAM
         return told
-    if kind is Kind.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
+    if reason == reasons.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
         return NOT_FOUND
-    if verb == Verb.STATISTICS and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING):
+    if verb == Verb.STATISTICS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
         return Worded(400, f"requested model '{model}' is not available")
-    if verb == Verb.STATISTICS and kind is Kind.UNKNOWN_VERSION:
+    if verb == Verb.STATISTICS and reason == reasons.UNKNOWN_VERSION:
         return Worded(400, f"requested model version is not available for model '{model}'")
-    if verb == Verb.TRACE_SETTINGS and kind in (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING):
+    if verb == Verb.TRACE_SETTINGS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
         return Worded(400, f"Request for unknown model : {model}")
-    if verb == Verb.REGIONS and kind is Kind.UNKNOWN_REGION:
+    if verb == Verb.REGIONS and reason == reasons.UNKNOWN_REGION:
         return Worded(404, f"Unable to find system shared memory region: '{facts['region']}'")
     if (
         verb == Verb.LOAD
-        and kind not in (Kind.NOT_BY_CLIENTS, Kind.NOT_LOADED, Kind.NO_ENGINE)
+        and reason
+        not in (reasons.NOT_BY_CLIENTS, reasons.NOT_LOADED, reasons.NOT_CACHEABLE, reasons.NO_ENGINE)
         and error.code not in (Code.LOAD_FAILED, Code.DRAINING)
     ):
         return Worded(500, f"failed to load '{model}', failed to poll from model repository")
@@ -164,6 +166,8 @@ def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError
         code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
         status = error.status if code is None else STATUS[code]
         return Worded(status, error.message, is_plain, retry_after=error.retry_after)
+    if found is None and error.code is Code.FORBIDDEN:  # for which the original has no code
+        return Worded(403, error.message, is_plain)
     if found is None:
         found = Said(CODES[error.code], error.message, is_plain)
     return Worded(STATUS[found.code], found.text, found.is_plain or is_plain, retry_after=error.retry_after)

@@ -9,8 +9,8 @@ from math import ceil
 
 import msgspec
 
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind
 from trivium.types.wire import HttpAnswer, Target
 
 NO_WORKER = (
@@ -32,6 +32,8 @@ _BUSY = "ServiceUnavailableException"
 TABLE: Mapping[Code, Row] = {
     Code.INVALID: Row(400, "BadRequestException"),
     Code.NOT_FOUND: Row(404, "ModelNotFoundException", "Model not found: {model}"),
+    Code.FORBIDDEN: Row(403, "ForbiddenException"),
+    Code.CONFLICT: Row(409, "ConflictStatusException"),
     Code.METHOD: Row(
         405,
         "MethodNotAllowedException",
@@ -122,7 +124,7 @@ def _row(error: ServeError, target: Target) -> Row:
         return TABLE[error.code]
     if isinstance(error, RouteRefusal) or target is _NOBODY:
         return ROUTE
-    is_version = error.fault is not None and error.fault.kind is Kind.UNKNOWN_VERSION
+    is_version = error.reason == reasons.UNKNOWN_VERSION
     return VERSION if is_version else TABLE[Code.NOT_FOUND]
 
 
@@ -133,7 +135,7 @@ def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
         if error.status is not None or known:  # a handler of this dialect has said it in its own words
             return known if exact and known else ours
     if exact and row.text:
-        told = target.model or (error.fault.facts.get("model", "") if error.fault is not None else "")
+        told = target.model or error.metadata.get("model", "")
         model, version = writable(str(told)), writable(target.version)
         place = f'{model}" Version {version}' if version else model
         return row.text.format(model=model, version=version, place=place)

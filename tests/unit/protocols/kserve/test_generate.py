@@ -3,12 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from trivium.codecs.v2_bodies import GENERATE
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart, SequenceRef
-from trivium.types.payload import PayloadKind, Raw, RawPart, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Tensors
 from trivium.types.wire import NOTHING_YET, Body, Target
 
 TARGET = Target("generate", "m", "3", True)
@@ -45,7 +44,7 @@ def test_all_that_can_be_a_parameter_is_one_and_the_body_goes_to_the_door():
     }
     body = json.dumps(fields).encode()
     infer = decode_generate(TARGET, Body(body, lease))
-    assert infer.payload == Raw((RawPart(body, GENERATE),), lease=lease)
+    assert infer.payload == Raw((RawPart(body, "application/json"),), lease=lease, form=RawForm.FIELDS)
     assert (infer.model, infer.version, infer.id, infer.wants) == ("m", "3", "7", PayloadKind.TENSORS)
     assert dict(infer.parameters) == {"a": 2, "id": "7", "timeout": 9, "w": True}
     assert infer.queue_timeout == 5e-6

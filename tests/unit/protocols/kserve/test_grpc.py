@@ -7,11 +7,11 @@ import pytest
 from tests.unit.protocols.kserve.grpc_messages import PROTOCOL, STREAM, UNARY
 from tritonclient.grpc import service_pb2
 
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.grpc import HEALTH, SERVICE, KServeGrpc
 from trivium.protocols.kserve.grpc_errors import STATUS, StreamRefusal, refuse, writable
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind
 from trivium.types.log_settings import LogChange, LogSettings
 from trivium.types.operations import (
     Answer,
@@ -216,10 +216,10 @@ def test_trace_settings() -> None:
     assert list(said["trace_level"].value) == ["OFF"]
     assert refusal("TraceSetting", settings={"trace_file": {"value": ["x"]}}).code is Code.UNSUPPORTED
     several = refusal("TraceSetting", settings={"trace_rate": {"value": ["1", "2"]}})
-    assert several.fault is not None
-    assert (several.code, several.fault.kind) == (Code.INVALID, Kind.SEVERAL_VALUES)
+    assert several.info is not None
+    assert (several.code, several.info.reason) == (Code.INVALID, request_reasons.SEVERAL_VALUES)
     shut = KServeGrpc("trivium", "1")
-    assert refusal("TraceSetting", shut, settings={"trace_rate": {"value": ["1"]}}).status == 403
+    assert refusal("TraceSetting", shut, settings={"trace_rate": {"value": ["1"]}}).code is Code.FORBIDDEN
 
 
 def refusal(rpc: str, protocol: KServeGrpc = PROTOCOL, **fields: Any) -> ServeError:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trivium.codecs.v2_bodies import BARE_TENSOR
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
 from trivium.protocols.kserve.placement import Place
@@ -15,7 +14,7 @@ from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef, WantedOutput
-from trivium.types.payload import PayloadKind, Raw, RawPart
+from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart
 from trivium.types.wire import Body, Head, Target
 
 TARGET = Target(Verb.INFER, "m", "2", True)
@@ -261,7 +260,7 @@ def test_a_body_without_a_header_is_left_to_the_door(headers):
     head = Head("POST", "", "", headers)
     request = decode_infer(head, TARGET, Body(b"abcd", lease), None)
     payload = request.operation.payload
-    assert payload == Raw((RawPart(b"abcd", BARE_TENSOR),), lease=lease)
+    assert payload == Raw((RawPart(b"abcd", "application/octet-stream"),), lease=lease, form=RawForm.TENSOR)
     assert (request.operation.model, request.operation.version) == ("m", "2")
     assert (request.forms, request.binary_output) == ({}, True)
     assert isinstance(decode(b"").operation.payload, Raw), "so does nothing at all"

@@ -4,7 +4,7 @@ from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.restricted import GROUPS, Key, parse_restrictions
 from trivium.protocols.kserve.routes import Verb
-from trivium.types.errors import ServeError
+from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Unload
 from trivium.types.wire import Body, Head
 
@@ -58,4 +58,4 @@ def test_a_restricted_route_takes_its_key(sent, is_open):
         return
     with pytest.raises(ServeError, match="'admin-key'") as caught:
         protocol.head(head)
-    assert caught.value.status == 403
+    assert caught.value.code is Code.FORBIDDEN

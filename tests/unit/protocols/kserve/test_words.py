@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from trivium.codecs import data_reasons
+from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.abilities import Abilities
 from trivium.protocols.kserve.errors import refuse
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder
@@ -13,8 +15,9 @@ from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, TritonRpcWords
 from trivium.protocols.kserve.words import OWN_WORDS, TritonWords
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import Body, Call, Head, Target
 
@@ -25,7 +28,9 @@ PLAIN, JSON, EVENTS = b"text/plain", b"application/json", b"text/event-stream"
 
 
 def _error(code, kind=None, status=None, **facts):
-    return ServeError(code, "own words", status=status, fault=None if kind is None else fault(kind, **facts))
+    return ServeError(
+        code, "own words", status=status, info=None if kind is None else ErrorInfo.of(kind, **facts)
+    )
 
 
 def _answer(error, verb, model="m", request_id=""):
@@ -37,8 +42,8 @@ def _told(answer):
     return answer.status, kind, json.loads(answer.buffers[0])["error"]
 
 
-UNKNOWN = _error(Code.NOT_FOUND, Kind.UNKNOWN_MODEL, model="m")
-VERSION = _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="7")
+UNKNOWN = _error(Code.NOT_FOUND, reasons.UNKNOWN_MODEL, model="m")
+VERSION = _error(Code.NOT_FOUND, reasons.UNKNOWN_VERSION, model="m", version="7")
 
 
 @pytest.mark.parametrize(
@@ -52,17 +57,17 @@ VERSION = _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="7")
         (UNKNOWN, Verb.TRACE_SETTINGS, (400, JSON, "Request for unknown model : m")),
         (_error(Code.NOT_READY, status=400), Verb.READY, (400, PLAIN, "Model version not ready")),
         (
-            _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="x"),
+            _error(Code.NOT_FOUND, reasons.UNKNOWN_VERSION, model="m", version="x"),
             Verb.METADATA,
             (404, PLAIN, "Not Found"),
         ),
         (
-            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            _error(Code.NOT_FOUND, reasons.UNKNOWN_REGION, region="r"),
             Verb.REGIONS,
             (404, JSON, "Unable to find system shared memory region: 'r'"),
         ),
         (
-            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            _error(Code.NOT_FOUND, reasons.UNKNOWN_REGION, region="r"),
             Verb.INFER,
             (404, JSON, "Unable to find shared memory region: 'r'"),
         ),
@@ -74,7 +79,7 @@ VERSION = _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="7")
         (_error(Code.MODEL_FAILED), Verb.INFER, (500, PLAIN, "own words")),
         (_error(Code.INVALID, status=409), Verb.INFER, (400, PLAIN, "own words")),
         (_error(Code.NOT_READY), Verb.INFER, (503, PLAIN, "own words")),
-        (_error(Code.INVALID, Kind.UNFIT), Verb.INFER, (400, JSON, "own words")),
+        (_error(Code.INVALID, data_reasons.UNFIT), Verb.INFER, (400, JSON, "own words")),
         (_error(Code.MODEL_FAILED), Verb.GENERATE, (400, JSON, "own words")),
     ],
 )
@@ -188,7 +193,7 @@ def test_of_requests(path, body, headers, told):
 
 
 def test_own_words_stay_with_the_other_profiles():
-    error = _error(Code.INVALID, Kind.UNFIT)
+    error = _error(Code.INVALID, data_reasons.UNFIT)
     assert OWN_WORDS.of_head(error) is error
     assert OWN_WORDS.of_request(error, Target("infer"), b"", 0) is error
     assert OWN_WORDS.of_answer(error, Verb.INFER, "m") is error
@@ -223,7 +228,7 @@ def test_a_model_that_fails_at_generate():
         (VERSION, "ModelStatistics", (3, "requested model version is not available for model 'm'")),
         (UNKNOWN, "TraceSetting", (3, "Request for unknown model : m")),
         (
-            _error(Code.NOT_FOUND, Kind.UNKNOWN_VERSION, model="m", version="x"),
+            _error(Code.NOT_FOUND, reasons.UNKNOWN_VERSION, model="m", version="x"),
             "ModelMetadata",
             (
                 3,
@@ -232,7 +237,7 @@ def test_a_model_that_fails_at_generate():
             ),
         ),
         (
-            _error(Code.NOT_FOUND, Kind.UNKNOWN_REGION, region="r"),
+            _error(Code.NOT_FOUND, reasons.UNKNOWN_REGION, region="r"),
             "SystemSharedMemoryStatus",
             (5, "Unable to find system shared memory region: 'r'"),
         ),
@@ -242,7 +247,7 @@ def test_a_model_that_fails_at_generate():
             (13, "failed to load 'm', failed to poll from model repository"),
         ),
         (
-            _error(Code.UNSUPPORTED, Kind.RESTRICTED_API, header="k"),
+            _error(Code.UNSUPPORTED, request_reasons.RESTRICTED_API, header="k"),
             "ModelInfer",
             (14, "This protocol is restricted, expecting header 'k'"),
         ),
@@ -259,7 +264,7 @@ def test_over_grpc(error, method, told):
 
 def test_a_refusal_of_a_stream_names_model_and_request():
     protocol = KServeGrpc("triton", "2.51.0", Abilities(in_tritons_words=True))
-    error = StreamRefusal(_error(Code.INVALID, Kind.NO_DATA, input="x"), "a", "m")
+    error = StreamRefusal(_error(Code.INVALID, request_reasons.NO_DATA, input="x"), "a", "m")
     answer = protocol.refuse(Call(SERVICE + "ModelStreamInfer"), error)
     assert b"unable to find data for input tensor 'x' for model 'm' in request." in (answer.message or b"")
     assert answer.code == 0

@@ -8,8 +8,9 @@ import pytest
 
 from trivium.protocols.torchserve.errors import TABLE
 from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.faults import Kind, fault
 from trivium.types.interfaces import WireProtocol
 from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
 from trivium.types.payload import Generate, Raw, RawPart, Tensors
@@ -66,40 +67,43 @@ def test_any_method_predicts(method):
     assert [(part.name, bytes(part.data), part.content_type) for part in payload.parts] == [
         ("", b"hello", "")
     ]
-    assert payload.properties == {"x-own": "1", "url_path": "v1/chat/x", "explain": "False"}
+    assert (payload.properties, payload.path, operation.method) == ({"x-own": "1"}, "v1/chat/x", "predict")
     assert payload.query == {}
 
 
 @pytest.mark.parametrize(
-    ("path", "query", "model", "version", "explain", "arguments"),
+    ("path", "query", "model", "version", "method", "arguments"),
     [
-        ("/predictions/m", "a=1", "m", "", "False", {}),
-        ("/predictions/m/", "", "m", "", "False", {}),
-        ("/explanations/m", "a=1", "m", "", "True", {}),
-        ("/explanations/m/3", "", "m", "3", "True", {}),
-        ("/invocations", "model_name=m&a=1&a=2&b=", "m", "", "False", {"model_name": "m", "a": "2", "b": ""}),
-        ("/invocations", "", "", "", "False", {}),
-        ("/models/m/invoke", "a=%C3%A4", "m", "", "False", {"a": "ä"}),
-        ("/explanations/m/3/x", "", "m", "3", "True", {}),
-        ("/invocations/x", "", "", "", "False", {}),
-        ("/models//invoke/", "", "", "", "False", {}),
+        ("/predictions/m", "a=1", "m", "", "predict", {}),
+        ("/predictions/m/", "", "m", "", "predict", {}),
+        ("/explanations/m", "a=1", "m", "", "explain", {}),
+        ("/explanations/m/3", "", "m", "3", "explain", {}),
+        (
+            "/invocations",
+            "model_name=m&a=1&a=2&b=",
+            "m",
+            "",
+            "predict",
+            {"model_name": "m", "a": "2", "b": ""},
+        ),
+        ("/invocations", "", "", "", "predict", {}),
+        ("/models/m/invoke", "a=%C3%A4", "m", "", "predict", {"a": "ä"}),
+        ("/explanations/m/3/x", "", "m", "3", "explain", {}),
+        ("/invocations/x", "", "", "", "predict", {}),
+        ("/models//invoke/", "", "", "", "predict", {}),
     ],
 )
-def test_routes(path, query, model, version, explain, arguments):
+def test_routes(path, query, model, version, method, arguments):
     operation = infer("POST", path, query=query)
     assert (operation.model, operation.version) == (model, version)
-    assert operation.payload.properties["explain"] == explain
+    assert operation.method == method
     assert operation.payload.query == arguments
 
 
 def test_a_client_cannot_say_what_the_server_says():
     headers = {b"explain": b"True", b"url_path": b"/x", b"x-request-id": b"mine"}
     operation = infer("POST", "/predictions/m", b"", headers)
-    assert (operation.payload.properties["explain"], operation.payload.properties["url_path"]) == (
-        "False",
-        "",
-    )
-    assert operation.id == "id-1"
+    assert (operation.method, operation.payload.path, operation.id) == ("predict", "", "id-1")
 
 
 def test_forms_and_the_model_that_a_form_names():
@@ -281,13 +285,15 @@ def test_texts_that_name_a_model():
     full = ServeError(Code.QUEUE_FULL, "full")
     exact = document(answered(ResponsePart(error=full), "/predictions/m/2", exact=True))["message"]
     assert exact.startswith('Model "m" Version 2" has no worker to serve inference request.')
-    unknown = ServeError(Code.NOT_FOUND, "none", fault=fault(Kind.UNKNOWN_VERSION, model="m", version="2"))
+    unknown = ServeError(
+        Code.NOT_FOUND, "none", info=ErrorInfo.of(reasons.UNKNOWN_VERSION, model="m", version="2")
+    )
     missing = document(answered(ResponsePart(error=unknown), "/predictions/m/2", exact=True))
     assert (missing["type"], missing["message"]) == (
         "ModelVersionNotFoundException",
         "Model version: 2 does not exist for model: m",
     )
-    absent = ServeError(Code.NOT_FOUND, "none", fault=fault(Kind.UNKNOWN_MODEL, model="m"))
+    absent = ServeError(Code.NOT_FOUND, "none", info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model="m"))
     for path in ("/predictions/m/2", "/invocations"):  # a form may have named it
         told = document(answered(ResponsePart(error=absent), path, exact=True))
         assert (told["type"], told["message"]) == ("ModelNotFoundException", "Model not found: m")

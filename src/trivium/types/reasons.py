@@ -1,0 +1,38 @@
+"""Reasons that the core and the front ends state when they refuse or fail something.
+
+A reason is an open string with metadata by name (see `ErrorInfo`); the comment behind each lists them. Whoever raises
+an error owns its reason: `codecs.data_reasons` and each dialect have reasons of their own, and every wire has one table
+from reasons to its own texts.
+"""
+
+from typing import Final
+
+UNKNOWN_MODEL: Final = "unknown_model"  # model
+UNKNOWN_VERSION: Final = "unknown_version"  # model, version
+NOT_SERVING: Final = "not_serving"  # model, version
+SEVERAL_PARTS: Final = "several_parts"  # model
+ENDLESS: Final = "endless"  # chain
+INPUT_COUNT: Final = "input_count"  # model, least, most, got, missing
+UNKNOWN_INPUT: Final = "unknown_input"  # model, input
+INPUT_TWICE: Final = "input_twice"  # input
+UNKNOWN_OUTPUT: Final = "unknown_output"  # model, output
+DATATYPE: Final = "datatype"  # model, input, found, expected
+SHAPE: Final = "shape"  # model, input, found, expected, has_rows
+NO_SHAPE: Final = "no_shape"  # model, input
+TOO_MANY_ROWS: Final = "too_many_rows"  # model, most
+ROWS_APART: Final = "rows_apart"  # model, input
+BYTE_SIZE: Final = "byte_size"  # input, expected, found
+BODY_SIZE: Final = "body_size"  # most
+UNKNOWN_REGION: Final = "unknown_region"  # region
+REGION_TWICE: Final = "region_twice"  # region
+REGION_OFFSET: Final = "region_offset"  # region
+REGION_SIZE: Final = "region_size"  # region
+UNOPENED: Final = "unopened"  # key
+BEYOND_MEMORY: Final = "beyond_memory"  # region
+NO_REGIONS: Final = "no_regions"  # no metadata
+NOT_BY_CLIENTS: Final = "not_by_clients"  # no metadata
+NOT_LOADED: Final = "not_loaded"  # model, version, text
+NOT_CACHEABLE: Final = "not_cacheable"  # model, version
+NO_ENGINE: Final = "no_engine"  # model, version, engine
+TRACE_UNFIT: Final = "trace_unfit"  # why
+SEQUENCE: Final = "sequence"  # told

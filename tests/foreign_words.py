@@ -1,0 +1,78 @@
+"""Finds words of foreign systems in identifiers and texts of the core, the vocabulary and the front ends, and fails.
+
+Comments and docstrings may cite whom a rule comes from; code may not know them. A word counts where it stands by itself
+or as a part of a name: `in_tritons_words`, `DjlError`, "ensemble".
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "trivium"
+ROOMS = ("core", "types", "frontends")
+WORDS = (
+    *("triton", "torchserve", "djl", "kserve", "lmi", "ensemble", "bls", "seldon", "netty"),
+    *(
+        "pbtxt",
+        "pb_utils",
+        "decoupled",
+        "max_batch_size",
+        "max_queue_delay",
+        "dynamic_batching",
+    ),
+    *("serving_properties", "entry_point", "rolling_batch", "job_queue", "wlm", "ndlist"),
+    *("mar_file", "workflow", "min_worker", "max_worker", "model_store", "ts_config"),
+)
+_PATTERN = re.compile("|".join(rf"(?<![a-z]){word}s?(?![a-z])" for word in WORDS))
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of every identifier and string literal that is no docstring."""
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str | bytes)
+            and id(node) not in docstrings
+        ):
+            yield line, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        for name in (
+            getattr(node, field, None) for field in ("id", "attr", "arg", "name", "module", "asname")
+        ):
+            if isinstance(name, str):
+                yield line, name
+
+
+def found_in(source: str) -> list[tuple[int, str]]:
+    """Return the line and word of every foreign word in a module's code."""
+    plain = (
+        (line, _HUMPS.sub("_", text).lower().replace("-", "_").replace(" ", "_"))
+        for line, text in texts(ast.parse(source))
+    )
+    return [(line, match.group()) for line, text in plain for match in _PATTERN.finditer(text)]
+
+
+def main() -> int:
+    """Print every foreign word with its place; return how many there are."""
+    count = 0
+    for path in sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py")):
+        for line, word in found_in(path.read_text()):
+            print(f"{path.relative_to(SOURCE.parents[1])}:{line}: the foreign word {word!r}")
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    if main():
+        sys.exit(
+            "the core, the vocabulary and the front ends know no foreign system: say it neutrally, or in a dialect"
+        )
+    print("foreign words: none in the core, the vocabulary and the front ends")
