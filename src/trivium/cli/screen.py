@@ -2,7 +2,9 @@
 
 import json
 import math
+import shlex
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.status import Status
@@ -17,6 +19,13 @@ from trivium.types.state import VersionState
 LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets no line to paste."""
 
+_BY_PREDICTION = ("djl", "torchserve")
+_FILE = " -T FILE"
+_AS_JSON = " -H 'Content-Type: application/json' -H 'Accept: application/json'"
+_NEXT = (
+    "Next: paste a request into another terminal{file}; `trivium check PATH` explains how a model is served, "
+    "`trivium serve --help` what can be set."
+)
 _COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionState.LOADING: "yellow"}
 
 
@@ -81,13 +90,33 @@ def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
     )
 
 
-def example_request(spec: ModelSpec, url: str) -> str | None:
-    """A curl command for one inference on made-up data; None where that would be longer than a screen."""
+def print_requests(console: Console, url: str, specs: Sequence[ModelSpec], profile: str) -> None:
+    """Print a request per model that a client of this profile would send, and what to do next."""
+    requests = [example_request(spec, url, profile) for spec in specs]
+    for request in requests:
+        console.print(request, soft_wrap=True, markup=False)
+    with_file = any(_FILE in request for request in requests)
+    console.print(
+        _NEXT.format(file=", with your own for FILE" if with_file else ""), soft_wrap=True, markup=False
+    )
+
+
+def example_request(spec: ModelSpec, url: str, profile: str) -> str:
+    """Make a curl command for one model: an inference on invented data or on a file, or a look at its metadata.
+
+    The profiles `djl` and `torchserve` ask at /predictions, the others by the v2 protocol, which takes no files.
+    """
+    name = quote(spec.name, safe="")
+    predictions, metadata = f"{url}/predictions/{name}", f"curl -s {url}/v2/models/{name}"
+    if not spec.inputs:
+        return metadata if profile == "triton" else f"curl -s{_FILE} {predictions}"
     inputs = [_example(spec, tensor) for tensor in spec.inputs if not tensor.optional]
     if not inputs or None in inputs:
-        return None
-    body = json.dumps({"inputs": inputs}, separators=(",", ":"))
-    return f"curl -s {url}/v2/models/{spec.name}/infer -d '{body}'"
+        return f"curl -s{_FILE} {predictions}" if profile in _BY_PREDICTION else metadata
+    body = shlex.quote(json.dumps({"inputs": inputs}, separators=(",", ":")))
+    if profile in _BY_PREDICTION:
+        return f"curl -s{_AS_JSON} {predictions} -d {body}"
+    return f"{metadata}/infer -d {body}"
 
 
 def _example(spec: ModelSpec, tensor: TensorSpec) -> dict[str, object] | None:
