@@ -20,8 +20,8 @@ LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets no line to paste."""
 
 _BY_PREDICTION = ("djl", "torchserve")
-_FILE = " -T FILE"
-_AS_JSON = " -H 'Content-Type: application/json' -H 'Accept: application/json'"
+_FILE, _OWN_FILE = " -T FILE", ", with your own for FILE"
+_JSON, _ACCEPT = " -H 'Content-Type: application/json'", " -H 'Accept: application/json'"
 _NEXT = (
     "Next: paste a request into another terminal{file}; `trivium check PATH` explains how a model is served, "
     "`trivium serve --help` what can be set."
@@ -93,30 +93,39 @@ def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
 def print_requests(console: Console, url: str, specs: Sequence[ModelSpec], profile: str) -> None:
     """Print a request per model that a client of this profile would send, and what to do next."""
     requests = [example_request(spec, url, profile) for spec in specs]
+    if profile in _BY_PREDICTION and len(specs) == 1:  # the route that needs no name
+        requests.append(_prediction(specs[0], f"{url}/invocations", " -X POST"))
     for request in requests:
         console.print(request, soft_wrap=True, markup=False)
     with_file = any(_FILE in request for request in requests)
-    console.print(
-        _NEXT.format(file=", with your own for FILE" if with_file else ""), soft_wrap=True, markup=False
-    )
+    console.print(_NEXT.format(file=_OWN_FILE if with_file else ""), soft_wrap=True, markup=False)
 
 
 def example_request(spec: ModelSpec, url: str, profile: str) -> str:
     """Make a curl command for one model: an inference on invented data or on a file, or a look at its metadata.
 
-    The profiles `djl` and `torchserve` ask at /predictions, the others by the v2 protocol, which takes no files.
+    Clients of `djl` and `torchserve` ask at /predictions, all others by the v2 protocol, unless a model declares no
+    inputs and takes files alone; the profile `triton` has no route for those.
     """
     name = quote(spec.name, safe="")
-    predictions, metadata = f"{url}/predictions/{name}", f"curl -s {url}/v2/models/{name}"
-    if not spec.inputs:
-        return metadata if profile == "triton" else f"curl -s{_FILE} {predictions}"
+    if profile in _BY_PREDICTION or not (spec.inputs or profile == "triton"):
+        return _prediction(spec, f"{url}/predictions/{name}")
+    body = _body(spec)
+    return f"curl -s {url}/v2/models/{name}" + (f"/infer -d {body}" if body else "")
+
+
+def _prediction(spec: ModelSpec, route: str, method: str = "") -> str:
+    body = _body(spec)
+    accept = _ACCEPT if spec.inputs else ""  # tensors in a form that a terminal shows
+    return f"curl -s{_JSON}{accept} {route} -d {body}" if body else f"curl -s{method}{accept}{_FILE} {route}"
+
+
+def _body(spec: ModelSpec) -> str:
+    """Invented inputs as a word of the shell; empty where there are none or they would fill more than a screen."""
     inputs = [_example(spec, tensor) for tensor in spec.inputs if not tensor.optional]
     if not inputs or None in inputs:
-        return f"curl -s{_FILE} {predictions}" if profile in _BY_PREDICTION else metadata
-    body = shlex.quote(json.dumps({"inputs": inputs}, separators=(",", ":")))
-    if profile in _BY_PREDICTION:
-        return f"curl -s{_AS_JSON} {predictions} -d {body}"
-    return f"{metadata}/infer -d {body}"
+        return ""
+    return shlex.quote(json.dumps({"inputs": inputs}, separators=(",", ":")))
 
 
 def _example(spec: ModelSpec, tensor: TensorSpec) -> dict[str, object] | None:
