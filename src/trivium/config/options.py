@@ -261,7 +261,7 @@ class ModelsConfig:
         "--default-rows", 4, "Largest batch of a model whose file alone says that it batches.", (0, _ANY)
     )
     no_completion: bool = option(
-        "--no-completion", False, "Complete no Triton configuration: what lacks is an error."
+        "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
     )
     load_threads: int = option("--load-threads", 4, "Models that are opened at the same time.", (1, 1024))
     load_retries: int = option(
