@@ -1,4 +1,4 @@
-"""The environment that Kubernetes injects beside Services of our own name: the server starts as it was configured.
+"""The environment that Kubernetes injects for Services that bear our own name: the server starts as it was configured.
 
 Each Service gives every container of its namespace the variables below, some of them named like options of ours.
 """

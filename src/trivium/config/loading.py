@@ -205,7 +205,7 @@ def _near(table: str, key: str, is_table: bool) -> str:
 
 
 def _is_of_a_service(variable: str, value: str) -> bool:
-    """Does Kubernetes set it, for containers beside a Service whose name begins with our own?"""
+    """Does Kubernetes set it, for containers in the namespace of a Service whose name begins with our own?"""
     is_url = variable.endswith("_PORT") and _URL.match(value) is not None
     return is_url or _SERVICE.fullmatch(variable) is not None
 
