@@ -6,13 +6,12 @@
 import runpy
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import Kind
 from trivium.codecs.payload_table import READERS, WRITERS
-from trivium.config import PREFIX, ServerConfig
+from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.triton.keys import ROWS, Role
 from trivium.profiles import FALLBACKS, OWNERS
 from trivium.protocols.kserve import grpc_errors
@@ -33,13 +32,15 @@ def diagram(moves) -> str:
 
 
 def options() -> str:
-    """Every server option: flag, variable, key of the file, default, meaning."""
-    lines = ["| flag | variable | key in the file | default | meaning |", "|---|---|---|---|---|"]
-    for option in fields(ServerConfig):
-        flag = "--" + option.name.replace("_", "-")
-        variable = PREFIX + option.name.upper()
-        text = option.metadata["help"]
-        lines.append(f"| `{flag}` | `{variable}` | `{option.name}` | `{option.default!r}` | {text} |")
+    """Every server option, a section per group: flag, variable, key in the group's table, default, meaning."""
+    common = ", ".join(f"`{option.flag}`" for option in OPTIONS.values() if option.is_common)
+    lines = [f"Most used: {common}."]
+    for group, title in GROUPS.items():
+        lines += ["", f"## {title}: `[{group}]`", ""]
+        lines += ["| flag | variable | key in the file | default | meaning |", "|---|---|---|---|---|"]
+        for key, option in KEYS[group].items():
+            names = f"`{option.flag}` | `{option.variable}` | `{key}`"
+            lines.append(f"| {names} | `{option.default!r}` | {option.help} |")
     return "\n".join(lines)
 
 

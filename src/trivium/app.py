@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trivium import tracing
-from trivium.config import ServerConfig, read_grpc_tls
+from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.lifecycle import Progress
 from trivium.core.probe import Probe
 from trivium.core.quantiles import parse_quantiles
@@ -45,6 +45,7 @@ from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import PrometheusHttp, Shown
+from trivium.tls import read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RpcProtocol, WireProtocol
 from trivium.types.metrics import Measures
@@ -86,30 +87,30 @@ def build(config: ServerConfig) -> Server:
     traces, traced = tracing.exporter(config), tracing.settings(config)
     probe = Probe(PROBE_COMMAND)
     defaults = Defaults(
-        config_name=_config_name(config.model_config_name),
-        measures=_measures(config),
-        queue_items=config.queue_items,
+        config_name=_config_name(config.models.config_name),
+        measures=_measures(config.metrics),
+        queue_items=config.models.queue_items,
         gpus=count_gpus(),
         cpus=len(os.sched_getaffinity(0)),
         scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
-        recycle_items=config.worker_items or None,
-        recycle_bytes=config.worker_growth or None,
-        max_rows=config.default_rows,
-        loads_at_once=config.load_threads,
-        load_retries=config.load_retries,
-        cache_bytes=config.cache_bytes,
-        supply=None if config.rate_limit == "off" else supply_of(config.rate_limit_resources),
-        unique_names=config.unique_names,
-        completes=not config.no_completion,
-        client_shared_memory=config.client_shared_memory,
+        recycle_items=config.workers.items or None,
+        recycle_bytes=config.workers.growth or None,
+        max_rows=config.models.default_rows,
+        loads_at_once=config.models.load_threads,
+        load_retries=config.models.load_retries,
+        cache_bytes=config.models.cache_bytes,
+        supply=None if config.workers.rate_limit == "off" else supply_of(config.workers.rate_limit_resources),
+        unique_names=config.models.unique_names,
+        completes=not config.models.no_completion,
+        client_shared_memory=config.security.client_shared_memory,
         reserved_regions=PRIVATE_REGIONS,
     )
     host = partial(program, WORKER_COMMAND, os.environ)
     server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
-    server.readiness.is_lenient = config.ready_despite_failures
+    server.readiness.is_lenient = config.models.ready_despite_failures
     server.tracing.use(traces, traced)
-    if config.model_control != "explicit":
-        server.watch(config.poll_seconds if config.model_control == "poll" else None)
+    if config.models.control != "explicit":
+        server.watch(config.models.poll_seconds if config.models.control == "poll" else None)
     return server
 
 
@@ -133,14 +134,14 @@ async def serving(
 
 def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Every protocol over HTTP, by the routes of the profile."""
-    abilities = _abilities(server, config, _pattern("--forward-headers", config.forward_headers))
-    table = routes(config.profile, VERSION, abilities, config.server_name, _shown(config))
+    abilities = _abilities(server, config, _pattern("--forward-headers", config.http.forward_headers))
+    table = routes(config.server.profile, VERSION, abilities, config.server.name, _shown(config.metrics))
     return _over_http(server, table.owners, table.fallback, _limits(config))
 
 
 def metrics_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Metrics alone, for a port of their own. What is asked there is not in the access log."""
-    metrics = PrometheusHttp(_shown(config))
+    metrics = PrometheusHttp(_shown(config.metrics))
     return _over_http(server, {"metrics": metrics}, metrics, replace(_limits(config), access_log=None))
 
 
@@ -158,31 +159,31 @@ def _over_http(
 
 def _limits(config: ServerConfig) -> HttpLimits:
     return HttpLimits(
-        connections=config.max_connections,
-        header_bytes=config.max_header_bytes,
-        body_bytes=config.max_body_bytes,
-        total_body_bytes=config.max_buffered_bytes,
-        idle_seconds=config.idle_timeout,
-        header_seconds=config.header_timeout,
-        body_seconds=config.body_timeout,
-        write_seconds=config.write_timeout,
-        slowest_rate=config.slowest_rate,
-        access_log=config.access_log or None,
+        connections=config.server.max_connections,
+        header_bytes=config.http.max_header_bytes,
+        body_bytes=config.server.max_body_bytes,
+        total_body_bytes=config.server.max_buffered_bytes,
+        idle_seconds=config.http.idle_timeout,
+        header_seconds=config.http.header_timeout,
+        body_seconds=config.http.body_timeout,
+        write_seconds=config.http.write_timeout,
+        slowest_rate=config.http.slowest_rate,
+        access_log=config.server.access_log or None,
         stamps=tracing.can_trace(config),
     )
 
 
-def _shown(config: ServerConfig) -> Shown:
-    return Shown(not config.no_duration_metrics, bool(config.metrics_quantiles), config.metrics_first_part)
+def _shown(metrics: MetricsConfig) -> Shown:
+    return Shown(not metrics.no_duration_metrics, bool(metrics.quantiles), metrics.first_part)
 
 
-def _measures(config: ServerConfig) -> Measures:
+def _measures(metrics: MetricsConfig) -> Measures:
     return Measures(
-        parse_quantiles(config.metrics_quantiles),
-        config.metrics_first_part,
-        config.metrics_interval,
-        not config.no_cpu_metrics,
-        not config.no_gpu_metrics,
+        parse_quantiles(metrics.quantiles),
+        metrics.first_part,
+        metrics.interval,
+        not metrics.no_cpu_metrics,
+        not metrics.no_gpu_metrics,
     )
 
 
@@ -207,15 +208,15 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
 
 def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> Abilities:
     return Abilities(
-        may_change=config.is_loopback or config.open_management,
+        may_change=config.is_loopback or config.security.open_management,
         regions=server.regions,
-        shares_memory=config.client_shared_memory,
+        shares_memory=config.security.client_shared_memory,
         forwards=forwards,
-        most_unpacked=config.max_body_bytes,
-        most_unpacked_together=config.max_buffered_bytes,
-        restricted=parse_restrictions(config.restricted_apis),
-        in_tritons_words=config.profile == "triton",
-        restricted_rpcs=parse_rpc_restrictions(config.restricted_rpcs),
+        most_unpacked=config.server.max_body_bytes,
+        most_unpacked_together=config.server.max_buffered_bytes,
+        restricted=parse_restrictions(config.security.restricted_apis),
+        in_tritons_words=config.server.profile == "triton",
+        restricted_rpcs=parse_rpc_restrictions(config.security.restricted_rpcs),
     )
 
 
@@ -223,13 +224,13 @@ def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFro
     """The v2 protocol over gRPC. INVALID for files of TLS that cannot be used; of grpcio's layer UNSUPPORTED, with the
     install command, where it lacks.
     """
-    names = identity(config.profile, VERSION, config.server_name)
-    abilities = _abilities(server, config, _pattern("--forward-metadata", config.forward_metadata))
+    names = identity(config.server.profile, VERSION, config.server.name)
+    abilities = _abilities(server, config, _pattern("--forward-metadata", config.grpc.forward_metadata))
     protocol: RpcProtocol = KServeGrpc(*names, abilities)
     if tracing.can_trace(config):
         protocol = StampedRpcs(protocol)
-    tls = read_grpc_tls(config)
-    if config.grpc_layer == "own":
+    tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
+    if config.grpc.layer == "own":
         return H2Frontend(server, protocol, _grpc_limits(config), tls)
     try:
         with _without_fork_handlers():
@@ -243,20 +244,20 @@ def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFro
 
 def _grpc_limits(config: ServerConfig) -> GrpcLimits:
     return GrpcLimits(
-        calls=config.max_connections,
-        message_bytes=config.grpc_message_bytes or config.max_body_bytes,
-        total_message_bytes=config.max_buffered_bytes,
-        keepalive_seconds=config.grpc_keepalive_time,
-        keepalive_timeout=config.grpc_keepalive_timeout,
-        ping_seconds=config.grpc_min_ping_interval,
-        pings_without_calls=config.grpc_pings_without_calls,
-        pings_without_data=config.grpc_pings_without_data,
-        ping_strikes=config.grpc_ping_strikes,
-        age_seconds=config.grpc_connection_age or None,
-        grace_seconds=config.grpc_connection_grace or None,
-        compression=config.grpc_compression,
-        shares_port=config.reuse_grpc_port,
-        access_log=config.access_log or None,
+        calls=config.server.max_connections,
+        message_bytes=config.grpc.message_bytes or config.server.max_body_bytes,
+        total_message_bytes=config.server.max_buffered_bytes,
+        keepalive_seconds=config.grpc.keepalive_time,
+        keepalive_timeout=config.grpc.keepalive_timeout,
+        ping_seconds=config.grpc.min_ping_interval,
+        pings_without_calls=config.grpc.pings_without_calls,
+        pings_without_data=config.grpc.pings_without_data,
+        ping_strikes=config.grpc.ping_strikes,
+        age_seconds=config.grpc.connection_age or None,
+        grace_seconds=config.grpc.connection_grace or None,
+        compression=config.grpc.compression,
+        shares_port=config.grpc.reuse_grpc_port,
+        access_log=config.server.access_log or None,
     )
 
 
@@ -288,11 +289,9 @@ def add_repository(server: Server, path: Path) -> None:
 
 def presented(config: ServerConfig) -> tuple[str, str, tuple[str, ...]]:
     """Name, version and extensions, as the v2 protocol's clients are told."""
-    name, told = identity(config.profile, VERSION, config.server_name)
-    abilities = Abilities(
-        shares_memory=config.client_shared_memory, in_tritons_words=config.profile == "triton"
-    )
-    return name, told, abilities.extensions
+    profile, shares_memory = config.server.profile, config.security.client_shared_memory
+    abilities = Abilities(shares_memory=shares_memory, in_tritons_words=profile == "triton")
+    return *identity(profile, VERSION, config.server.name), abilities.extensions
 
 
 def add_all(server: Server, paths: Iterable[Path]) -> None:

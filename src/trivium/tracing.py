@@ -3,7 +3,7 @@
 Decides nothing about a request. Files and collectors are the exporters' business.
 """
 
-from trivium.config import ServerConfig
+from trivium.config.options import ServerConfig
 from trivium.dialects.triton.trace_text import SPAN_NAMES
 from trivium.exporters.otlp import NAMES, Collector, Spans
 from trivium.exporters.trace_files import TraceFiles
@@ -15,48 +15,47 @@ LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
 
 def can_trace(config: ServerConfig) -> bool:
     """Is there a place for traces? Then clients may switch them on, too."""
-    return bool(config.trace_file or config.trace_endpoint)
+    return bool(config.tracing.file or config.tracing.endpoint)
 
 
 def exporter(config: ServerConfig) -> TraceExporter | None:
     """Where traces go, opened; None without a place. INVALID for two places, and as the exporters say."""
-    if config.trace_file and config.trace_endpoint:
+    options = config.tracing
+    if options.file and options.endpoint:
         raise ServeError(
             Code.INVALID,
             "Traces go to one place: give --trace-file or --trace-endpoint, not both.",
         )
-    if config.trace_file:
-        return TraceFiles(config.trace_file, follows=config.profile != "triton")  # the original does not
-    if not config.trace_endpoint:
+    if options.file:
+        return TraceFiles(options.file, follows=config.server.profile != "triton")  # the original does not
+    if not options.endpoint:
         return None
-    resource = _resource(config.trace_resource)
-    collector = Collector(
-        config.trace_endpoint, resource, config.trace_queue, config.trace_delay, config.trace_batch
-    )
-    return Spans(collector, SPAN_NAMES if config.profile == "triton" else NAMES)
+    resource = _resource(options.resource)
+    collector = Collector(options.endpoint, resource, options.queue, options.delay, options.batch)
+    return Spans(collector, SPAN_NAMES if config.server.profile == "triton" else NAMES)
 
 
 def settings(config: ServerConfig) -> TraceSettings:
     """What is traced from the start. INVALID for a level that there is not, or for one without a place for traces:
     the original's command line, and it alone, may have that.
     """
-    words = [word.strip() for word in config.trace_levels.split(",") if word.strip()]
+    words = [word.strip() for word in config.tracing.levels.split(",") if word.strip()]
     for word in words:
         if word not in LEVELS:
             raise ServeError(
                 Code.INVALID,
                 f"--trace-levels: there is no level {word[:40]!r}; there are: {', '.join(LEVELS)}. Correct it.",
             )
-    if words and not can_trace(config) and config.profile != "triton":
+    if words and not can_trace(config) and config.server.profile != "triton":
         raise ServeError(
             Code.INVALID,
             "--trace-levels needs a place for traces. Give --trace-file or --trace-endpoint, too.",
         )
     return TraceSettings(
         frozenset(LEVELS[word] for word in words),
-        config.trace_rate,
-        None if config.trace_count < 0 else config.trace_count,
-        config.trace_frequency,
+        config.tracing.rate,
+        None if config.tracing.count < 0 else config.tracing.count,
+        config.tracing.frequency,
     )
 
 

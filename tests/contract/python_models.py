@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 
 from trivium.app import serving
-from trivium.config import ServerConfig
+from trivium.config.loading import configured
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 
@@ -45,7 +45,7 @@ def scene(play, root, **options):
     """`play(server)` with everything in `root` served."""
 
     async def run():
-        config = ServerConfig(**options)
+        config = configured(**options)
         async with asyncio.timeout(60), serving(root, config=config) as server:
             await play(server)
 

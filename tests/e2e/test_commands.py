@@ -15,6 +15,7 @@ from tests.e2e.wire import echo_request, get, infer, post
 from tests.fixtures import models
 
 from trivium.app import VERSION
+from trivium.demo import places
 
 USAGE, REFUSED = 2, 1
 
@@ -122,12 +123,12 @@ def test_beyond_loopback_only_when_told(tmp_path: Path, echo: Path) -> None:
 
 
 WRONG_OPTIONS = {
-    "--http-port 70000": ("http_port", "from 0 to 65535"),
-    "--max-connections 0": ("max_connections", "from 1"),
-    "--slowest-rate 0": ("slowest_rate", "from 1"),
-    "--header-timeout nan": ("header_timeout", "a number from 0"),
-    "--drain-timeout -1": ("drain_timeout", "a number from 0"),
-    "--log-level loud": ("log_level", "one of debug, info, warning, error"),
+    "--http-port 70000": ("--http-port", "from 0 to 65535"),
+    "--max-connections 0": ("--max-connections", "from 1"),
+    "--slowest-rate 0": ("--slowest-rate", "from 1"),
+    "--header-timeout nan": ("--header-timeout", "a number from 0"),
+    "--drain-timeout -1": ("--drain-timeout", "a number from 0"),
+    "--log-level loud": ("--log-level", "one of debug, info, warning, error"),
     "--access-log /proc/nowhere/log": ("access log /proc/nowhere/log", "--access-log"),
 }
 
@@ -140,9 +141,10 @@ def test_options_that_make_no_sense(echo: Path, option: str) -> None:
 
 
 WRONG_FILES = {
-    "http_prot = 1": "Did you mean 'http_port'?",
+    "[http]\nprot = 1": "Did you mean 'port' in [http]?",
+    "http_prot = 1": "Did you mean 'port' in [http]?",
     "colour = 'red'": "no such option",
-    "http_port = 'many'": "http_port: 'many'; expected a whole number",
+    "[http]\nport = 'many'": "http.port: 'many'; expected a whole number",
     "http_port = [1]": "http_port: [1]; expected a whole number",
     "open = 3": "expected true or false",
     "http_port 8080": "not TOML",
@@ -160,15 +162,15 @@ def test_a_wrong_configuration(tmp_path: Path, echo: Path, line: str) -> None:
 
 def test_wrong_configurations_elsewhere(tmp_path: Path, echo: Path) -> None:
     assert "Cannot read the configuration" in refusal("serve", echo, "--config", tmp_path / "none.toml")
-    said = refusal("serve", echo, TRIVIUM_HTTP_PROT="1", TRIVIUM_QUEUE_ITEMS="few")
-    assert "environment: http_prot: no such option" in said
-    assert "environment: queue_items: 'few'; expected a whole number" in said
+    said = refusal("serve", echo, TRIVIUM_QUEUE_ITEMS="few")
+    assert "environment: TRIVIUM_QUEUE_ITEMS: 'few'; expected a whole number" in said
 
 
 def test_flags_over_file(tmp_path: Path, echo: Path) -> None:
     file = tmp_path / "trivium.toml"
-    file.write_text("max_body_bytes = 10\nhttp_port = 1\nmax_connections = 7\n")
+    file.write_text("max_connections = 7\n[server]\nmax_body_bytes = 10\n[http]\nport = 1\n")
     with serve(tmp_path / "log", echo, "--config", file, "--max-body-bytes", "20") as server:
+        assert "max_connections is max_connections in [server]" in server.said()
         for size, status in ((20, 400), (21, 413)):
             assert server.ask(post("/v2/models/echo/infer", bytes(size))).status == status
 
@@ -193,6 +195,37 @@ def test_a_request_to_paste_per_model(serving: Serving) -> None:
         answer = json.loads(in_shell(line))
         assert "error" not in answer, (line, answer)
         assert {"outputs", "model_name"} <= set(answer) or "versions" in answer
+
+
+@pytest.mark.parametrize("profile", ["native", "djl", "torchserve", "triton"])
+def test_the_requests_to_paste_are_those_of_the_profile(tmp_path: Path, echo: Path, profile: str) -> None:
+    handler = places.handlers()[1]
+    with serve(tmp_path / "log", echo, handler, "--profile", profile) as server:
+        server.await_line(re.compile(r"^Next: .*\n", re.MULTILINE))
+        of_handler, of_echo = (line for line in server.said().splitlines() if line.startswith("curl "))
+        for_tensors = "/predictions/echo" if profile in ("djl", "torchserve") else "/v2/models/echo/infer"
+        assert f"{server.url}{for_tensors}" in of_echo
+        assert json.loads(in_shell(of_echo))["outputs"][0]["data"] == [0, 0, 0, 0]
+        if profile == "triton":
+            assert json.loads(in_shell(of_handler))["name"] == "digits_djl"
+        else:
+            assert f"-T FILE {server.url}/predictions/digits_djl" in of_handler
+            assert json.loads(in_shell(of_handler.replace("FILE", str(places.pictures()[7]))))["digit"] == 7
+
+
+@pytest.mark.parametrize("profile", ["djl", "torchserve"])
+@pytest.mark.parametrize("is_handler", [False, True])
+def test_the_only_model_is_asked_without_its_name(
+    tmp_path: Path, echo: Path, profile: str, is_handler: bool
+) -> None:
+    with serve(
+        tmp_path / "log", places.handlers()[1] if is_handler else echo, "--profile", profile
+    ) as server:
+        server.await_line(re.compile(r"^Next: .*\n", re.MULTILINE))
+        named, nameless = (line for line in server.said().splitlines() if line.startswith("curl "))
+        assert f"{server.url}/invocations" in nameless
+        answers = [in_shell(line.replace("FILE", str(places.pictures()[7]))) for line in (named, nameless)]
+        assert json.loads(answers[0]) == json.loads(answers[1])
 
 
 def in_shell(line: str) -> str:

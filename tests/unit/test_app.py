@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from trivium.app import build, count_gpus
-from trivium.config import ServerConfig
+from trivium.config.loading import configured
 from trivium.types.errors import Code, ServeError
 
 
@@ -19,7 +19,7 @@ def test_gpus_are_counted_by_their_device_files(tmp_path):
 @pytest.mark.parametrize("name", ["a/b", "../x", ".hidden", "with space"])
 def test_a_configuration_is_preferred_by_a_plain_name(name):
     async def scene():
-        build(ServerConfig(model_config_name=name))
+        build(configured(model_config_name=name))
 
     with pytest.raises(ServeError, match="--model-config-name") as caught:
         asyncio.run(scene())
@@ -28,7 +28,7 @@ def test_a_configuration_is_preferred_by_a_plain_name(name):
 
 def test_quantiles_that_are_none_are_refused_at_the_start():
     async def scene():
-        build(ServerConfig(metrics_quantiles="0.5,two"))
+        build(configured(metrics_quantiles="0.5,two"))
 
     with pytest.raises(ServeError, match="is no quantile"):
         asyncio.run(scene())

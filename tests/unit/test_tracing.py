@@ -1,6 +1,6 @@
 import pytest
 
-from trivium.config import ServerConfig
+from trivium.config.loading import configured
 from trivium.exporters.otlp import Spans
 from trivium.exporters.trace_files import TraceFiles
 from trivium.tracing import can_trace, exporter, settings
@@ -9,10 +9,10 @@ from trivium.types.tracing import Detail, TraceSettings
 
 
 def test_places(tmp_path):
-    assert (exporter(ServerConfig()), can_trace(ServerConfig())) == (None, False)
+    assert (exporter(configured()), can_trace(configured())) == (None, False)
     for config, kind in (
-        (ServerConfig(trace_file=str(tmp_path / "t")), TraceFiles),
-        (ServerConfig(trace_endpoint="http://127.0.0.1:9", trace_resource="a=b, c=d=e"), Spans),
+        (configured(trace_file=str(tmp_path / "t")), TraceFiles),
+        (configured(trace_endpoint="http://127.0.0.1:9", trace_resource="a=b, c=d=e"), Spans),
     ):
         place = exporter(config)
         place.close()
@@ -21,8 +21,8 @@ def test_places(tmp_path):
 
 
 def test_settings():
-    assert settings(ServerConfig()) == TraceSettings()
-    config = ServerConfig(
+    assert settings(configured()) == TraceSettings()
+    config = configured(
         trace_file="t", trace_levels="timestamps, tensors", trace_rate=5, trace_count=0, trace_frequency=3
     )
     assert settings(config) == TraceSettings(frozenset(Detail), 5, 0, 3)
@@ -38,11 +38,11 @@ def test_settings():
     ],
 )
 def test_refusals(fields, words):
-    config = ServerConfig(**fields)
+    config = configured(**fields)
     with pytest.raises(ServeError, match=words):
         assert (exporter(config), settings(config)) is None
 
 
 def test_the_original_may_have_levels_without_a_place():
-    config = ServerConfig(profile="triton", trace_levels="timestamps")
+    config = configured(profile="triton", trace_levels="timestamps")
     assert settings(config).details == {Detail.TIMES}

@@ -9,7 +9,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.findings import print_check
 from trivium.cli.options import PATHS
-from trivium.config import ServerConfig
+from trivium.config.options import ModelsConfig, ServerConfig
 from trivium.types.errors import ServeError
 
 
@@ -21,7 +21,8 @@ from trivium.types.errors import ServeError
 def command(paths: tuple[Path, ...], model_config_name: str) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     try:
-        specs, unreadable = asyncio.run(app.examine(paths, ServerConfig(model_config_name=model_config_name)))
+        config = ServerConfig(models=ModelsConfig(config_name=model_config_name))
+        specs, unreadable = asyncio.run(app.examine(paths, config))
     except ServeError as error:
         raise click.ClickException(error.message) from error
     if not print_check(Console(), specs, unreadable):

@@ -8,13 +8,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from trivium.cli.options import configure, server_options
+from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.cli.serve import serve
 from trivium.demo import places
 from trivium.types.spec import ModelSpec
 
 
-@click.command("demo")
+@click.command("demo", cls=ServerCommand)
 @server_options
 def command(config_file: Path | None, **flags: Any) -> None:
     """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, and behind a

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trivium import app
-from trivium.config import ServerConfig
+from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.http import DrainReport, HttpFrontend
 from trivium.types.errors import Code, ServeError
@@ -37,11 +37,11 @@ class Listeners:
 
     def __init__(self, server: Server, config: ServerConfig) -> None:
         self._config = config
-        self._http: HttpFrontend | None = None if config.no_http else app.http_frontend(server, config)
-        self._metrics = None if config.metrics_port < 0 else app.metrics_frontend(server, config)
+        self._http: HttpFrontend | None = None if config.http.no_http else app.http_frontend(server, config)
+        self._metrics = None if config.metrics.port < 0 else app.metrics_frontend(server, config)
         self._grpc: H2Frontend | GrpcFrontend | None = None
         self.why_no_grpc = ""
-        if not config.no_grpc:
+        if not config.grpc.no_grpc:
             try:
                 self._grpc = app.grpc_frontend(server, config)
             except ServeError as error:
@@ -88,28 +88,28 @@ class Listeners:
 
     async def _start_http(self, front: HttpFrontend, config: ServerConfig) -> None:
         try:
-            port = await front.start(config.host, config.http_port, config.reuse_http_port)
+            port = await front.start(config.server.host, config.http.port, config.http.reuse_http_port)
         except OSError as error:
-            raise _refusal(error, HTTP, config.host, config.http_port) from error
-        self.places[HTTP] = _address(config.host, port)
+            raise _refusal(error, HTTP, config.server.host, config.http.port) from error
+        self.places[HTTP] = _address(config.server.host, port)
         self.url = f"http://{self.places[HTTP]}"
-        self.lines.append(f"HTTP on {self.url} ({config.profile} profile)")
+        self.lines.append(f"HTTP on {self.url} ({config.server.profile} profile)")
 
     async def _start_grpc(self, front: "H2Frontend | GrpcFrontend", config: ServerConfig) -> None:
-        host = config.grpc_host or config.host
+        host = config.grpc.host or config.server.host
         try:
-            port = await front.start(host, config.grpc_port)
+            port = await front.start(host, config.grpc.port)
         except OSError as error:
-            raise _refusal(error, GRPC, host, config.grpc_port) from error
+            raise _refusal(error, GRPC, host, config.grpc.port) from error
         self.places[GRPC] = _address(host, port)
         self.lines.append(f"gRPC on {self.places[GRPC]}")
 
     async def _start_metrics(self, front: HttpFrontend, config: ServerConfig) -> None:
-        host = config.metrics_host or config.host
+        host = config.metrics.host or config.server.host
         try:
-            port = await front.start(host, config.metrics_port)
+            port = await front.start(host, config.metrics.port)
         except OSError as error:
-            raise _refusal(error, METRICS, host, config.metrics_port) from error
+            raise _refusal(error, METRICS, host, config.metrics.port) from error
         self.places[METRICS] = _address(host, port)
         self.lines.append(f"Metrics on http://{self.places[METRICS]}/metrics")
 

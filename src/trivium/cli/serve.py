@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from rich.console import Console
 
 from trivium import app
 from trivium.cli.listeners import Listeners
-from trivium.cli.options import PATHS, configure, server_options
-from trivium.cli.process import log_to_stderr, run, settle
-from trivium.cli.screen import Progress, example_request, print_models
-from trivium.config import ServerConfig
+from trivium.cli.options import PATHS, ServerCommand, configure, server_options
+from trivium.cli.process import run, settle
+from trivium.cli.screen import Progress, print_models, print_requests
+from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing
@@ -24,7 +25,7 @@ from trivium.types.state import VersionState
 Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 
 
-@click.command("serve")
+@click.command("serve", cls=ServerCommand)
 @PATHS
 @server_options
 def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> None:
@@ -32,19 +33,19 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
     Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
     """
-    serve(paths, configure(config_file, flags), print_requests)
+    config = configure(config_file, flags)
+    serve(paths, config, partial(print_requests, profile=config.server.profile))
 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until told to stop; a refusal ends the command with its sentence."""
-    if config.wide and not config.open:
+    if config.wide and not config.security.open:
         raise click.ClickException(
             f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "
             "or leave it at 127.0.0.1."
         )
-    if config.no_http and config.no_grpc:
+    if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
-    log_to_stderr(config.log_level)
     try:
         status = run(_main(paths, config, greet))
     except ServeError as error:
@@ -75,9 +76,9 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             await listeners.close()
             stopped.cancel()
             return 1
-        settle(server, not config.no_shared_processor)
+        settle(server, not config.workers.no_shared_processor)
         await stopped
-        return await _go_down(server, listeners, console, config.drain_timeout)
+        return await _go_down(server, listeners, console, config.server.drain_timeout)
 
 
 async def _load(server: Server, console: Console) -> Listing:
@@ -100,13 +101,6 @@ def _tell(console: Console, server: Server, listing: Listing, places: Sequence[s
             f"{failed} of {len(listing.versions)} did not load; /v2/health/ready says so.", style="red"
         )
     return True
-
-
-def print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
-    """One request per model, ready to paste."""
-    for spec in specs:
-        request = example_request(spec, url) or f"curl -s {url}/v2/models/{spec.name}"
-        console.print(request, soft_wrap=True, markup=False)
 
 
 async def _go_down(server: Server, listeners: Listeners, console: Console, grace: float) -> int:

@@ -11,7 +11,7 @@ import pytest
 from trivium import app
 from trivium.cli.listeners import CannotListen, Listeners
 from trivium.cli.serve import serve
-from trivium.config import ServerConfig
+from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
 from trivium.types.errors import Code, ServeError
@@ -21,7 +21,7 @@ def made(look: Callable[[Listeners], Any], **options: Any) -> Any:
     """`look` at the listeners of these options, which never listen."""
 
     async def scene() -> Any:
-        async with app.build(config := ServerConfig(**options)) as server:
+        async with app.build(config := configured(**options)) as server:
             return look(Listeners(server, config))
 
     return asyncio.run(scene())
@@ -59,7 +59,7 @@ def test_what_lacks_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "trivium.frontends.grpc_server", raising=False)
 
     async def scene() -> None:
-        async with app.build(config := ServerConfig(grpc_layer="grpcio")) as server:
+        async with app.build(config := configured(grpc_layer="grpcio")) as server:
             app.grpc_frontend(server, config)
 
     with pytest.raises(ServeError) as caught:
@@ -70,7 +70,7 @@ def test_what_lacks_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> Listeners:
         options: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
-        async with app.build(config := ServerConfig(grpc_host="127.0.0.2", **options)) as server:
+        async with app.build(config := configured(grpc_host="127.0.0.2", **options)) as server:
             listeners = Listeners(server, config)
             started: list[tuple[str, str, int]] = []
 
@@ -96,7 +96,7 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
     closed: list[str] = []
 
     async def scene() -> None:
-        async with app.build(config := ServerConfig()) as server:
+        async with app.build(config := configured()) as server:
             listeners = Listeners(server, config)
 
             async def start(front: object, host: str, port: int, *rest: object) -> int:
@@ -123,14 +123,14 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
 def test_http_can_be_switched_off_but_not_everything() -> None:
     assert made(lambda listeners: listeners.serves_grpc, no_http=True)
     with pytest.raises(click.ClickException) as caught:
-        serve([], ServerConfig(no_http=True, no_grpc=True), lambda *_: None)
+        serve([], configured(no_http=True, no_grpc=True), lambda *_: None)
     assert "Nothing would be served" in caught.value.message
 
 
 def test_an_address_of_grpc_alone_beyond_loopback_needs_to_be_allowed() -> None:
-    config = ServerConfig(grpc_host="0.0.0.0")
+    config = configured(grpc_host="0.0.0.0")
     assert not config.is_loopback
-    assert ServerConfig(host="::1", grpc_host="localhost").is_loopback
+    assert configured(host="::1", grpc_host="localhost").is_loopback
     with pytest.raises(click.ClickException) as caught:
         serve([], config, lambda *_: None)
     assert caught.value.message.startswith("--grpc-host 0.0.0.0 listens beyond this machine")

@@ -77,7 +77,7 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> int:
             log.error("Internal: failed to load all models")
         if not await _listen(listeners):
             return _FAILED
-        settle(server, not settings.config.no_shared_processor)
+        settle(server, not settings.config.workers.no_shared_processor)
         await stop.wait()
         return await _go_down(server, settings, listeners)
 
@@ -142,7 +142,7 @@ async def _listen(listeners: Listeners) -> bool:
 
 
 async def _go_down(server: Server, settings: Settings, listeners: Listeners) -> int:
-    loop, grace = asyncio.get_running_loop(), settings.config.drain_timeout
+    loop, grace = asyncio.get_running_loop(), settings.config.server.drain_timeout
     end = loop.time() + grace
     server.begin_drain()
     log.info("Waiting for in-flight requests to complete.")

@@ -37,26 +37,27 @@ def used_options(settings: Settings) -> str:
 
 
 def warnings(settings: Settings) -> Iterator[str]:
-    """What is wider than our own defaults, in one line, and what was told for nothing, in another."""
+    """Say what is wider than our own defaults, which flags have no effect, and what the environment is noticed for."""
     config = settings.config
     wide = [] if config.is_loopback else ["listens to whoever reaches this machine"]
-    if settings.control == "explicit" and "model-repository" not in config.restricted_apis:
+    if settings.control == "explicit" and "model-repository" not in config.security.restricted_apis:
         wide.append("lets every client load and unload models")
-    if config.client_shared_memory:
+    if config.security.client_shared_memory:
         wide.append("lets every client register shared memory of this machine")
     wide.append(f"lets every client change what is logged{' and traced' if can_trace(config) else ''}")
     yield f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
     if settings.unused:
         yield f"These flags have no effect here: {'; '.join(settings.unused)}"
+    yield from settings.notices
 
 
 def _backend_settings(settings: Settings) -> Mapping[str, str]:
     values = settings.values
     return {
-        "auto-complete-config": str(not settings.config.no_completion).lower(),
+        "auto-complete-config": str(not settings.config.models.no_completion).lower(),
         "backend-directory": values["--backend-directory"],
         "min-compute-capability": f"{values['--min-supported-compute-capability']:f}",
-        "default-max-batch-size": str(settings.config.default_rows),
+        "default-max-batch-size": str(settings.config.models.default_rows),
     }
 
 
@@ -71,7 +72,7 @@ def _options(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "model_control_mode", _MODES[settings.control]
     for i, model in enumerate(values["--load-model"]):
         yield f"startup_models_{i}", model
-    yield "strict_model_config", str(int(config.no_completion))
+    yield "strict_model_config", str(int(config.models.no_completion))
     yield "model_config_name", values["--model-config-name"]
     yield "rate_limit", _RATES[values["--rate-limit"]]
     yield "pinned_memory_pool_byte_size", str(values["--pinned-memory-pool-byte-size"])
@@ -81,4 +82,4 @@ def _options(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "min_supported_compute_capability", f"{values['--min-supported-compute-capability']:.1f}"
     yield "strict_readiness", str(int(values["--strict-readiness"]))
     yield "exit_timeout", str(values["--exit-timeout-secs"])
-    yield "cache_enabled", str(int(config.cache_bytes > 0))
+    yield "cache_enabled", str(int(config.models.cache_bytes > 0))

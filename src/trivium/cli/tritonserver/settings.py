@@ -14,7 +14,8 @@ from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import Support
 from trivium.cli.tritonserver.metrics_flags import metrics_fields
 from trivium.cli.tritonserver.trace_flags import trace_fields, unused_traces
-from trivium.config import ServerConfig, from_process
+from trivium.config.loading import LoadedConfig, from_process
+from trivium.config.options import OPTIONS, ServerConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.log_settings import LogSettings
 
@@ -65,8 +66,9 @@ _LARGEST_MESSAGE = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that the command was told. `startup` are the models to load first, None for all; `values` are those of all
-    flags, `unused` the flags that were given for nothing, with the reason.
+    """All that the command line says. `startup` are the models to load first, None for all; `values` are those of all
+    flags, `unused` the flags that were given for nothing, with the reason, `notices` what is worth a line about the
+    environment.
     """
 
     config: ServerConfig
@@ -75,6 +77,7 @@ class Settings:
     log: LogSettings
     values: Mapping[str, Any]
     unused: tuple[str, ...]
+    notices: tuple[str, ...]
 
     @property
     def control(self) -> str:
@@ -96,7 +99,8 @@ def settle(given: Mapping[str, Any]) -> Settings:
     )
     # The original keeps a set of them: each counts once, and by name.
     repositories = tuple(sorted({*values["--model-store"], *values["--model-repository"]}))
-    return Settings(_config(values), repositories, _startup(values), log, values, _unused(given, values))
+    loaded, unused = _config(values), _unused(given, values)
+    return Settings(loaded.config, repositories, _startup(values), log, values, unused, loaded.notices)
 
 
 def check_start(settings: Settings) -> None:
@@ -132,7 +136,7 @@ def _check(values: Mapping[str, Any]) -> None:
         )
 
 
-def _config(values: Mapping[str, Any]) -> ServerConfig:
+def _config(values: Mapping[str, Any]) -> LoadedConfig:
     fields = {
         **{field: values[flag] for flag, field in _SAME.items()},
         **{field: values[flag] / 1000 for flag, field in _SECONDS.items()},
@@ -175,7 +179,8 @@ def _tls(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _by_flag(error: ConfigError) -> str:
     """Faults by the flags that set their fields."""
-    flags = {field: flag for table in (_SAME, _SECONDS, _OPPOSITE) for flag, field in table.items()}
+    tables = (_SAME, _SECONDS, _OPPOSITE)
+    flags = {OPTIONS[field].flag: flag for table in tables for flag, field in table.items()}
     return "; ".join(
         f"{flags.get(finding.key, f'{finding.file}, {finding.key}')}: {finding.found}; expected {finding.expected}"
         for finding in error.findings

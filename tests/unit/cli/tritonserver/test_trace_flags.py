@@ -16,7 +16,7 @@ def told(*config: str, **flags: Any) -> Settings:
 def fields(settings: Settings) -> dict[str, Any]:
     config = settings.config
     names = ("file", "endpoint", "levels", "rate", "count", "frequency")
-    return {name: getattr(config, f"trace_{name}") for name in names}
+    return {name: getattr(config.tracing, name) for name in names}
 
 
 OFF = {"file": "", "endpoint": "", "levels": "", "rate": 1000, "count": -1, "frequency": 0}
@@ -52,8 +52,8 @@ def test_spans_are_batched_as_told() -> None:
         "opentelemetry,resource=a=b",
         "opentelemetry,resource=c=d,e",
     ).config
-    assert (config.trace_queue, config.trace_delay, config.trace_batch) == (7, 0.1, 3)
-    assert config.trace_resource == "service.name=triton-inference-server,a=b,c=d,e"
+    assert (config.tracing.queue, config.tracing.delay, config.tracing.batch) == (7, 0.1, 3)
+    assert config.tracing.resource == "service.name=triton-inference-server,a=b,c=d,e"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from trivium.cli.tritonserver.narration import narrate
 from trivium.cli.tritonserver.report import tables, used_options, warnings
 from trivium.cli.tritonserver.settings import settle
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, table
+from trivium.types.errors import ServeError
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
 
@@ -206,3 +207,14 @@ def test_the_four_tables_come_in_their_order() -> None:
 
     texts = tables(Idle(), Empty(), settle({}))  # type: ignore[arg-type]
     assert [text.splitlines()[1].split()[1] for text in texts] == ["Repository", "Backend", "Model", "Option"]
+
+
+def test_what_the_environment_is_noticed_for_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_HTTP_PORT", "tcp://10.0.0.1:80")
+    settings = settle({})
+    assert settings.config.http.port == 8000
+    _, skipped = warnings(settings)
+    assert "TRIVIUM_HTTP_PORT" in skipped
+    monkeypatch.setenv("TRIVIUM_QUEUE_ITEMS", "few")
+    with pytest.raises(ServeError, match="environment, TRIVIUM_QUEUE_ITEMS: 'few'; expected a whole number"):
+        settle({})

@@ -1,6 +1,7 @@
 """What the flags of `tritonserver` come to, and which wishes are refused."""
 
 import logging
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import Flag, Kind, Support
 from trivium.cli.tritonserver.settings import Settings, check_start, settle
+from trivium.config.options import OPTIONS
 from trivium.types.errors import ServeError
 
 
@@ -26,16 +28,16 @@ def refusal(**flags: Any) -> str:
 def test_defaults_are_the_originals() -> None:
     settings = told()
     config = settings.config
-    assert (config.host, config.grpc_host, config.metrics_host) == ("0.0.0.0",) * 3
-    assert (config.http_port, config.grpc_port, config.metrics_port) == (8000, 8001, 8002)
-    assert (config.profile, config.model_control, config.server_name) == ("triton", "none", "triton")
-    assert config.max_body_bytes == 64 * 2**20
-    assert config.grpc_message_bytes == 2**31 - 1
-    assert config.drain_timeout == 30
-    assert config.client_shared_memory
-    assert config.unique_names
-    assert not config.ready_despite_failures
-    assert not config.no_completion
+    assert (config.server.host, config.grpc.host, config.metrics.host) == ("0.0.0.0",) * 3
+    assert (config.http.port, config.grpc.port, config.metrics.port) == (8000, 8001, 8002)
+    assert (config.server.profile, config.models.control, config.server.name) == ("triton", "none", "triton")
+    assert config.server.max_body_bytes == 64 * 2**20
+    assert config.grpc.message_bytes == 2**31 - 1
+    assert config.server.drain_timeout == 30
+    assert config.security.client_shared_memory
+    assert config.models.unique_names
+    assert not config.models.ready_despite_failures
+    assert not config.models.no_completion
     assert settings.startup is None
     assert settings.unused == ()
 
@@ -102,8 +104,9 @@ def test_defaults_are_the_originals() -> None:
     ],
 )
 def test_a_flag_sets_a_field(flag: str, value: Any, field: str, is_then: Any) -> None:
-    assert getattr(told().config, field) != is_then
-    assert getattr(told(**{flag: value}).config, field) == is_then
+    value_of = attrgetter(f"{OPTIONS[field].group}.{OPTIONS[field].key}")
+    assert value_of(told().config) != is_then
+    assert value_of(told(**{flag: value}).config) == is_then
 
 
 SHOWN_ELSEWHERE = {
@@ -130,11 +133,11 @@ def test_every_flag_that_is_served_does_something(flag: Flag) -> None:
 
 def test_tls_takes_its_files() -> None:
     files = {"grpc_server_cert": "c", "grpc_server_key": "k", "grpc_root_cert": "r"}
-    assert told(**files).config.grpc_tls_certificate == ""
+    assert told(**files).config.grpc.tls_certificate == ""
     config = told(grpc_use_ssl=True, **files).config
-    assert (config.grpc_tls_certificate, config.grpc_tls_key) == ("c", "k")
-    assert config.grpc_tls_client_authorities == ""
-    assert told(grpc_use_ssl_mutual=True, **files).config.grpc_tls_client_authorities == "r"
+    assert (config.grpc.tls_certificate, config.grpc.tls_key) == ("c", "k")
+    assert config.grpc.tls_client_authorities == ""
+    assert told(grpc_use_ssl_mutual=True, **files).config.grpc.tls_client_authorities == "r"
     assert "--grpc-server-key lacks" in refusal(grpc_use_ssl=True, grpc_server_cert="c")
     assert "--grpc-root-cert lacks" in refusal(
         grpc_use_ssl_mutual=True, grpc_server_cert="c", grpc_server_key="k"

@@ -1,0 +1,220 @@
+"""From a file, the environment and flags to a configuration: who wins, and what is said of values that do not fit.
+
+Flags win over variables, variables over the file, the file over the defaults. What does not fit is a fault, and all
+faults are named at once; what is only worth knowing is a notice. Must not know what an option is for.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trivium.config.option import PREFIX, Option
+from trivium.config.options import GROUPS, KEYS, OPTIONS, ServerConfig
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
+
+REMOVED: Mapping[str, str] = {}
+"""Options that there were once, by name -> what to do now. Any source that still gives one is at fault."""
+
+_ENVIRONMENT = "environment"
+_SERVICE = re.compile(
+    PREFIX
+    + r"([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)"
+)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A configuration, and what whoever starts the server should know of its sources, a line for each notice."""
+
+    config: ServerConfig
+    notices: tuple[str, ...]
+
+
+def load_config(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> LoadedConfig:
+    """Merge the sources; a flag that is None was not given. Raises ConfigError with every fault that was found."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    merged = _Merge()
+    if path is not None:
+        merged.take_file(str(path), _read(path))
+    merged.take_environment(environment, given)
+    merged.take_flags(given)
+    return merged.finish()
+
+
+def from_process(path: Path | None, flags: Mapping[str, Any]) -> LoadedConfig:
+    """`load_config` with this process's environment."""
+    return load_config(path, os.environ, flags)
+
+
+def configured(**options: Any) -> ServerConfig:
+    """Make a configuration from options by name, like `configured(http_port=0, profile="triton")`.
+
+    Raises ConfigError for an unknown option, which suggests the near one, and for a value that does not fit.
+    """
+    merged = _Merge()
+    merged.take_flags(options, "options")
+    return merged.finish().config
+
+
+class _Merge:
+    """The values that were given so far, by option, with the faults and notices of their sources."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.faults: list[Finding] = []
+        self.notices: list[str] = []
+
+    def take_file(self, file: str, tables: Mapping[str, Any]) -> None:
+        """Take what stands in the file: tables by group, and single keys in front of them, as there once were."""
+        places: dict[str, str] = {}
+        single = []
+        for key, value in tables.items():
+            if key in GROUPS and isinstance(value, dict):
+                for inner, inner_value in value.items():
+                    self._take_key(file, key, inner, inner_value, places)
+            elif key in GROUPS:
+                self._fault(file, key, f"{value!r}", "a table", f"Write [{key}] and its keys below.")
+            elif key in OPTIONS:
+                single.append(key)
+                self._take_once(file, key, OPTIONS[key], value, places)
+            else:
+                self._unknown(file, "", key, isinstance(value, dict))
+        if single:
+            now = ", ".join(f"{key} is {OPTIONS[key].place}" for key in single)
+            self.notices.append(f"{file}: keys outside of a table are still read. In tables, {now}.")
+
+    def _take_key(self, file: str, table: str, key: str, value: object, places: dict[str, str]) -> None:
+        if option := KEYS[table].get(key):
+            self._take_once(file, f"{table}.{key}", option, value, places)
+        else:
+            self._unknown(file, table, key)
+
+    def _take_once(self, file: str, key: str, option: Option, value: object, places: dict[str, str]) -> None:
+        if (before := places.setdefault(option.name, key)) != key:
+            self._fault(file, key, f"{before} gives it, too", "one of the two", f"Keep {option.place}.")
+        self._take(file, key, option, value)
+
+    def _unknown(self, file: str, table: str, key: str, is_table: bool = False) -> None:
+        for name in (key, f"{table}_{key}"):
+            if name in REMOVED:
+                self._removed(file, f"{table}.{key}" if table else key, name)
+                return
+        near = _near(table, key, is_table)
+        known = list(KEYS[table]) if table else [f"[{name}]" for name in GROUPS]
+        shown = f"{table}.{key}" if table else key
+        self._fault(
+            file, shown, "no such option", ", ".join(known), f"Did you mean {near}?" if near else "Remove it."
+        )
+
+    def take_environment(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> None:
+        """Take the variables that are options. One that a flag replaces is not even read."""
+        skipped = []
+        for variable, value in environment.items():
+            if not variable.startswith(PREFIX):
+                continue
+            name = variable.removeprefix(PREFIX).lower()
+            if _is_of_a_service(variable, value):
+                skipped.append(variable)
+            elif name in REMOVED:
+                self._removed(_ENVIRONMENT, variable, name)
+            elif name not in OPTIONS:
+                near = difflib.get_close_matches(name, OPTIONS, 1)
+                hint = f" Did you mean {OPTIONS[near[0]].variable}?" if near else ""
+                self.notices.append(f"The variable {variable} is no option and has no effect.{hint}")
+            elif name not in flags:
+                self._take(_ENVIRONMENT, variable, OPTIONS[name], value)
+        if skipped:
+            self.notices.append(_skipped(skipped))
+
+    def take_flags(self, flags: Mapping[str, Any], source: str = "command line") -> None:
+        """Take what the command line gives, or a caller, by the names of options."""
+        for name, value in flags.items():
+            if name in OPTIONS:
+                self._take(source, OPTIONS[name].flag, OPTIONS[name], value)
+            elif name in REMOVED:
+                self._removed(source, "--" + name.replace("_", "-"), name)
+            else:
+                near = difflib.get_close_matches(name, OPTIONS, 1)
+                hint = f"Did you mean '{near[0]}'?" if near else "Remove it."
+                self._fault(source, name, "no such option", ", ".join(OPTIONS), hint)
+
+    def finish(self) -> LoadedConfig:
+        """Make the configuration. Raises ConfigError with all faults, if there are any."""
+        if self.faults:
+            raise ConfigError(tuple(self.faults))
+        groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
+        for name, value in self.values.items():
+            groups[OPTIONS[name].group][OPTIONS[name].key] = value
+        defaults = ServerConfig()
+        made = {name: replace(getattr(defaults, name), **inner) for name, inner in groups.items()}
+        return LoadedConfig(ServerConfig(**made), tuple(self.notices))
+
+    def _take(self, source: str, key: str, option: Option, value: object) -> None:
+        try:
+            self.values[option.name] = option.parse(value)
+        except ValueError:
+            self._fault(source, key, f"{value!r}", option.expected)
+
+    def _removed(self, source: str, key: str, name: str) -> None:
+        self._fault(source, key, "this option was removed", hint=REMOVED[name])
+
+    def _fault(self, source: str, key: str, found: str, expected: str = "", hint: str = "") -> None:
+        self.faults.append(Finding(Severity.ERROR, source, None, key, found, expected, hint))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ServeError(
+            Code.NOT_FOUND, f"Cannot read the configuration {path}: {error.strerror}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        fault = Finding(
+            Severity.ERROR,
+            str(path),
+            None,
+            "",
+            f"not TOML: {error}",
+            "tables like [http], lines like port = 8080",
+        )
+        raise ConfigError((fault,)) from error
+
+
+def _near(table: str, key: str, is_table: bool) -> str:
+    """Find what somebody may have meant by this key: a table, or an option of the same table, or any option."""
+    tables = difflib.get_close_matches(key, GROUPS, 1)
+    if is_table:
+        return f"[{tables[0]}]" if tables else ""
+    ordered = reversed(list(OPTIONS.values()))  # of several keys that are alike, the first group's is meant
+    anywhere = {**{option.key: option for option in ordered}, **OPTIONS}
+    inside = KEYS.get(table, {})
+    close = [*difflib.get_close_matches(key, inside, 1), *difflib.get_close_matches(key, anywhere, 1)]
+    for name in (key, *close):
+        if option := inside.get(name) or anywhere.get(name):
+            return f"'{option.key}' in [{option.group}]"
+    return ""
+
+
+def _is_of_a_service(variable: str, value: str) -> bool:
+    """Does Kubernetes set it, for containers in the namespace of a Service whose name begins with our own?"""
+    is_url = variable.endswith("_PORT") and _URL.match(value) is not None
+    return is_url or _SERVICE.fullmatch(variable) is not None
+
+
+def _skipped(variables: Iterable[str]) -> str:
+    """Say which variables were skipped, those first that an option has for its own."""
+    names = sorted(variables, key=lambda name: (name.removeprefix(PREFIX).lower() not in OPTIONS, name))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"Skipped variables that Kubernetes sets for Services: {', '.join(names[:_NAMED])}{more}. "
+        "`enableServiceLinks: false` in the pod leaves them out."
+    )

@@ -1,0 +1,385 @@
+"""What can be configured: every option of the server, in groups.
+
+A field here is a flag, an environment variable, a key of the file and a row of the manual at once: its flag, type,
+default, bounds and help are all there is to say. Within its group an option has the name of its flag, without the
+group's own prefix. Must not know where values come from: that is `loading`.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trivium.config.option import Option, option, options_of, titles
+
+_ANY = 2**53
+_INT = 2**31 - 1
+_LONG = _INT / 1000  # gRPC counts milliseconds in 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralConfig:
+    """Where the server listens, whose behaviour it shows, what it logs, and the limits that HTTP and gRPC share."""
+
+    host: str = option(
+        "--host", "127.0.0.1", "Address to listen on; one that is not loopback needs --open.", is_common=True
+    )
+    profile: str = option(
+        "--profile",
+        "native",
+        "Whose routes, error bodies and headers: native, djl, torchserve or triton.",
+        choices=("native", "djl", "torchserve", "triton"),
+        is_common=True,
+    )
+    log_level: str = option(
+        "--log-level",
+        "warning",
+        "debug, info, warning or error.",
+        choices=("debug", "info", "warning", "error"),
+        is_common=True,
+    )
+    access_log: str = option(
+        "--access-log",
+        "",
+        "File for a JSON line per request or gRPC call; '-' is standard output; empty is none.",
+    )
+    name: str = option("--server-name", "", "Name in the v2 protocol's metadata; the profile's own if empty.")
+    max_connections: int = option(
+        "--max-connections", 4096, "Open connections, and gRPC calls, before new ones are refused.", (1, _ANY)
+    )
+    max_body_bytes: int = option("--max-body-bytes", 256 * 2**20, "Largest request body, or gRPC message.")
+    max_buffered_bytes: int = option(
+        "--max-buffered-bytes",
+        2 * 2**30,
+        "Request bodies held at once, over all connections, and as much again over gRPC.",
+    )
+    drain_timeout: float = option(
+        "--drain-timeout", 30.0, "Seconds that requests in work get to finish after SIGTERM."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """The HTTP front end: its port, its limits and its timeouts."""
+
+    port: int = option("--http-port", 8080, "Port for HTTP; 0 takes a free one.", (0, 65535), is_common=True)
+    no_http: bool = option("--no-http", False, "Do not serve HTTP.")
+    reuse_http_port: bool = option(
+        "--reuse-http-port", False, "Share the HTTP port with other servers that do so, too."
+    )
+    max_header_bytes: int = option("--max-header-bytes", 32 * 2**10, "Largest request head.", (1, _ANY))
+    idle_timeout: float = option(
+        "--idle-timeout", 75.0, "Seconds before a connection without a request is closed."
+    )
+    header_timeout: float = option(
+        "--header-timeout", 10.0, "Seconds in which a request head must have arrived."
+    )
+    body_timeout: float = option(
+        "--body-timeout", 20.0, "Seconds for a body, plus its size at the slowest rate."
+    )
+    write_timeout: float = option(
+        "--write-timeout", 30.0, "Seconds in which a client must take its answer at the slowest rate."
+    )
+    slowest_rate: int = option(
+        "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, _ANY)
+    )
+    forward_headers: str = option(
+        "--forward-headers",
+        "",
+        "Regular expression: v2 requests' HTTP headers whose whole name (lower case) it matches become parameters.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcConfig:
+    """The gRPC front end: its address, TLS, keep-alive and limits."""
+
+    port: int = option("--grpc-port", 8001, "Port for gRPC; 0 takes a free one.", (0, 65535), is_common=True)
+    no_grpc: bool = option("--no-grpc", False, "Do not serve gRPC.")
+    host: str = option("--grpc-host", "", "Address to listen on for gRPC, where it is not that of --host.")
+    reuse_grpc_port: bool = option(
+        "--reuse-grpc-port", False, "Share the gRPC port with other servers that do so, too."
+    )
+    tls_certificate: str = option(
+        "--grpc-tls-certificate",
+        "",
+        "PEM file with the certificate chain; with --grpc-tls-key gRPC is served over TLS alone.",
+    )
+    tls_key: str = option(
+        "--grpc-tls-key", "", "PEM file with that certificate's private key, not encrypted."
+    )
+    tls_client_authorities: str = option(
+        "--grpc-tls-client-authorities",
+        "",
+        "PEM file with authorities: only clients that have a certificate of theirs may call gRPC.",
+    )
+    keepalive_time: float = option(
+        "--grpc-keepalive-time",
+        7200.0,
+        "Seconds of silence before a gRPC connection is pinged.",
+        (0.001, _LONG),
+    )
+    keepalive_timeout: float = option(
+        "--grpc-keepalive-timeout", 20.0, "Seconds in which that ping must be answered.", (0.001, _LONG)
+    )
+    min_ping_interval: float = option(
+        "--grpc-min-ping-interval",
+        300.0,
+        "Seconds that gRPC clients must leave between their own pings.",
+        (0, _LONG),
+    )
+    pings_without_calls: bool = option(
+        "--grpc-pings-without-calls",
+        False,
+        "Ping gRPC connections that have no call, and let their clients do so.",
+    )
+    pings_without_data: int = option(
+        "--grpc-pings-without-data",
+        2,
+        "Pings in a row on a gRPC connection without data between; 0 for any.",
+        (0, _INT),
+    )
+    ping_strikes: int = option(
+        "--grpc-ping-strikes", 2, "Pings too early that cut a gRPC client off; 0 for none.", (0, _INT)
+    )
+    connection_age: float = option(
+        "--grpc-connection-age", 0.0, "Seconds that a gRPC connection lasts; 0 for ever.", (0, _LONG)
+    )
+    connection_grace: float = option(
+        "--grpc-connection-grace", 0.0, "Seconds for its calls to finish; 0 for ever.", (0, _LONG)
+    )
+    layer: str = option(
+        "--grpc-layer",
+        "own",
+        "What gRPC is served by: our own HTTP/2 (own), or grpcio, at many times the cost.",
+        choices=("own", "grpcio"),
+    )
+    compression: str = option(
+        "--grpc-compression", "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
+    )
+    message_bytes: int = option(
+        "--grpc-message-bytes",
+        0,
+        "Largest gRPC message, where it is not --max-body-bytes; 0 if it is.",
+        (0, _INT),
+    )
+    forward_metadata: str = option(
+        "--forward-metadata", "", "Regular expression: as --forward-headers, for gRPC's metadata."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """Metrics for Prometheus: where they are served and what is measured."""
+
+    port: int = option(
+        "--metrics-port",
+        -1,
+        "Port for metrics alone; 0 takes a free one, -1 has none: then they are at /metrics.",
+        (-1, 65535),
+    )
+    host: str = option(
+        "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
+    )
+    interval: float = option("--metrics-interval", 2.0, "Seconds for which a reading of the machine is good.")
+    quantiles: str = option(
+        "--metrics-quantiles", "", "Quantiles of latencies to measure, like 0.5,0.99; costs time."
+    )
+    first_part: bool = option(
+        "--metrics-first-part", False, "Measure the time to the first of several answers."
+    )
+    no_duration_metrics: bool = option(
+        "--no-duration-metrics", False, "No sums of latencies among the metrics."
+    )
+    no_cpu_metrics: bool = option("--no-cpu-metrics", False, "No metrics of the machine.")
+    no_gpu_metrics: bool = option("--no-gpu-metrics", False, "No metrics of GPUs.")
+
+
+@dataclass(frozen=True, slots=True)
+class TracingConfig:
+    """Traces of requests: where they go and which requests are traced."""
+
+    file: str = option(
+        "--trace-file",
+        "",
+        "File for traces of requests, in Triton's JSON; which are traced --trace-levels and clients say.",
+    )
+    endpoint: str = option(
+        "--trace-endpoint",
+        "",
+        "URL of a collector that takes traces by OTLP over HTTP; not together with --trace-file.",
+    )
+    resource: str = option(
+        "--trace-resource",
+        "service.name=trivium",
+        "What such traces say of this server: KEY=VALUE, with commas between.",
+    )
+    queue: int = option("--trace-queue", 2048, "Spans that may wait for the collector.", (1, _ANY))
+    delay: float = option(
+        "--trace-delay", 5.0, "Seconds between two deliveries to the collector.", (0.001, _LONG)
+    )
+    batch: int = option("--trace-batch", 512, "Spans that are delivered at once.", (1, _ANY))
+    levels: str = option(
+        "--trace-levels", "", "What is traced from the start: timestamps, tensors, or both with a comma."
+    )
+    rate: int = option(
+        "--trace-rate", 1000, "One request in so many is traced; 0: those with a trace context.", (0, _INT)
+    )
+    count: int = option(
+        "--trace-count",
+        -1,
+        "How many requests are traced until clients say more; -1: any number.",
+        (-1, _INT),
+    )
+    frequency: int = option(
+        "--trace-frequency", 0, "Traces after which a numbered file is begun; 0 puts all into one.", (0, _INT)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsConfig:
+    """How models are found, completed, loaded, queued for and cached."""
+
+    control: str = option(
+        "--model-control",
+        "explicit",
+        "Who changes what is served: clients (explicit), the folders as they change (poll), nobody (none).",
+        choices=("explicit", "poll", "none"),
+    )
+    poll_seconds: float = option(
+        "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, _ANY)
+    )
+    config_name: str = option(
+        "--model-config-name", "", "Configuration to prefer in a Triton model's folder configs."
+    )
+    ready_despite_failures: bool = option(
+        "--ready-despite-failures", False, "Be ready as soon as the server answers, whatever did not load."
+    )
+    unique_names: bool = option(
+        "--unique-names", False, "Serve none of several models of one name, instead of the first."
+    )
+    default_rows: int = option(
+        "--default-rows", 4, "Largest batch of a model whose file alone says that it batches.", (0, _ANY)
+    )
+    no_completion: bool = option(
+        "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
+    )
+    load_threads: int = option("--load-threads", 4, "Models that are opened at the same time.", (1, 1024))
+    load_retries: int = option(
+        "--load-retries", 0, "How often loading a version is tried again after it failed.", (0, 1000)
+    )
+    queue_items: int = option(
+        "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, _ANY)
+    )
+    cache_bytes: int = option(
+        "--cache-bytes",
+        0,
+        "Bytes of answers that are kept and given again, for models that ask for it; 0 for none.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersConfig:
+    """Worker processes and the instances of models: when they are replaced and when they may run."""
+
+    items: int = option(
+        "--worker-items", 0, "Requests after which a worker process is replaced; 0 for never."
+    )
+    growth: int = option(
+        "--worker-growth",
+        0,
+        "Bytes by which a worker process may grow before it is replaced; 0 for any growth.",
+    )
+    no_shared_processor: bool = option(
+        "--no-shared-processor",
+        False,
+        "Never put instances on the event loop's processor, even where the two take turns.",
+    )
+    rate_limit: str = option(
+        "--rate-limit",
+        "off",
+        "Do instances run only while the resources that their models claim are free? off or execution_count.",
+        choices=("off", "execution_count"),
+    )
+    rate_limit_resources: str = option(
+        "--rate-limit-resources",
+        "",
+        "How much there is of them: 'NAME:COUNT' or, on one GPU, 'NAME:COUNT:GPU', with commas between.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    """Who may reach this server, and what clients may do."""
+
+    open: bool = option(
+        "--open", False, "Listen beyond loopback, for anybody who reaches this machine.", is_common=True
+    )
+    open_management: bool = option(
+        "--open-management",
+        False,
+        "Let whoever reaches this server load, unload and change settings, beyond loopback, too.",
+    )
+    restricted_apis: str = option(
+        "--restricted-apis",
+        "",
+        "Groups of v2 routes over HTTP, and the header that opens them: 'model-repository,logging:admin-key=SECRET'. "
+        "Beyond loopback models can be loaded and unloaded so alone.",
+    )
+    restricted_rpcs: str = option(
+        "--restricted-rpcs", "", "As --restricted-apis, for gRPC: groups of RPCs that metadata open."
+    )
+    client_shared_memory: bool = option(
+        "--client-shared-memory",
+        False,
+        "Let clients pass tensors in POSIX shared memory. For trusted ones only: one that shrinks its memory while "
+        "it is read ends the server.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """All options of `trivium serve`, in groups. Sizes are bytes, times are seconds."""
+
+    server: GeneralConfig = field(default_factory=GeneralConfig, metadata={"title": "Server"})
+    http: HttpConfig = field(default_factory=HttpConfig, metadata={"title": "HTTP"})
+    grpc: GrpcConfig = field(default_factory=GrpcConfig, metadata={"title": "gRPC"})
+    metrics: MetricsConfig = field(default_factory=MetricsConfig, metadata={"title": "Metrics"})
+    tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
+    models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
+    workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
+    security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
+
+    @property
+    def is_loopback(self) -> bool:
+        """Is everything that listens reached from this machine alone?"""
+        return not self.wide
+
+    @property
+    def wide(self) -> str:
+        """The first option that has something listen beyond this machine, with its value; empty if none does."""
+        host = self.server.host
+        hosts = {
+            "--host": host,
+            "--grpc-host": self.grpc.host or host,
+            "--metrics-host": self.metrics.host or host,
+        }
+        return next((f"{name} {host}" for name, host in hosts.items() if not _is_loopback(host)), "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+GROUPS: Mapping[str, str] = titles(ServerConfig)
+"""Groups, as tables of the file are named -> the heading of each."""
+
+OPTIONS: Mapping[str, Option] = {each.name: each for each in options_of(ServerConfig)}
+"""All options by name, like `http_port`, group by group."""
+
+KEYS: Mapping[str, Mapping[str, Option]] = {
+    name: {each.key: each for each in OPTIONS.values() if each.group == name} for name in GROUPS
+}
+"""Group -> its options by their keys in the file."""
