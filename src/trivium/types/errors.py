@@ -35,9 +35,9 @@ class ServeError(Exception):
     """Anything that ends a request, a load or a command otherwise than well.
 
     `message` is one or more full sentences for the person at the other end: found, where, expected, next
-    step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
-    for, where it did; it goes before a wire's own table. `fault` says the same as `message` in facts, for wires
-    with words of their own.
+    step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status, from 400 to 599, that a
+    handler asked for, where it did; it goes before a wire's own table. `fault` says the same as `message` in
+    facts, for wires with words of their own.
     """
 
     def __init__(
