@@ -170,8 +170,9 @@ def _picture(part: RawPart) -> str:
 def _failed(raw: Raw, part: RawPart, model: str) -> ServeError:
     text = str(part.data[: 4 * _SHOWN], "utf-8", "replace").strip() or raw.reason or "it said nothing else"
     text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    status = raw.status if raw.status <= 599 else None  # else it is of no wire but its handler's own
     return ServeError(
-        Code.MODEL_FAILED, f"Model '{model}' answered with status {raw.status}: {text}", status=raw.status
+        Code.MODEL_FAILED, f"Model '{model}' answered with status {raw.status}: {text}", status=status
     )
 
 

@@ -38,9 +38,9 @@ class ServeError(Exception):
     """Ends a request, a load or a command with a code and a sentence; every foreign exception becomes one.
 
     `message` is one or more full sentences for the person at the other end: what was found, where, what was expected,
-    the next step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status that a handler asked
-    for, if it did; it goes before a wire's own table. `info` says the same as `message` in a form for programs: a wire
-    that has texts of its own finds them by its reason.
+    the next step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status, from 400 to 599, that
+    a handler asked for, if it did; it goes before a wire's own table. `info` says the same as `message` in a form for
+    programs: a wire that has texts of its own finds them by its reason.
     """
 
     def __init__(

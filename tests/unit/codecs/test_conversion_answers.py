@@ -108,6 +108,13 @@ def test_a_handlers_error_keeps_its_status_and_words():
         answer(b"", status=500, reason="bad")
 
 
+@pytest.mark.parametrize("status", [600, 999, 1000])
+def test_a_status_that_is_no_errors_in_http_goes_no_further_than_its_text(status):
+    with pytest.raises(ServeError, match=f"with status {status}: bad") as caught:
+        answer(b"", status=status, reason="bad")
+    assert caught.value.status is None
+
+
 @given(st.binary(max_size=60) | json_values.map(doc), st.sampled_from(TYPES), st.sampled_from(MODELS))
 def test_any_answer_is_tensors_or_the_models_fault(data, content_type, outputs):
     found = outcome(lambda: answer(data, outputs, content_type))

@@ -261,7 +261,7 @@ def failure(told: Mapping[str, object]) -> ServeError:
     return ServeError(
         _CODES.get(str(told["code"]), Code.MODEL_FAILED),
         str(told["message"]),
-        status=status if isinstance(status, int) and 100 <= status <= 599 else None,
+        status=status if isinstance(status, int) and 400 <= status <= 599 else None,
     )
 
 

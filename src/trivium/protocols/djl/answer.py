@@ -7,6 +7,7 @@ no property breaks out of its line. Framing headers belong to the front end.
 import re
 
 from trivium.codecs.conversion import negotiated
+from trivium.codecs.error_texts import carried
 from trivium.protocols.djl.errors import HANDLER_FAILED, JSON, always, chunk, phrase, pretty, refuse
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, ResponsePart
@@ -112,6 +113,9 @@ class PingEncoder:
         """One whole answer: 500 where a model failed. An unhealthy one alone changes nothing."""
         if part.error is not None:
             return refuse(part.error, self._request_id)
+        if part.answer is None or (self._is_ping and not isinstance(part.answer, Listing)):
+            error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
+            return refuse(error, self._request_id)
         health = _health(part.answer) if self._is_ping and isinstance(part.answer, Listing) else {}
         body = pretty(health)
         status = 500 if any(entry["status"] == _FAILED for entry in health.values()) else 200
@@ -125,7 +129,7 @@ def _health(listing: Listing) -> dict[str, dict[str, str]]:
     for row in listing.versions:
         state = _HEALTH.get(row.state)
         if state is not None:
-            found.setdefault(row.model, set()).add(state)
+            found.setdefault(carried(row.model), set()).add(state)
     return {
         model: {"status": next(state for state in _WORST_FIRST if state in states)}
         for model, states in found.items()
@@ -133,18 +137,17 @@ def _health(listing: Listing) -> dict[str, dict[str, str]]:
 
 
 def _lines(payload: Raw, content_type: str) -> bytes:
-    """Properties as header lines; the part's content type where no property says one."""
-    lines = []
-    says_type = False
-    for name, value in payload.properties.items():
-        lower = name.lower()
-        if lower in _OURS:
-            continue
-        says_type = says_type or lower == "content-type"
-        lines.append(_line(name, value))
-    if content_type and not says_type:
-        lines.append(_line("Content-Type", content_type))
-    return b"".join(lines)
+    """Properties as header lines; the part's content type where no property says one. Of names that differ in case
+    alone the last counts.
+    """
+    lines = {
+        lower: _line(name, value)
+        for name, value in payload.properties.items()
+        if (lower := name.lower()) not in _OURS
+    }
+    if content_type and "content-type" not in lines:
+        lines["content-type"] = _line("Content-Type", content_type)
+    return b"".join(lines.values())
 
 
 def _line(name: str, value: str) -> bytes:

@@ -9,6 +9,7 @@ from math import ceil
 
 import msgspec
 
+from trivium.codecs.error_texts import carried
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
 
@@ -44,9 +45,6 @@ ALWAYS = (
 """Header lines of every answer, beside x-request-id."""
 
 JSON = b"Content-Type: application/json\r\n"
-
-_MAX_TEXT = 4000
-"""Characters of a message: it may quote the request, which may be huge."""
 
 
 class DjlRefusal(ServeError):
@@ -103,14 +101,7 @@ def pretty(document: object) -> bytes:
 
 
 def _body(error: ServeError, status: int, type_name: str) -> bytes:
-    message = _writable(error.message)
+    message = carried(error.message)
     if error.code is Code.MODEL_FAILED:
         return pretty({"code": status, "message": HANDLER_FAILED, "error": message})
     return pretty({"code": status, "type": type_name, "message": message})
-
-
-def _writable(message: str) -> str:
-    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
-    if len(message) > _MAX_TEXT:
-        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
-    return message.encode("utf-8", "backslashreplace").decode()

@@ -9,6 +9,7 @@ from math import ceil
 
 import msgspec
 
+from trivium.codecs.error_texts import carried
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -36,9 +37,6 @@ STATUS: Mapping[Code, int] = {
 
 JSON_FIELDS = b"Content-Type: application/json\r\n"
 _PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
-
-_MAX_TEXT = 4000
-"""Characters of a message: it may quote the request, which may be huge."""
 
 
 class WireRefusal(ServeError):
@@ -87,7 +85,7 @@ def refuse(error: ServeError) -> HttpAnswer:
 
 def error_text(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
-    return msgspec.json.encode({"error": _writable(error.message)})
+    return msgspec.json.encode({"error": carried(error.message)})
 
 
 def unwritable(error: Exception) -> ServeError:
@@ -95,10 +93,3 @@ def unwritable(error: Exception) -> ServeError:
     if isinstance(error, ServeError):
         return error
     return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
-
-
-def _writable(message: str) -> str:
-    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
-    if len(message) > _MAX_TEXT:
-        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
-    return message.encode("utf-8", "backslashreplace").decode()

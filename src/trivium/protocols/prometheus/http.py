@@ -4,11 +4,12 @@ Decides the route, the order of the families, and the form of a refusal. Measure
 Source: spec sheet `triton`, section 6.2; statuses and bodies of refusals as Triton's metrics port gives them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
+from trivium.codecs.error_texts import carried
 from trivium.codecs.path_segments import shown
 from trivium.protocols.prometheus import own, triton
 from trivium.protocols.prometheus.exposition import CONTENT_TYPE, Family, text
@@ -18,14 +19,28 @@ from trivium.types.operations import Operation, ResponsePart, Scrape
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
-_STATUS = {
-    Code.NOT_FOUND: 404,
-    Code.METHOD: 405,
-    Code.TOO_LARGE: 413,
-    Code.DRAINING: 503,
-    Code.QUEUE_FULL: 503,
+STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
+    Code.NOT_FOUND: 404,
+    Code.FORBIDDEN: 403,
+    Code.METHOD: 405,
+    Code.CONFLICT: 409,
+    Code.TOO_LARGE: 413,
+    Code.UNSUPPORTED_MEDIA: 415,
+    Code.CANCELLED: 499,  # nobody reads it: the client left
+    Code.INTERNAL: 500,
+    Code.MODEL_FAILED: 500,
+    Code.LOAD_FAILED: 500,
+    Code.WORKER_DIED: 500,
+    Code.OUT_OF_MEMORY: 500,
+    Code.UNSUPPORTED: 501,
+    Code.NOT_READY: 503,
+    Code.QUEUE_FULL: 503,
+    Code.EXPIRED: 503,
+    Code.DRAINING: 503,
 }
+"""Code -> status."""
+
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
 _JSON = b"Content-Type: application/json\r\n"
 _ALLOW = b"Allow: GET, HEAD\r\n"
@@ -104,6 +119,6 @@ def families(report: MetricsReport, which: Shown) -> Iterator[Family]:
 
 
 def _refusal(error: ServeError) -> HttpAnswer:
-    body = msgspec.json.encode({"error": error.message.encode("utf-8", "backslashreplace").decode()})
-    status = error.status or _STATUS.get(error.code, 500)
+    body = msgspec.json.encode({"error": carried(error.message)})
+    status = error.status or STATUS[error.code]
     return HttpAnswer(status, _JSON + _ALLOW if error.code is Code.METHOD else _JSON, (body,), len(body))

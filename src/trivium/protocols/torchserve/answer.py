@@ -130,8 +130,10 @@ class PingEncoder:
         """One whole answer, of status 200 or 500. While models load, and without any, it is healthy."""
         if part.error is not None:
             return refuse(part.error, self._request_id)
-        rows = part.answer.versions if isinstance(part.answer, Listing) else ()
-        is_healthy = not any(row.state is _FAILED for row in rows)
+        if not isinstance(part.answer, Listing):
+            error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
+            return refuse(error, self._request_id)
+        is_healthy = not any(row.state is _FAILED for row in part.answer.versions)
         body = pretty({"status": "Healthy" if is_healthy else "Unhealthy"})
         fields = always(self._request_id) + JSON
         return HttpAnswer(200 if is_healthy else 500, fields, (body,), len(body), closes=not is_healthy)

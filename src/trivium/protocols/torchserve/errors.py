@@ -9,6 +9,7 @@ from math import ceil
 
 import msgspec
 
+from trivium.codecs.error_texts import carried
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer, Target
@@ -79,8 +80,6 @@ ALWAYS = {
 JSON = b"Content-Type: application/json\r\n"
 _ALWAYS_LINES = b"".join(f"{name}: {value}\r\n".encode() for name, value in ALWAYS.items())
 _NOBODY = Target("")
-_MAX_TEXT = 4000
-"""Characters of a message: it may quote the request, which may be huge."""
 
 
 class RouteRefusal(ServeError):
@@ -129,22 +128,15 @@ def _row(error: ServeError, target: Target) -> Row:
 
 
 def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
-    ours = writable(error.message)
+    ours = carried(error.message)
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
         known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")
         if error.status is not None or known:  # a handler of this dialect has said it in its own words
             return known if exact and known else ours
     if exact and row.text:
         told = target.model or error.metadata.get("model", "")
-        model, version = writable(str(told)), writable(target.version)
+        model, version = carried(str(told)), carried(target.version)
         place = f'{model}" Version {version}' if version else model
         return row.text.format(model=model, version=version, place=place)
     is_fixed = row.text and "{" not in row.text
     return f"{row.text.rstrip('.')}. {ours}" if is_fixed else ours
-
-
-def writable(message: str) -> str:
-    """Lone surrogates, which hostile paths bring, are escaped; the middle of a long text is left out."""
-    if len(message) > _MAX_TEXT:
-        message = f"{message[: _MAX_TEXT // 2]} [...] {message[-_MAX_TEXT // 2 :]}"
-    return message.encode("utf-8", "backslashreplace").decode()

@@ -105,7 +105,8 @@ def test_errors_arrive_with_code_and_status():
     _, body = whole(write_reply(3, None, error, True, {}))
     about = frames.read(body[frames.ANSWER.size :])
     assert about == {"code": "not found", "message": "nobody is there", "status": 404}
-    for code, status, found in (("invalid", 418, 418), ("no such code", 99, None), ("invalid", "x", None)):
+    told = (("invalid", 418, 418), ("no such code", 99, None), ("invalid", "x", None), ("invalid", 204, None))
+    for code, status, found in told:
         came = wire.failure({"code": code, "message": "m", "status": status})
         assert (came.code, came.status) == (
             Code.INVALID if code == "invalid" else Code.MODEL_FAILED,
