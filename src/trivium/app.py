@@ -7,14 +7,13 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trivium import tracing
 from trivium.config import ServerConfig, read_grpc_tls
@@ -51,9 +50,6 @@ from trivium.types.payload import PayloadKind
 from trivium.types.running import as_it_is
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
 
-if TYPE_CHECKING:
-    from trivium.frontends.grpc_server import GrpcFrontend
-
 VERSION = version("trivium")
 
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
@@ -69,8 +65,6 @@ ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
-
-_FORK_SUPPORT = "GRPC_ENABLE_FORK_SUPPORT"
 
 AnyPath = str | PathLike[str]
 
@@ -217,26 +211,14 @@ def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] |
     )
 
 
-def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFrontend":
-    """The v2 protocol over gRPC. INVALID for files of TLS that cannot be used; of grpcio's layer UNSUPPORTED, with the
-    install command, where it lacks.
-    """
+def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
+    """Make the front end for the v2 protocol over gRPC. Raises INVALID for TLS files that cannot be used."""
     names = identity(config.profile, VERSION, config.server_name)
     abilities = _abilities(server, config, _pattern("--forward-metadata", config.forward_metadata))
     protocol: RpcProtocol = KServeGrpc(*names, abilities)
     if tracing.can_trace(config):
         protocol = StampedRpcs(protocol)
-    tls = read_grpc_tls(config)
-    if config.grpc_layer == "own":
-        return H2Frontend(server, protocol, _grpc_limits(config), tls)
-    try:
-        with _without_fork_handlers():
-            from trivium.frontends.grpc_server import GrpcFrontend
-    except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED, f"grpcio cannot be imported ({error}). Install it: pip install 'grpcio>=1.66'"
-        ) from error
-    return GrpcFrontend(server, protocol, _grpc_limits(config), tls)
+    return H2Frontend(server, protocol, _grpc_limits(config), read_grpc_tls(config))
 
 
 def _grpc_limits(config: ServerConfig) -> GrpcLimits:
@@ -256,20 +238,6 @@ def _grpc_limits(config: ServerConfig) -> GrpcLimits:
         shares_port=config.reuse_grpc_port,
         access_log=config.access_log or None,
     )
-
-
-@contextmanager
-def _without_fork_handlers() -> Iterator[None]:
-    """gRPC would prepare for every fork of this process, and say so each time; workers are started by exec, which
-    needs none of that. It reads this variable when it is first imported; workers shall not inherit it.
-    """
-    before = os.environ.get(_FORK_SUPPORT)
-    os.environ.setdefault(_FORK_SUPPORT, "0")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_FORK_SUPPORT]
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[Unreadable]]:

@@ -20,6 +20,9 @@ from trivium.types.findings import Finding, Severity
 PREFIX = "TRIVIUM_"
 _LONG = (2**31 - 1) / 1000  # gRPC counts milliseconds in 32 bits
 
+REMOVED = {"grpc_layer": "gRPC is served by Trivium's own HTTP/2 alone"}
+"""Options that earlier versions had, each with the reason why it is gone. Whoever sets one is asked to drop it."""
+
 
 def _option(
     default: Any, text: str, least: float = 0, most: float = 2**53, choices: tuple[str, ...] = ()
@@ -75,11 +78,6 @@ class ServerConfig:
     )
     grpc_connection_age: float = _option(0.0, "Seconds that a gRPC connection lasts; 0 for ever.", 0, _LONG)
     grpc_connection_grace: float = _option(0.0, "Seconds for its calls to finish; 0 for ever.", 0, _LONG)
-    grpc_layer: str = _option(
-        "own",
-        "What gRPC is served by: our own HTTP/2 (own), or grpcio, at many times the cost.",
-        choices=("own", "grpcio"),
-    )
     grpc_compression: str = _option(
         "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
     )
@@ -257,6 +255,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _put(values: dict[str, Any], faults: list[Finding], file: str, key: str, value: Any) -> None:
+    if key in REMOVED:
+        found = f"was removed: {REMOVED[key]}"
+        faults.append(Finding(Severity.ERROR, file, None, key, found, mend="Drop it."))
+        return
     known = {option.name: option for option in fields(ServerConfig)}
     if key not in known:
         near = difflib.get_close_matches(key, known, 1)

@@ -79,6 +79,19 @@ def test_an_unknown_key_suggests_the_near_one(file):
     assert (there.file, there.mend) == ("environment", "Did you mean 'http_port'?")
 
 
+@pytest.mark.parametrize("value", ["own", "grpcio"])
+def test_an_option_that_was_removed_says_so_wherever_it_is_set(file, value):
+    found = faults(file(f"grpc_layer = '{value}'\n"), {"TRIVIUM_GRPC_LAYER": value}, grpc_layer=value)
+    assert [fault.file.rpartition("/")[2] for fault in found] == [
+        "trivium.toml",
+        "environment",
+        "command line",
+    ]
+    said = "grpc_layer: was removed: gRPC is served by Trivium's own HTTP/2 alone. Drop it."
+    assert all(str(fault).endswith(said) for fault in found)
+    assert not config.REMOVED.keys() & {option.name for option in fields(ServerConfig)}
+
+
 def test_every_fault_is_named_at_once(file):
     found = faults(file("http_prot = 1\nhttp_port = 'x'\n"), {"TRIVIUM_OPEN": "maybe"}, queue_items=0)
     assert [fault.key for fault in found] == ["http_prot", "http_port", "open", "queue_items"]

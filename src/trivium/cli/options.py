@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trivium.config import PREFIX, ServerConfig, from_process
+from trivium.config import PREFIX, REMOVED, ServerConfig, from_process
 from trivium.types.errors import ServeError
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -23,6 +23,8 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
         else:
             assert isinstance(option.type, type)
             command = click.option(flag, option.name, type=option.type, default=None, help=text)(command)
+    for name in REMOVED:  # accepted here, so that the configuration can say why they are gone
+        command = click.option("--" + name.replace("_", "-"), name, hidden=True)(command)
     text = "TOML file with any of the options below as keys."
     return click.option("--config", "config_file", type=click.Path(path_type=Path), help=text)(command)
 

@@ -136,8 +136,6 @@ async def _listen(listeners: Listeners) -> bool:
     for service, line in _STARTED.items():
         if service in listeners.places:
             log.info(line, listeners.places[service])
-    if listeners.why_no_grpc:
-        log.warning("%s", listeners.why_no_grpc)
     return True
 
 
