@@ -51,6 +51,7 @@ class Kind(Enum):
     LEFT_OVER = auto()  # nothing
     HEADER_LENGTH = auto()  # found, size
     NO_DATA = auto()  # input
+    SEVERAL_DATA = auto()  # input, fields (where its data were given)
     CONTENTS_AND_RAW = auto()  # input
     WRONG_CONTENTS = auto()  # input, datatype, found
     UNKNOWN_DATATYPE = auto()  # input

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from trivium.dialects.triton.error_codes import ErrorCode
 from trivium.dialects.triton.text_forms import (
+    ONE_OF,
     contents_type,
     element,
     input_count,
@@ -16,6 +17,7 @@ from trivium.dialects.triton.text_forms import (
     not_loaded,
     parameter,
     rpc_parameter,
+    several_fields,
     shape,
 )
 from trivium.types.errors import Code, ServeError
@@ -45,12 +47,6 @@ class Said(NamedTuple):
 
 
 _INTERNAL, _INVALID = ErrorCode.INTERNAL, ErrorCode.INVALID_ARG
-_ONE_OF = (
-    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
-    "'shared_memory_region' in 'parameters'. But "
-)
-NO_FIELD = f"{_ONE_OF}no field is set"
-SEVERAL_FIELDS = f"{_ONE_OF}set {{fields}}"
 
 ROWS: Mapping[Kind, Row] = {
     Kind.NO_JSON: Row(_INTERNAL, "failed to parse the request JSON buffer: {found}"),
@@ -138,7 +134,8 @@ ROWS: Mapping[Kind, Row] = {
     Kind.HEADER_LENGTH: Row(
         _INVALID, "inference header size should be in range (0, {size}), got: {found}", False, True
     ),
-    Kind.NO_DATA: Row(_INVALID, NO_FIELD),
+    Kind.NO_DATA: Row(_INVALID, f"{ONE_OF}no field is set"),
+    Kind.SEVERAL_DATA: Row(_INVALID, several_fields),
     Kind.UNKNOWN_DATATYPE: Row(_INVALID, "invalid datatype for input {input}"),
     Kind.RAW_INPUTS: Row(
         _INVALID,
