@@ -178,7 +178,6 @@ class Server:
                     sink(ResponsePart(error=error, model=operation.model, version=operation.version))
                     return SETTLED
             return model.submit(next(self._numbers), operation, sink)
-        self.affinity.beside()
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)
         elif isinstance(operation, Scrape):

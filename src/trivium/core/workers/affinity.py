@@ -1,8 +1,6 @@
-"""Puts instances on the processor of the loop while they and it take turns, and takes them off again.
+"""Puts instances whose runs are brief on the processor of the loop, and takes them off again.
 
-They do where runs are brief, and where a longer run is all that there is to do: those of one model, for one client at a
-time. Whatever comes beside such a run ends that at once. For the rest the policy decides; this module looks up to ten
-times a second while there are such runs, and not at all while there are none.
+The policy decides; this module looks ten times a second while there are brief runs, and not at all otherwise.
 Threads and processes inherit the place of whoever starts them: nothing is shared while an instance is opened, and what
 is found on the shared processor without having been put there is let go within a second.
 """
@@ -14,24 +12,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol
 
-from trivium.core.workers.affinity_policy import (
-    BRIEF,
-    LONGEST,
-    LONGEST_PAUSE,
-    QUIET_SECONDS,
-    Idleness,
-    View,
-    decide,
-)
+from trivium.core.workers.affinity_policy import BRIEF, LONGEST_PAUSE, Idleness, View, decide
 from trivium.core.workers.processors import Place, Processors
 from trivium.types.interfaces import Clock, Timer
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
-ALONE_LOOK_SECONDS = 0.5
-"""Between two runs of one that shares alone: a look then finds nothing in the caches, and costs ten times as much."""
-
 SECOND = 1.0
 """Over which it is measured what sharing does: the kernel counts idleness in hundredths."""
 
@@ -56,11 +43,6 @@ class Affinity:
         self._placed: dict[int, Place] = {}  # the places of the threads that share, before they did
         self._timer: Timer | None = None
         self._brief: set[Sharer] = set()
-        self._alone: Sharer | None = None  # with longer runs, each of which was all that there was to do
-        self._was_alone: Sharer | None = None  # likewise, between the two looks before
-        self._beside_at = -QUIET_SECONDS  # when there was last something else than such runs
-        self._run_seconds = 0.0  # of its runs since the last look
-        self._best_run = 0.0  # the shortest mean of those since before it shared; 0 where it does not
         self._runs = self._openings = 0
         self._looked_at = self._measured_at = 0.0
         self._ticks: dict[int, tuple[int, int]] = {}
@@ -72,32 +54,15 @@ class Affinity:
         self._processors = processors
         self._loop_thread = threading.get_native_id()
 
-    def ran(self, who: Sharer, mean_run: float, is_last: bool) -> None:
-        """Runs of these instances have ended, of so many seconds in the mean; `is_last`: they have no more to do."""
-        if self._clock is None:
+    def ran(self, who: Sharer, mean_run: float) -> None:
+        """Runs of these instances have ended, of so many seconds in the mean."""
+        if self._clock is None or mean_run >= BRIEF:
             return
-        if mean_run < BRIEF:
-            self._brief.add(who)
-            if self._best_run:
-                self.beside()
-        elif is_last and mean_run < LONGEST and (self._alone is None or self._alone is who):
-            self._alone = who
-            self._run_seconds += mean_run
-        else:
-            if self._alone is not None or self._best_run:  # else nobody needs to know
-                self.beside()
-            return
+        self._brief.add(who)
         self._runs += 1
         if self._timer is None:
             self._looked_at = self._clock.now()
-            self._arm(self._clock, LOOK_SECONDS)
-
-    def beside(self) -> None:
-        """There is something else to do than runs that are alone."""
-        if self._clock is not None:
-            self._beside_at = self._clock.now()
-            if self._best_run:
-                self._part()
+            self._arm(self._clock)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -114,12 +79,11 @@ class Affinity:
         self._part()
         self._clock = None
         self._brief.clear()
-        self._alone = self._was_alone = None
         if self._timer is not None:
             self._timer.cancel()
 
-    def _arm(self, clock: Clock, seconds: float) -> None:
-        self._timer = clock.call_at(clock.now() + seconds, partial(self._look, clock))
+    def _arm(self, clock: Clock) -> None:
+        self._timer = clock.call_at(clock.now() + LOOK_SECONDS, partial(self._look, clock))
 
     def _look(self, clock: Clock) -> None:
         now = clock.now()
@@ -127,20 +91,14 @@ class Affinity:
         runs, self._runs = self._runs, 0
         rate = runs / max(now - self._looked_at, LOOK_SECONDS)
         self._looked_at = now
-        sharers, is_alone = self._sharers(now)
-        seconds, self._run_seconds = self._run_seconds, 0.0
-        mean_run = seconds / max(runs, 1)
+        sharers, self._brief = self._brief, set()
         try:
-            idleness, slowdown = self._measure(now, mean_run)
-            view = View(rate, self._openings > 0, idleness, slowdown, self._until, self._pause)
+            view = View(rate, self._openings > 0, self._measure(now), self._until, self._pause)
             decision = decide(view, now)
             self._until, self._pause = decision.until, decision.pause
             threads = {thread for one in sharers for thread in one.threads()}
             if decision.is_shared and threads:
                 self._gather(threads, now)
-                self._best_run = (
-                    min(self._best_run or mean_run, mean_run) if is_alone and self._placed else 0.0
-                )
             else:
                 self._part()
         except OSError as error:  # it may not, or not there
@@ -148,29 +106,13 @@ class Affinity:
             self._part()
             self._until = now + LONGEST_PAUSE
         if runs or self._placed:
-            self._arm(clock, ALONE_LOOK_SECONDS if self._best_run else LOOK_SECONDS)
+            self._arm(clock)
 
-    def _sharers(self, now: float) -> tuple[Set[Sharer], bool]:
-        """Who could share since the last look, and whether it is one whose longer runs were alone."""
-        brief, self._brief = self._brief, set()
-        before, alone = self._was_alone, self._alone
-        self._was_alone, self._alone = alone, None
-        if brief or alone is None or alone is not before or now - self._beside_at < QUIET_SECONDS:
-            return brief, False
-        return {alone}, True
-
-    def _measure(self, now: float, mean_run: float) -> tuple[Idleness | None, float | None]:
-        """What sharing does, once a second while it lasts."""
+    def _measure(self, now: float) -> Idleness | None:
+        """How idle processors were in the last second of sharing; None before it is over."""
         if not self._placed or now - self._measured_at < SECOND:
-            return None, None
+            return None
         self._let_go()
-        if self._best_run:
-            self._measured_at = now
-            return None, mean_run / self._best_run
-        return self._idleness(now), None
-
-    def _idleness(self, now: float) -> Idleness:
-        """How idle processors were since it was measured last."""
         before, self._ticks, self._measured_at = self._ticks, self._processors.ticks(), now
         idle = {}
         for number in self._home.processors & self._ticks.keys() & before.keys():
@@ -200,7 +142,6 @@ class Affinity:
         self._processors.put(thread, place)
 
     def _part(self) -> None:
-        self._best_run = 0.0
         if self._placed:
             self._let_go()
         while self._placed:

@@ -57,9 +57,9 @@ class LimitedPool(Pool):
         if is_idle:
             self._member.closed(number)
 
-    def observe(self, mean_run: float, is_last: bool) -> None:
+    def observe(self, mean_run: float) -> None:
         """See `Pool`. Nothing is held in advance."""
-        super().observe(mean_run, is_last)
+        super().observe(mean_run)
         self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:

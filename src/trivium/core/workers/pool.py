@@ -97,8 +97,8 @@ class Pool:
         self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
         self._next = 0
         self._lead = 0
-        self.ran: Callable[[Pool, float, bool], None] = _nobody
-        """Told of hand-overs that came back: the mean run, and whether that was all there was to do."""
+        self.ran: Callable[[Pool, float], None] = _nobody
+        """Told of hand-overs that came back: the mean run."""
         self.in_order = False
         """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
@@ -225,11 +225,11 @@ class Pool:
         slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
         return None if slot is None else slot.instance
 
-    def observe(self, mean_run: float, is_last: bool) -> None:
-        """The mean seconds of recent executions, 0 before the first; whether nothing is left to do."""
+    def observe(self, mean_run: float) -> None:
+        """The mean seconds of recent executions, 0 before the first."""
         self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
         if mean_run:
-            self.ran(self, mean_run, is_last)
+            self.ran(self, mean_run)
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
@@ -281,7 +281,7 @@ def _not_open(batch: Batch) -> None:
     raise AssertionError("work was handed to an instance that has not been admitted")
 
 
-def _nobody(pool: Pool, mean_run: float, is_last: bool) -> None:
+def _nobody(pool: Pool, mean_run: float) -> None:
     pass
 
 
