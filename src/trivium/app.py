@@ -18,10 +18,11 @@ from pathlib import Path
 from trivium import tracing
 from trivium.config import ServerConfig, read_grpc_tls
 from trivium.core.lifecycle import Progress
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.probe import Probe
 from trivium.core.quantiles import parse_quantiles
 from trivium.core.rate_policy import supply_of
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.call_texts import worded
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -44,7 +45,7 @@ from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import PrometheusHttp, Shown
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, RpcProtocol, WireProtocol
+from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
 from trivium.types.metrics import Measures
 from trivium.types.payload import PayloadKind
 from trivium.types.running import as_it_is
@@ -74,7 +75,7 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return len(list(devices.glob("nvidia[0-9]*")))
 
 
-def build(config: ServerConfig) -> Server:
+def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
     """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
     traces, traced = tracing.exporter(config), tracing.settings(config)
     probe = Probe(PROBE_COMMAND)
@@ -95,8 +96,8 @@ def build(config: ServerConfig) -> Server:
         unique_names=config.unique_names,
         completes=not config.no_completion,
     )
-    host = partial(program, WORKER_COMMAND, os.environ)
-    server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
+    services = CoreServices(probe.facts, partial(program, WORKER_COMMAND, os.environ), observer)
+    server = Server(FORMATS, ENGINES, services, defaults, VERSION)
     server.readiness.is_lenient = config.ready_despite_failures
     server.tracing.use(traces, traced)
     if config.model_control != "explicit":

@@ -12,7 +12,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, configure, server_options
-from trivium.cli.process import log_to_stderr, run, settle
+from trivium.cli.process import log_to_stderr, observer, run, settle
 from trivium.cli.screen import Progress, example_request, print_models
 from trivium.config import ServerConfig
 from trivium.core.server import Server
@@ -57,7 +57,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with app.build(config) as server:
+    async with app.build(config, observer(not config.no_shared_processor)) as server:
         app.add_all(server, paths)
         listeners = Listeners(server, config)
         await listeners.start()
@@ -75,7 +75,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             await listeners.close()
             stopped.cancel()
             return 1
-        settle(server, not config.no_shared_processor)
+        settle()
         await stopped
         return await _go_down(server, listeners, console, config.drain_timeout)
 

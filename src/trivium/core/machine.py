@@ -55,12 +55,6 @@ def ticks_of(stat: str) -> tuple[int, int]:
     return _ticks(stat.split("\n", 1)[0])
 
 
-def ticks_by_processor(stat: str) -> dict[int, tuple[int, int]]:
-    """The same of each processor by its number."""
-    lines = [line for line in stat.splitlines() if line.startswith("cpu") and line[3].isdigit()]
-    return {int(line[3:].split(None, 1)[0]): _ticks(line) for line in lines}
-
-
 def _ticks(line: str) -> tuple[int, int]:
     columns = [int(column) for column in line.split()[1:9]]
     return sum(columns) - sum(columns[column] for column in _IDLE), sum(columns)

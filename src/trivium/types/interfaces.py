@@ -1,6 +1,7 @@
 """The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -89,11 +90,9 @@ class Runner(Protocol):
         """An outcome per item, in order. A fault of one item is that item's ServeError; what is raised fails
         the whole batch. The batch's arrays may be views of request bodies: read, never write, never keep.
         """
-        ...
 
     def close(self) -> None:
         """Free everything. No call follows."""
-        ...
 
 
 class Engine(Protocol):
@@ -111,11 +110,9 @@ class Engine(Protocol):
         """What the model file says. Runs in a probe process, never in the server: a hostile file may crash
         it. Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
         """
-        ...
 
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
         """Open one instance. Blocking: called off the loop. Raises like `facts`."""
-        ...
 
 
 @runtime_checkable
@@ -124,7 +121,6 @@ class Launches(Protocol):
 
     def program(self, spec: ModelSpec, placement: Placement) -> Program:
         """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
-        ...
 
 
 class WireProtocol(Protocol):
@@ -251,6 +247,26 @@ class Instance(Protocol):
     def close(self) -> None:
         """End, when what was started has ended; returns at once. Nothing is pushed afterwards."""
         ...
+
+
+class RunSource(Protocol):
+    """A group of instances whose runs are observed."""
+
+    def threads(self) -> Set[int]:
+        """Return the system's numbers of the threads that run items, as far as they may be moved."""
+
+
+class RunObserver(Protocol):
+    """Is told when instances run and when they are opened, and has no say in either. Used on the loop only."""
+
+    def ran(self, source: RunSource, mean_run: float) -> None:
+        """Runs of these instances have ended, which take `mean_run` seconds in the mean."""
+
+    def opening(self) -> AbstractContextManager[None]:
+        """Return a context within which threads or processes for instances are started."""
+
+    def close(self) -> None:
+        """The server is closing; nothing that follows has an effect."""
 
 
 Sink = Callable[[ResponsePart], None]

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from trivium.core.gpus import Gpus
-from trivium.core.machine import Machine, memory_of, ticks_by_processor, ticks_of
+from trivium.core.machine import Machine, memory_of, ticks_of
 from trivium.types.metrics import GpuUse, MachineUse, Measures
 
 STAT = "cpu  {user} 0 10 {idle} 5 0 0 0 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2\n"
@@ -22,11 +22,6 @@ def write(folder, user, idle, memory=MEMORY):
 
 def test_ticks_are_busy_ones_and_all():
     assert ticks_of(STAT.format(user=100, idle=50)) == (110, 165)
-
-
-def test_ticks_of_each_processor():
-    stat = STAT.format(user=100, idle=50).replace("intr", "cpu12 10 0 0 80 10 0 0 0 0 0\nintr")
-    assert ticks_by_processor(stat) == {0: (27, 36), 12: (10, 100)}
 
 
 def test_memory_is_what_programs_could_have():

@@ -45,7 +45,7 @@ class Launcher:
                 f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
                 f"'{placement.isolation.value}'; it can in: {able}.",
             )
-        with self._around.affinity.apart():
+        with self._around.observer.opening():
             if placement.isolation is Isolation.PROCESS:
                 return await self._launch_process(placement, port)
             return await self._launch_here(placement, port)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.core.workers.affinity_policy import (
+from trivium.affinity.policy import (
     FIRST_PAUSE,
     LEAST_RATE,
     LONGEST_PAUSE,

@@ -5,17 +5,17 @@ import os
 import pytest
 from tests.unit.core.virtual import VirtualClock
 
-from trivium.core.workers.affinity import LOOK_SECONDS, Affinity
-from trivium.core.workers.affinity_policy import FIRST_PAUSE, LONGEST_PAUSE
-from trivium.core.workers.processors import Place
+from trivium.affinity.observer import LOOK_SECONDS, AffinityObserver
+from trivium.affinity.policy import FIRST_PAUSE, LONGEST_PAUSE
+from trivium.affinity.processors import ThreadPlace, ticks_by_processor
 
 ALL = frozenset({0, 1, 2})
-HOME = Place(ALL, os.SCHED_OTHER)
+HOME = ThreadPlace(ALL, os.SCHED_OTHER)
 LOOP, BRIEF, OTHER, STRAY = 1, 2, 3, 4
 WORKER, HELPER, SISTER = 5, 6, 7
 APART = (WORKER, HELPER, SISTER)  # processes of their own
 SHARED = 1  # the processor on which the loop happens to be
-BESIDE_LOOP = Place(frozenset({SHARED}), os.SCHED_BATCH)
+BESIDE_LOOP = ThreadPlace(frozenset({SHARED}), os.SCHED_BATCH)
 
 
 class Machine:
@@ -74,19 +74,19 @@ class Clock(VirtualClock):
 
 
 class Stage:
-    """An affinity whose own thread is LOOP."""
+    """An observer whose loop's thread is LOOP."""
 
     def __init__(self, monkeypatch, *threads):
         monkeypatch.setattr("threading.get_native_id", lambda: LOOP)
-        self.machine, self.clock, self.affinity = Machine(*threads), Clock(), Affinity()
-        self.affinity.share(self.clock, self.machine)
+        self.machine, self.clock = Machine(*threads), Clock()
+        self.observer = AffinityObserver(self.clock, self.machine)
 
     def run(self, seconds, *who, rate=1000, mean=0.00001):
         """So many hand-overs a second of each, of runs that take so long in the mean."""
         for _ in range(round(seconds / LOOK_SECONDS)):
             for one in who:
                 for _ in range(round(rate * LOOK_SECONDS)):
-                    self.affinity.ran(one, mean)
+                    self.observer.ran(one, mean)
             self.clock.run(self.clock.now() + LOOK_SECONDS * 1.0001)
 
     def places(self, *threads):
@@ -96,7 +96,7 @@ class Stage:
 def test_shares_while_there_are_brief_runs(monkeypatch):
     stage = Stage(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF))
-    assert stage.places(LOOP, BRIEF, OTHER) == [Place({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
+    assert stage.places(LOOP, BRIEF, OTHER) == [ThreadPlace({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
     stage.run(0.2)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
     asked = stage.clock.asked
@@ -129,7 +129,7 @@ def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
     """A thread, or a process, is born with the place of whoever starts it."""
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.1, Brief(BRIEF))
-    with stage.affinity.apart():
+    with stage.observer.opening():
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
         stage.run(0.5, Brief(BRIEF))
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -160,7 +160,7 @@ def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
 
 def test_one_that_somebody_has_placed_stays_there(monkeypatch):
     stage = Stage(monkeypatch, BRIEF, OTHER)
-    placed = stage.machine.places[OTHER] = Place(frozenset({2}), os.SCHED_OTHER)
+    placed = stage.machine.places[OTHER] = ThreadPlace(frozenset({2}), os.SCHED_OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
 
@@ -169,17 +169,17 @@ def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
     """A handler may choose its processors at its first request."""
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
-    stage.machine.places[BRIEF] = Place(frozenset({0, 2}), os.SCHED_BATCH)
+    stage.machine.places[BRIEF] = ThreadPlace(frozenset({0, 2}), os.SCHED_BATCH)
     stage.run(0.2, Brief(BRIEF))
     stage.run(0.2)
-    assert stage.places(LOOP, BRIEF) == [HOME, Place(frozenset({0, 2}), os.SCHED_OTHER)]
+    assert stage.places(LOOP, BRIEF) == [HOME, ThreadPlace(frozenset({0, 2}), os.SCHED_OTHER)]
 
 
 def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
-    stage.machine.places[BRIEF] = Place(ALL, os.SCHED_IDLE)
+    stage.machine.places[BRIEF] = ThreadPlace(ALL, os.SCHED_IDLE)
     stage.run(0.2, Brief(BRIEF))
-    assert stage.places(BRIEF) == [Place(frozenset({SHARED}), os.SCHED_IDLE)]
+    assert stage.places(BRIEF) == [ThreadPlace(frozenset({SHARED}), os.SCHED_IDLE)]
 
 
 def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
@@ -204,7 +204,7 @@ def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
 
 def test_one_processor_is_nothing_to_share(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
-    only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = Place({SHARED}, os.SCHED_OTHER)
+    only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = ThreadPlace({SHARED}, os.SCHED_OTHER)
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [only, only]
 
@@ -251,16 +251,13 @@ def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
 def test_closed_it_leaves_everything_as_it_was(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
-    stage.affinity.close()
+    stage.observer.close()
     asked = stage.clock.asked
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
     assert stage.clock.asked == asked
 
 
-def test_does_nothing_until_it_may():
-    affinity = Affinity()
-    affinity.ran(Brief(BRIEF), 0.00001)
-    with affinity.apart():
-        pass
-    affinity.close()
+def test_ticks_of_each_processor():
+    stat = "cpu  100 0 10 50 5 0 0 0 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu12 10 0 0 80 10 0 0 0 0 0\nintr 1 2\n"
+    assert ticks_by_processor(stat) == {0: (27, 36), 12: (10, 100)}

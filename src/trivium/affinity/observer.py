@@ -9,12 +9,10 @@ import logging
 import threading
 from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Protocol
 
-from trivium.core.workers.affinity_policy import BRIEF, LONGEST_PAUSE, Idleness, View, decide
-from trivium.core.workers.processors import Place, Processors
-from trivium.types.interfaces import Clock, Timer
+from trivium.affinity.policy import BRIEF, LONGEST_PAUSE, Idleness, View, decide
+from trivium.affinity.processors import Processors, ThreadPlace
+from trivium.types.interfaces import Clock, RunSource, Timer
 
 log = logging.getLogger(__name__)
 
@@ -23,50 +21,37 @@ SECOND = 1.0
 """Over which it is measured what sharing does: the kernel counts idleness in hundredths."""
 
 
-class Sharer(Protocol):
-    """Something with instances that may share."""
+class AffinityObserver:
+    """Implements `RunObserver`. One per server, made by the thread that runs its loop."""
 
-    def threads(self) -> Set[int]:
-        """Native ids of those that run items."""
-        ...
-
-
-class Affinity:
-    """One per server, used on its loop only. Does nothing until it may `share`."""
-
-    def __init__(self) -> None:
-        self._clock: Clock | None = None
-        self._processors = Processors()
-        self._loop_thread = 0
-        self._home = Place(frozenset(), 0)  # the loop's own place, while it shares
+    def __init__(self, clock: Clock, processors: Processors) -> None:
+        self._clock = clock
+        self._processors = processors
+        self._loop_thread = threading.get_native_id()
+        self._home = ThreadPlace(frozenset(), 0)  # the loop's own place, while it shares
         self._shared = -1
-        self._placed: dict[int, Place] = {}  # the places of the threads that share, before they did
+        self._placed: dict[int, ThreadPlace] = {}  # the places of the threads that share, before they did
         self._timer: Timer | None = None
-        self._brief: set[Sharer] = set()
+        self._brief: set[RunSource] = set()
         self._runs = self._openings = 0
         self._looked_at = self._measured_at = 0.0
         self._ticks: dict[int, tuple[int, int]] = {}
         self._until = self._pause = 0.0
+        self._is_closed = False
 
-    def share(self, clock: Clock, processors: Processors) -> None:
-        """From now on; the thread that calls is the loop's."""
-        self._clock = clock
-        self._processors = processors
-        self._loop_thread = threading.get_native_id()
-
-    def ran(self, who: Sharer, mean_run: float) -> None:
-        """Runs of these instances have ended, of so many seconds in the mean."""
-        if self._clock is None or mean_run >= BRIEF:
+    def ran(self, source: RunSource, mean_run: float) -> None:
+        """Count them, if they are brief."""
+        if mean_run >= BRIEF or self._is_closed:
             return
-        self._brief.add(who)
+        self._brief.add(source)
         self._runs += 1
         if self._timer is None:
             self._looked_at = self._clock.now()
-            self._arm(self._clock)
+            self._arm()
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Nothing is shared meanwhile."""
+    def opening(self) -> Iterator[None]:
+        """Share nothing meanwhile: a thread or process is born with the place of whoever starts it."""
         self._openings += 1
         self._part()
         try:
@@ -75,28 +60,28 @@ class Affinity:
             self._openings -= 1
 
     def close(self) -> None:
-        """Everything is as it was; for good."""
+        """Put everything back where it was, for good."""
         self._part()
-        self._clock = None
+        self._is_closed = True
         self._brief.clear()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _arm(self, clock: Clock) -> None:
-        self._timer = clock.call_at(clock.now() + LOOK_SECONDS, partial(self._look, clock))
+    def _arm(self) -> None:
+        self._timer = self._clock.call_at(self._clock.now() + LOOK_SECONDS, self._look)
 
-    def _look(self, clock: Clock) -> None:
-        now = clock.now()
+    def _look(self) -> None:
+        now = self._clock.now()
         self._timer = None
         runs, self._runs = self._runs, 0
         rate = runs / max(now - self._looked_at, LOOK_SECONDS)
         self._looked_at = now
-        sharers, self._brief = self._brief, set()
+        sources, self._brief = self._brief, set()
         try:
             view = View(rate, self._openings > 0, self._measure(now), self._until, self._pause)
             decision = decide(view, now)
             self._until, self._pause = decision.until, decision.pause
-            threads = {thread for one in sharers for thread in one.threads()}
+            threads = {thread for source in sources for thread in source.threads()}
             if decision.is_shared and threads:
                 self._gather(threads, now)
             else:
@@ -106,7 +91,7 @@ class Affinity:
             self._part()
             self._until = now + LONGEST_PAUSE
         if runs or self._placed:
-            self._arm(clock)
+            self._arm()
 
     def _measure(self, now: float) -> Idleness | None:
         """How idle processors were in the last second of sharing; None before it is over."""
@@ -129,7 +114,7 @@ class Affinity:
                 return
             self._home, self._shared = home, processors.here()
             self._ticks, self._measured_at = processors.ticks(), now
-            self._move(self._loop_thread, home, Place({self._shared}, home.policy))
+            self._move(self._loop_thread, home, ThreadPlace({self._shared}, home.policy))
         for thread in self._placed.keys() - threads - {self._loop_thread}:
             self._put_back(thread, self._placed.pop(thread))
         for thread in threads - self._placed.keys():
@@ -137,7 +122,7 @@ class Affinity:
             if place is not None and place.processors == self._home.processors:  # else somebody has placed it
                 self._move(thread, place, place.behind(self._shared))
 
-    def _move(self, thread: int, before: Place, place: Place) -> None:
+    def _move(self, thread: int, before: ThreadPlace, place: ThreadPlace) -> None:
         self._placed[thread] = before
         self._processors.put(thread, place)
 
@@ -147,12 +132,12 @@ class Affinity:
         while self._placed:
             self._put_back(*self._placed.popitem())
 
-    def _put_back(self, thread: int, place: Place) -> None:
+    def _put_back(self, thread: int, place: ThreadPlace) -> None:
         now = self._processors.place(thread)
         if now is None:
             return
         if now.processors != {self._shared}:  # somebody has moved it meanwhile
-            place = Place(now.processors, place.policy)
+            place = ThreadPlace(now.processors, place.policy)
         try:
             self._processors.put(thread, place)
         except OSError:  # what this process may use has changed since: let it use all of that
