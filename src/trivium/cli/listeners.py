@@ -39,11 +39,6 @@ class Listeners:
         self.lines: list[str] = []
         self.places: dict[str, str] = {}
 
-    @property
-    def serves_grpc(self) -> bool:
-        """Is there a front end for it?"""
-        return self._grpc is not None
-
     async def start(self) -> None:
         """Listen. A port or an access log that cannot be had ends the command with its sentence."""
         config = self._config

@@ -54,7 +54,6 @@ class Door:
     def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
         self._spec = spec
         self._takes_raw = RAW in takes
-        self._takes_tensors = TENSORS in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)

@@ -20,15 +20,8 @@ class HttpFault(ServeError):
     that has its own words for its `fault` has its own status, too.
     """
 
-    def __init__(
-        self,
-        status: int,
-        code: Code,
-        message: str,
-        retry_after: float | None = None,
-        fault: Fault | None = None,
-    ) -> None:
-        super().__init__(code, message, retry_after, status, fault)
+    def __init__(self, status: int, code: Code, message: str, fault: Fault | None = None) -> None:
+        super().__init__(code, message, None, status, fault)
 
 
 def malformed(message: str) -> HttpFault:

@@ -48,17 +48,14 @@ class Format(Protocol):
 
     def claims(self, path: Path) -> bool:
         """Is this path of this format? Looks at names, not at contents; must not raise."""
-        ...
 
     def read(self, path: Path, defaults: Defaults) -> Reading:
         """Every version that the path holds. What cannot be read is in `unreadable`, with all its faults."""
-        ...
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec from what the model file says, by the format's own rules; ConfigError where the
         two contradict each other.
         """
-        ...
 
 
 @runtime_checkable
@@ -69,7 +66,6 @@ class Overrides(Protocol):
         """Lay out the model that `load` describes in the empty folder `into`, with what it does not replace from
         `source`, and return the path that `read` takes. Raises INVALID for a configuration that cannot be read.
         """
-        ...
 
 
 @runtime_checkable
@@ -80,7 +76,6 @@ class Places(Protocol):
 
     def places(self, path: Path) -> Mapping[str, Path]:
         """Model -> the folder or file that it consists of. Raises OSError where `path` cannot be looked into."""
-        ...
 
 
 class Runner(Protocol):
@@ -96,9 +91,10 @@ class Runner(Protocol):
 
 
 class Engine(Protocol):
-    """A descriptor; importing it imports no heavy library. `isolation`: what it supports, default first.
+    """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `Launches` as well.
 
-    `has_facts`: whether `facts` can tell anything, and so whether a probe process is worth starting.
+    `isolation`: what it supports, default first. `has_facts`: whether `facts` can tell anything, and so whether a probe
+    process is worth starting.
     """
 
     name: str
@@ -111,13 +107,18 @@ class Engine(Protocol):
         it. Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
         """
 
+
+@runtime_checkable
+class OpensRunner(Protocol):
+    """An engine whose instances run in this process, or in a process that hosts the engine."""
+
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
-        """Open one instance. Blocking: called off the loop. Raises like `facts`."""
+        """Open one instance. Blocking: called off the loop. Raises like `Engine.facts`."""
 
 
 @runtime_checkable
 class Launches(Protocol):
-    """What an engine has, too, whose models are user code in a worker process. Its `open` is never called."""
+    """An engine whose models are user code in a worker process."""
 
     def program(self, spec: ModelSpec, placement: Placement) -> Program:
         """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""

@@ -1,7 +1,6 @@
 """Which front ends a serving process opens, and what it says of the one that it cannot have."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -14,29 +13,40 @@ from trivium.config import ServerConfig
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
 
-
-def made(look: Callable[[Listeners], Any], **options: Any) -> Any:
-    """`look` at the listeners of these options, which never listen."""
-
-    async def scene() -> Any:
-        async with app.build(config := ServerConfig(**options)) as server:
-            return look(Listeners(server, config))
-
-    return asyncio.run(scene())
+ANY_PORTS: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
 
 
-def test_grpc_is_served_by_default() -> None:
-    assert made(lambda listeners: listeners.serves_grpc)
+@pytest.mark.parametrize(
+    ("options", "served"),
+    [
+        ({}, {"HTTP", "gRPC", "metrics"}),
+        ({"no_grpc": True}, {"HTTP", "metrics"}),
+        ({"no_http": True}, {"gRPC", "metrics"}),
+        ({"metrics_port": -1}, {"HTTP", "gRPC"}),
+    ],
+)
+def test_each_can_be_switched_off(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], served: set[str]
+) -> None:
+    async def start(front: object, host: str, port: int, *rest: object) -> int:
+        return 80
 
+    for front in (HttpFrontend, H2Frontend):
+        monkeypatch.setattr(front, "start", start)
 
-def test_grpc_can_be_switched_off() -> None:
-    assert not made(lambda listeners: listeners.serves_grpc, no_grpc=True)
+    async def scene() -> set[str]:
+        async with app.build(config := ServerConfig(**{**ANY_PORTS, **options})) as server:
+            listeners = Listeners(server, config)
+            await listeners.start()
+            await listeners.close()
+            return set(listeners.places)
+
+    assert asyncio.run(scene()) == served
 
 
 def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> Listeners:
-        options: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
-        async with app.build(config := ServerConfig(grpc_host="127.0.0.2", **options)) as server:
+        async with app.build(config := ServerConfig(grpc_host="127.0.0.2", **ANY_PORTS)) as server:
             listeners = Listeners(server, config)
             started: list[tuple[str, str, int]] = []
 
@@ -86,8 +96,7 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
     assert closed == ["HttpFrontend", "H2Frontend"]
 
 
-def test_http_can_be_switched_off_but_not_everything() -> None:
-    assert made(lambda listeners: listeners.serves_grpc, no_http=True)
+def test_not_everything_can_be_switched_off() -> None:
     with pytest.raises(click.ClickException) as caught:
         serve([], ServerConfig(no_http=True, no_grpc=True), lambda *_: None)
     assert "Nothing would be served" in caught.value.message

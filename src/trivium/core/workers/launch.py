@@ -15,7 +15,7 @@ from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind, fault
-from trivium.types.interfaces import Engine, Instance, Launches, Port, Runner
+from trivium.types.interfaces import Engine, Instance, Launches, OpensRunner, Port, Runner
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -76,6 +76,7 @@ class Launcher:
         return ThreadInstance(runner, port, placement.name, self._around.call_last)
 
     def _open(self, placement: Placement) -> Runner:
+        assert isinstance(self._engine, OpensRunner), "it says that it can run in this process"
         try:
             runner = self._engine.open(self._spec, placement)
         except ServeError:
