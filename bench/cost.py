@@ -9,7 +9,7 @@ from bench import compute, grpc_load, repository, requests, servers, tritonserve
 ROUNDS = 7
 SECONDS = 2.0
 WARM_SECONDS = 4.0
-"""Of a row's own load before it is measured: what a server does for a load depends on its last seconds (ADR 14)."""
+"""Of a row's own load before it is measured: what a server does for a load depends on its last seconds (ADR 12)."""
 LARGE, LARGE_FLOOR = 4.0, 1.5
 """How many times as long a large model's row takes, and each half of its floor: a second of compute alone differs from
 the next by 2.5 % (one deviation, the same process), and a server's share of such a request is 5 to 20 %.

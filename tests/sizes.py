@@ -1,32 +1,61 @@
-"""No file of the package over 300 lines, no function over 50: prints what is, and fails."""
+"""Finds files of the package with over 400 lines of code and functions with over 50 lines, and fails.
+
+Docstrings, comments, blank lines and imports are no code. A file is split by its reasons to change, never to meet the
+number: one that has to be longer stands in `EXCEPTIONS` with the reason.
+"""
 
 import ast
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-LINES, FUNCTION_LINES = 300, 50
+CODE_LINES, FUNCTION_LINES = 400, 50
 SOURCE = Path(__file__).parents[1] / "src"
+EXCEPTIONS: Mapping[str, str] = {}
 
 
-def faults() -> list[str]:
-    """One line per file or function that is too long."""
+def code_lines(text: str) -> int:
+    """Count the lines of a module that hold code."""
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        is_docstring = (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+        if is_docstring or isinstance(node, ast.Import | ast.ImportFrom):
+            prose.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(1 for i, line in lines if i not in prose and line.strip() and not line.strip().startswith("#"))
+
+
+def long_functions(text: str) -> list[tuple[int, str, int]]:
+    """Return line, name and length of every function that is too long."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            if size > FUNCTION_LINES:
+                found.append((node.lineno, node.name, size))
+    return found
+
+
+def main() -> list[str]:
+    """Return one line per file or function that is too long."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text()
-        name = path.relative_to(SOURCE.parent)
-        if (length := text.count("\n")) > LINES:
-            found.append(f"{name}: {length} lines, at most {LINES}")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                size = (node.end_lineno or node.lineno) - node.lineno + 1
-                if size > FUNCTION_LINES:
-                    found.append(
-                        f"{name}:{node.lineno}: {node.name} has {size} lines, at most {FUNCTION_LINES}"
-                    )
+        name = path.relative_to(SOURCE.parent).as_posix()
+        if (length := code_lines(text)) > CODE_LINES and name not in EXCEPTIONS:
+            found.append(f"{name}: {length} lines of code, at most {CODE_LINES}")
+        found += [
+            f"{name}:{line}: {function} has {size} lines, at most {FUNCTION_LINES}"
+            for line, function, size in long_functions(text)
+        ]
     return found
 
 
 if __name__ == "__main__":
-    if long := faults():
-        sys.exit("\n".join(long))
+    if too_long := main():
+        sys.exit("\n".join(too_long))
     print("sizes: every file and function within its limit")

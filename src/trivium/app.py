@@ -7,22 +7,22 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trivium import tracing
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.lifecycle import Progress
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.probe import Probe
 from trivium.core.quantiles import parse_quantiles
 from trivium.core.rate_policy import supply_of
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import worded
@@ -47,14 +47,11 @@ from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import PrometheusHttp, Shown
 from trivium.tls import read_tls
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, RpcProtocol, WireProtocol
+from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
 from trivium.types.metrics import Measures
 from trivium.types.payload import PayloadKind
 from trivium.types.running import as_it_is
 from trivium.types.spec import Defaults, ModelSpec, Unreadable
-
-if TYPE_CHECKING:
-    from trivium.frontends.grpc_server import GrpcFrontend
 
 VERSION = version("trivium")
 
@@ -72,8 +69,6 @@ FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
-_FORK_SUPPORT = "GRPC_ENABLE_FORK_SUPPORT"
-
 AnyPath = str | PathLike[str]
 
 
@@ -82,7 +77,7 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return len(list(devices.glob("nvidia[0-9]*")))
 
 
-def build(config: ServerConfig) -> Server:
+def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
     """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
     traces, traced = tracing.exporter(config), tracing.settings(config)
     probe = Probe(PROBE_COMMAND)
@@ -105,8 +100,8 @@ def build(config: ServerConfig) -> Server:
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=PRIVATE_REGIONS,
     )
-    host = partial(program, WORKER_COMMAND, os.environ)
-    server = Server(FORMATS, ENGINES, probe.facts, defaults, VERSION, host)
+    services = CoreServices(probe.facts, partial(program, WORKER_COMMAND, os.environ), observer)
+    server = Server(FORMATS, ENGINES, services, defaults, VERSION)
     server.readiness.is_lenient = config.models.ready_despite_failures
     server.tracing.use(traces, traced)
     if config.models.control != "explicit":
@@ -220,26 +215,15 @@ def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] |
     )
 
 
-def grpc_frontend(server: Server, config: ServerConfig) -> "H2Frontend | GrpcFrontend":
-    """The v2 protocol over gRPC. INVALID for files of TLS that cannot be used; of grpcio's layer UNSUPPORTED, with the
-    install command, where it lacks.
-    """
+def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
+    """Make the front end for the v2 protocol over gRPC. Raises INVALID for TLS files that cannot be used."""
     names = identity(config.server.profile, VERSION, config.server.name)
     abilities = _abilities(server, config, _pattern("--forward-metadata", config.grpc.forward_metadata))
     protocol: RpcProtocol = KServeGrpc(*names, abilities)
     if tracing.can_trace(config):
         protocol = StampedRpcs(protocol)
     tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
-    if config.grpc.layer == "own":
-        return H2Frontend(server, protocol, _grpc_limits(config), tls)
-    try:
-        with _without_fork_handlers():
-            from trivium.frontends.grpc_server import GrpcFrontend
-    except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED, f"grpcio cannot be imported ({error}). Install it: pip install 'grpcio>=1.66'"
-        ) from error
-    return GrpcFrontend(server, protocol, _grpc_limits(config), tls)
+    return H2Frontend(server, protocol, _grpc_limits(config), tls)
 
 
 def _grpc_limits(config: ServerConfig) -> GrpcLimits:
@@ -259,20 +243,6 @@ def _grpc_limits(config: ServerConfig) -> GrpcLimits:
         shares_port=config.grpc.reuse_grpc_port,
         access_log=config.server.access_log or None,
     )
-
-
-@contextmanager
-def _without_fork_handlers() -> Iterator[None]:
-    """gRPC would prepare for every fork of this process, and say so each time; workers are started by exec, which
-    needs none of that. It reads this variable when it is first imported; workers shall not inherit it.
-    """
-    before = os.environ.get(_FORK_SUPPORT)
-    os.environ.setdefault(_FORK_SUPPORT, "0")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_FORK_SUPPORT]
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[Unreadable]]:

@@ -12,7 +12,7 @@ from tests.unit.engines import onnx_models, torch_models
 from trivium.app import ENGINES
 from trivium.core.workers.execution import execute
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Launches
+from trivium.types.interfaces import Launches, OpensRunner
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Batch, Placement
@@ -39,8 +39,13 @@ MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
 """A model per engine that gives back its FP32[rows, 2] input: a new engine needs a row here."""
 
 every_engine = pytest.mark.parametrize(
-    "name", sorted(name for name, engine in ENGINES.items() if not isinstance(engine, Launches))
+    "name", sorted(name for name, engine in ENGINES.items() if isinstance(engine, OpensRunner))
 )
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_an_engine_opens_runners_or_launches_programs(name):
+    assert isinstance(ENGINES[name], OpensRunner) != isinstance(ENGINES[name], Launches)
 
 
 @pytest.fixture

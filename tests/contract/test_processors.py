@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from trivium.core.workers.processors import Processors, are_known
+from trivium.affinity.processors import Processors, are_known
 
 pytestmark = pytest.mark.skipif(not are_known(), reason="threads cannot be placed on this system")
 GONE = 2**22 + 1  # one more than any thread's number can be, by proc(5)

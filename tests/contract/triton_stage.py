@@ -5,7 +5,7 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.dialects.triton.call_texts import worded
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
@@ -25,7 +25,7 @@ async def no_facts(spec):
 async def serving(path: Path):
     """The server; LOAD_FAILED with the reasons of all models that did not load."""
     engines = {engine.name: engine for engine in (IDENTITY, PYTHON)}
-    async with Server([FORMAT], engines, no_facts, Defaults(), "0") as server:
+    async with Server([FORMAT], engines, CoreServices(no_facts), Defaults(), "0") as server:
         server.add(path)
         listing = await server.start()
         reasons = [

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ import psutil
 import pytest
 from tests.e2e.handlers import serve_handlers, triton
 from tests.e2e.serving import Serving, until
-from tests.e2e.wire import connect, echo_request, get, post, read_answer
+from tests.e2e.wire import connect, echo_request, post, read_answer
 from tests.fixtures import models
 
 pytestmark = pytest.mark.skipif(
@@ -21,14 +20,11 @@ pytestmark = pytest.mark.skipif(
 
 EVERYWHERE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 ECHO = """
-import time
-
 import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
     def execute(self, requests):
-        time.sleep(SECONDS)
         x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("y", array)]) for array in x]
 """
@@ -39,8 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     models.identity(folder, "thread", rows=4)
     models.identity(folder, "late", rows=4)
-    triton(folder, "worker", ECHO.replace("SECONDS", "0"))
-    triton(folder, "slow", ECHO.replace("SECONDS", "0.003"))
+    triton(folder, "worker", ECHO)
     return folder
 
 
@@ -104,28 +99,6 @@ def test_brief_runs_share_the_loops_processor_while_they_come(root: Path, tmp_pa
             until(lambda: answered() > many, server.said)
         until(lambda: together(server) == [], lambda: str(places(server)))
         assert set(places(server).values()) == {(EVERYWHERE, os.SCHED_OTHER)}
-
-
-def test_longer_runs_share_it_while_one_client_asks(root: Path, tmp_path: Path) -> None:
-    """A second client, or a question of another kind, ends that at once: it would wait for the processor."""
-
-    def is_shared() -> bool:
-        return len(together(server)) == 2
-
-    def ends_it() -> bool:
-        assert server.ask(get("/v2/health/ready")).status == 200
-        return together(server) == []
-
-    with serve_handlers(tmp_path / "log", root) as server, load(server, "slow", clients=1):
-        until(is_shared, lambda: str(places(server)))
-        until(ends_it, lambda: str(places(server)))
-        until(is_shared, lambda: str(places(server)))
-        with load(server, "slow", clients=1) as answered:
-            until(lambda: answered() > 2, server.said)
-            for _ in range(20):
-                assert together(server) == []
-                time.sleep(0.02)
-        until(is_shared, lambda: str(places(server)))
 
 
 def test_models_are_loaded_on_all_processors(root: Path, tmp_path: Path) -> None:

@@ -24,14 +24,13 @@ def pair(folder: Path, name: str) -> tuple[str, str]:
     return certificate, key
 
 
-@pytest.mark.parametrize("layer", ["own", "grpcio"])
-def test_tls_both_ways(tmp_path: Path, layer: str) -> None:
+def test_tls_both_ways(tmp_path: Path) -> None:
     models.identity(tmp_path / "models", "echo", rows=16)
     models.identity(tmp_path / "models", "wide", datatype="UINT8", dims="-1")
     certificate, key = pair(tmp_path, "server")
     own_certificate, own_key = pair(tmp_path, "client")
     words = ["--grpc-tls-certificate", certificate, "--grpc-tls-key", key]
-    words += ["--grpc-tls-client-authorities", own_certificate, "--grpc-layer", layer]
+    words += ["--grpc-tls-client-authorities", own_certificate]
     with serve(tmp_path / "log", *words, tmp_path / "models") as server:
         client = triton.InferenceServerClient(
             server.grpc_address,

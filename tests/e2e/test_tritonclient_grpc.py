@@ -319,8 +319,3 @@ def test_answers_as_json(client: triton.InferenceServerClient) -> None:
     result = client.infer("echo", [given("x", ONE_ROW)])
     document = MessageToDict(result.get_response(), preserving_proto_field_name=True)
     assert document["outputs"] == [{"name": "y", "datatype": "FP32", "shape": ["1", "4"]}]
-
-
-def test_grpc_does_not_prepare_for_forks(serving: Serving, client: triton.InferenceServerClient) -> None:
-    assert client.is_server_live()
-    assert "fork" not in serving.said()

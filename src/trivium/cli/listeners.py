@@ -4,19 +4,14 @@ Decides what a person is told where one cannot listen. Must not know what they s
 """
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
 from trivium import app
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
+from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import DrainReport, HttpFrontend
-from trivium.types.errors import Code, ServeError
-
-if TYPE_CHECKING:
-    from trivium.frontends.grpc_server import GrpcFrontend
-    from trivium.frontends.h2.frontend import H2Frontend
 
 HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
 
@@ -31,31 +26,18 @@ class CannotListen(click.ClickException):
 
 
 class Listeners:
-    """HTTP, gRPC unless grpcio lacks, and metrics, each unless it is switched off. `url` is HTTP's; `lines` say where
-    all listen, `places` the address of each; `why_no_grpc` what lacks.
+    """The front ends for HTTP, gRPC and metrics, each unless it is switched off. `url` is HTTP's; `lines` say where
+    all listen, `places` the address of each.
     """
 
     def __init__(self, server: Server, config: ServerConfig) -> None:
         self._config = config
         self._http: HttpFrontend | None = None if config.http.no_http else app.http_frontend(server, config)
         self._metrics = None if config.metrics.port < 0 else app.metrics_frontend(server, config)
-        self._grpc: H2Frontend | GrpcFrontend | None = None
-        self.why_no_grpc = ""
-        if not config.grpc.no_grpc:
-            try:
-                self._grpc = app.grpc_frontend(server, config)
-            except ServeError as error:
-                if error.code is not Code.UNSUPPORTED:
-                    raise
-                self.why_no_grpc = f"gRPC is not served: {error.message}"
+        self._grpc: H2Frontend | None = None if config.grpc.no_grpc else app.grpc_frontend(server, config)
         self.url = ""
         self.lines: list[str] = []
         self.places: dict[str, str] = {}
-
-    @property
-    def serves_grpc(self) -> bool:
-        """Is there a front end for it?"""
-        return self._grpc is not None
 
     async def start(self) -> None:
         """Listen. A port or an access log that cannot be had ends the command with its sentence."""
@@ -70,8 +52,6 @@ class Listeners:
         except click.ClickException:
             await self.close()
             raise
-        if self.why_no_grpc:
-            self.lines.append(self.why_no_grpc)
 
     async def drain(self, grace: float) -> DrainReport:
         """Let nobody new in, let what is in work finish for `grace` seconds, cut off the rest."""
@@ -95,7 +75,7 @@ class Listeners:
         self.url = f"http://{self.places[HTTP]}"
         self.lines.append(f"HTTP on {self.url} ({config.server.profile} profile)")
 
-    async def _start_grpc(self, front: "H2Frontend | GrpcFrontend", config: ServerConfig) -> None:
+    async def _start_grpc(self, front: H2Frontend, config: ServerConfig) -> None:
         host = config.grpc.host or config.server.host
         try:
             port = await front.start(host, config.grpc.port)

@@ -12,10 +12,12 @@ from typing import Any
 
 import uvloop
 
+from trivium.affinity.observer import AffinityObserver
+from trivium.affinity.processors import Processors, are_known
 from trivium.core.clock import LoopClock
-from trivium.core.server import Server
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.verbosity import LOG
-from trivium.core.workers.processors import Processors, are_known
+from trivium.types.interfaces import RunObserver
 
 SWITCH_SECONDS = 0.0005
 _WORKERS = "trivium.worker"
@@ -54,11 +56,18 @@ def log_to_stderr(log_level: str) -> None:
         handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
 
 
-def settle(server: Server, shares_processor: bool) -> None:
-    """Once everything is loaded. On the loop."""
-    gc.freeze()  # what has been loaded stays: later collections need not look at it
+def observer(shares_processor: bool) -> RunObserver:
+    """Make the observer of a server's runs: one that lets instances share the loop's processor, where that is wanted
+    and the system can do it. Called on the loop.
+    """
     if shares_processor and are_known():
-        server.affinity.share(LoopClock(asyncio.get_running_loop()), Processors())
+        return AffinityObserver(LoopClock(asyncio.get_running_loop()), Processors())
+    return NO_OBSERVER
+
+
+def settle() -> None:
+    """Keep the garbage collector from what has been loaded, since that stays. Called once everything is loaded."""
+    gc.freeze()
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:

@@ -13,7 +13,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.process import run, settle
+from trivium.cli.process import observer, run, settle
 from trivium.cli.screen import Progress, print_models, print_requests
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
@@ -58,7 +58,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with app.build(config) as server:
+    async with app.build(config, observer(not config.workers.no_shared_processor)) as server:
         app.add_all(server, paths)
         listeners = Listeners(server, config)
         await listeners.start()
@@ -76,7 +76,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             await listeners.close()
             stopped.cancel()
             return 1
-        settle(server, not config.workers.no_shared_processor)
+        settle()
         await stopped
         return await _go_down(server, listeners, console, config.server.drain_timeout)
 

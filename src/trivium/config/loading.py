@@ -18,7 +18,7 @@ from trivium.config.options import GROUPS, KEYS, OPTIONS, ServerConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 
-REMOVED: Mapping[str, str] = {}
+REMOVED: Mapping[str, str] = {"grpc_layer": "Drop it: gRPC is served by Trivium's own HTTP/2 alone."}
 """Options that there were once, by name -> what to do now. Any source that still gives one is at fault."""
 
 _ENVIRONMENT = "environment"

@@ -147,12 +147,6 @@ class GrpcConfig:
     connection_grace: float = option(
         "--grpc-connection-grace", 0.0, "Seconds for its calls to finish; 0 for ever.", (0, _LONG)
     )
-    layer: str = option(
-        "--grpc-layer",
-        "own",
-        "What gRPC is served by: our own HTTP/2 (own), or grpcio, at many times the cost.",
-        choices=("own", "grpcio"),
-    )
     compression: str = option(
         "--grpc-compression", "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
     )

@@ -6,10 +6,11 @@ client may get those of another.
 """
 
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from hashlib import blake2b
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from trivium.codecs import binary
 from trivium.types.operations import Infer
@@ -25,45 +26,53 @@ PER_ELEMENT = 64
 _LENGTH = struct.Struct("<Q").pack
 
 
+class _Entries(LRUCache[Hashable, tuple[Value, int]]):
+    """Values with their sizes; counts those that had to go."""
+
+    evictions = 0
+
+    def popitem(self) -> tuple[Hashable, tuple[Value, int]]:
+        self.evictions += 1
+        return super().popitem()
+
+
 class LastUsed(Generic[Value]):
     """Entries of `limit` bytes together at most; the one that was not used for longest goes first."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.used = 0
-        self.evictions = 0
-        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._entries: _Entries[Value] = _Entries(limit, lambda entry: entry[1])
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def used(self) -> int:
+        """Bytes of all entries."""
+        return int(self._entries.currsize)
+
+    @property
+    def evictions(self) -> int:
+        """Entries that had to go for others."""
+        return self._entries.evictions
+
     def get(self, key: Hashable) -> Value | None:
         """The value of a key, used by this; None if there is none."""
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(key)
-        return entry[0]
+        return None if entry is None else entry[0]
 
     def put(self, key: Hashable, value: Value, size: int) -> bool:
         """Keep it, in place of what the key had and of as many others as it takes. False for one beyond the limit."""
-        before = self._entries.pop(key, None)
-        if before is not None:
-            self.used -= before[1]
+        self._entries.pop(key, None)
         if size > self.limit:
             return False
-        while self.used + size > self.limit:
-            _, (_, freed) = self._entries.popitem(last=False)
-            self.used -= freed
-            self.evictions += 1
         self._entries[key] = value, size
-        self.used += size
         return True
 
     def drop(self, is_unwanted: Callable[[Hashable], bool]) -> None:
         """Forget every entry whose key is so."""
         for key in [key for key in self._entries if is_unwanted(key)]:
-            self.used -= self._entries.pop(key)[1]
+            del self._entries[key]
 
 
 def digest(model: str, version: str, infer: Infer) -> bytes:

@@ -14,12 +14,13 @@ from trivium.core.admission import InputRules, LevelRules, refuse_kind
 from trivium.core.cache import Section
 from trivium.core.calls import Calls
 from trivium.core.item import Item
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.rate_limiter import RateLimiter
 from trivium.core.reshaping import Reshapes
 from trivium.core.tracing import NOTHING_TRACED, Tracing
-from trivium.core.workers.affinity import Affinity
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RunObserver
 from trivium.types.metrics import Measures
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
@@ -34,7 +35,7 @@ ONLY_TENSORS = frozenset({TENSORS})
 class Means:
     """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
     the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
-    bounds what runs, what traces its requests, and where its instances run.
+    bounds what runs, what traces its requests, and who observes its runs.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -44,7 +45,7 @@ class Means:
     cache: Section | None = None
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
-    affinity: Affinity | None = None
+    observer: RunObserver = NO_OBSERVER
 
 
 class Door:
@@ -53,7 +54,6 @@ class Door:
     def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
         self._spec = spec
         self._takes_raw = RAW in takes
-        self._takes_tensors = TENSORS in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)

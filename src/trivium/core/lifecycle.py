@@ -58,8 +58,8 @@ class Lifecycle:
         self._clock = clock
         self._around = around
         self._calls = Calls()
-        measures, tracing, affinity = around.defaults.measures, around.tracing, around.affinity
-        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing, affinity=affinity)
+        measures, tracing, observer = around.defaults.measures, around.tracing, around.observer
+        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing, observer=observer)
         size = around.defaults.cache_bytes
         self.cache = ResponseCache(size) if size else None
         supply = around.defaults.supply
@@ -74,7 +74,8 @@ class Lifecycle:
         if isinstance(spec.scheduling, Graph) or not can_tell(self._engine(spec), spec):
             return spec
         async with self._turn:
-            facts = await self._facts(spec)
+            with self._around.observer.opening():  # the probe is a process
+                facts = await self._facts(spec)
         file = str(spec.root / spec.entry)
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
         return form.finish(replace(spec, reports=spec.reports + notes), facts)

@@ -247,7 +247,7 @@ class LoadedModel:
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
-        self._pool.observe(self._counters.mean_run, not self._active)
+        self._pool.observe(self._counters.mean_run)
         if self._queue.count or self._sequences is not None:
             self._scheduler.changed()
         elif self._scaler.is_elastic:

@@ -1,17 +1,14 @@
-"""What the machine itself is doing, as the kernel tells: processors and memory; its GPUs from `gpus`.
+"""What the machine itself is doing: processors and memory as `psutil` tells, its GPUs from `gpus`.
 
-Reads files and asks a driver, so it runs in a thread. Elsewhere than on Linux it tells nothing.
+Asks the system and a driver, so it runs in a thread.
 """
 
 from collections.abc import Callable
-from pathlib import Path
+
+import psutil
 
 from trivium.core.gpus import Gpus
 from trivium.types.metrics import GpuUse, MachineUse, Measures
-
-_PROC = Path("/proc")
-_IDLE = (3, 4)
-"""Of the columns behind "cpu" in /proc/stat: idle, and waiting for input and output (proc(5))."""
 
 
 class Machine:
@@ -19,13 +16,12 @@ class Machine:
     processors is one of a time worth speaking of, however many ask.
     """
 
-    def __init__(self, measures: Measures, now: Callable[[], float], proc: Path = _PROC) -> None:
+    def __init__(self, measures: Measures, now: Callable[[], float]) -> None:
         self._measures = measures
         self._now = now
-        self._proc = proc
         self._gpus = Gpus() if measures.gpu else None
         self._until = float("-inf")
-        self._ticks = (0, 0)
+        self._before: tuple[float, float] | None = None
         self._last: tuple[MachineUse | None, tuple[GpuUse, ...]] = (None, ())
 
     def read(self) -> tuple[MachineUse | None, tuple[GpuUse, ...]]:
@@ -38,36 +34,19 @@ class Machine:
 
     def _use(self) -> MachineUse | None:
         try:
-            stat = (self._proc / "stat").read_text()
-            memory = (self._proc / "meminfo").read_text()
-        except OSError:
+            memory, (busy, every) = psutil.virtual_memory(), _processor_seconds()
+        except (OSError, psutil.Error):
             return None
-        total, free = memory_of(memory)
-        busy, every = ticks_of(stat)
-        before_busy, before_every = self._ticks
-        share = (busy - before_busy) / (every - before_every) if every > before_every > 0 else 0.0
-        self._ticks = (busy, every)
-        return MachineUse(min(max(share, 0.0), 1.0), total, total - free)
+        before_busy, before_every = self._before or (busy, every)
+        share = (busy - before_busy) / (every - before_every) if every > before_every else 0.0
+        self._before = (busy, every)
+        return MachineUse(min(max(share, 0.0), 1.0), memory.total, memory.total - memory.available)
 
 
-def ticks_of(stat: str) -> tuple[int, int]:
-    """Busy ones and all of them since the machine came up, over all processors, from /proc/stat."""
-    return _ticks(stat.split("\n", 1)[0])
-
-
-def ticks_by_processor(stat: str) -> dict[int, tuple[int, int]]:
-    """The same of each processor by its number."""
-    lines = [line for line in stat.splitlines() if line.startswith("cpu") and line[3].isdigit()]
-    return {int(line[3:].split(None, 1)[0]): _ticks(line) for line in lines}
-
-
-def _ticks(line: str) -> tuple[int, int]:
-    columns = [int(column) for column in line.split()[1:9]]
-    return sum(columns) - sum(columns[column] for column in _IDLE), sum(columns)
-
-
-def memory_of(meminfo: str) -> tuple[int, int]:
-    """Bytes in all, and those that programs could have, from /proc/meminfo."""
-    rows = dict(line.split(":", 1) for line in meminfo.splitlines() if ":" in line)
-    sizes = [int(rows[key].split()[0]) * 1024 for key in ("MemTotal", "MemAvailable")]
-    return sizes[0], sizes[1]
+def _processor_seconds() -> tuple[float, float]:
+    """Busy ones and all of them since the machine came up, over all processors. Waiting for a disk is no work, and the
+    time of guests is part of the user's.
+    """
+    times = psutil.cpu_times()._asdict()
+    every = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
+    return every - times["idle"] - times.get("iowait", 0.0), every

@@ -9,12 +9,14 @@ import itertools
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.core.changes import Changes
 from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
 from trivium.core.metrics import CustomMetrics
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.payload import BufferPool
 from trivium.core.readiness import ReadyAnswers
 from trivium.core.regions import Regions
@@ -30,7 +32,7 @@ from trivium.core.workers.mailbox import Mailbox
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, Sink, Ticket
+from trivium.types.interfaces import Engine, Format, RunObserver, Sink, Ticket
 from trivium.types.operations import (
     Answer,
     Describe,
@@ -64,6 +66,17 @@ def _no_host(spec: ModelSpec, placement: Placement) -> Program:
     raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
 
 
+@dataclass(frozen=True, slots=True)
+class CoreServices:
+    """What a server needs from outside: `facts` asks the probe what a model file says, `host` makes the program that
+    runs an engine in a process, and `observer` is told of runs.
+    """
+
+    facts: Facts
+    host: MakeProgram = _no_host
+    observer: RunObserver = NO_OBSERVER
+
+
 class Server:
     """Use as `async with`. All methods but `execute_sync` belong to the loop that entered it."""
 
@@ -71,10 +84,9 @@ class Server:
         self,
         formats: Sequence[Format],
         engines: Mapping[str, Engine],
-        facts: Facts,
+        services: CoreServices,
         defaults: Defaults,
         version: str,
-        host: MakeProgram | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._version = version
@@ -86,11 +98,12 @@ class Server:
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
-        self._around = Surroundings(self, self.metrics.take, host or _no_host, defaults)
-        self.affinity = self._around.affinity
+        self._around = Surroundings(self, self.metrics.take, services.host, defaults, services.observer)
         self._around.forget, self._around.call_last = self.metrics.forget, clock.call_last
         self.tracing = self._around.tracing = Tracing(clock.now)
-        self._lifecycle = Lifecycle(self._registry, engines, facts, self._mailbox, clock, self._around)
+        self._lifecycle = Lifecycle(
+            self._registry, engines, services.facts, self._mailbox, clock, self._around
+        )
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
         self._changes = Changes(
@@ -178,7 +191,6 @@ class Server:
                     sink(ResponsePart(error=error, model=operation.model, version=operation.version))
                     return SETTLED
             return model.submit(next(self._numbers), operation, sink)
-        self.affinity.beside()
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)
         elif isinstance(operation, Scrape):
@@ -235,7 +247,7 @@ class Server:
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
-        self.affinity.close()
+        self._around.observer.close()
         await self._changes.close()
         await self._scraping.close()
         await self._lifecycle.close(grace)

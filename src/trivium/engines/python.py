@@ -9,11 +9,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import trivium_child
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Runner
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, Program, Words, as_it_is
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
@@ -33,7 +31,7 @@ CHILD = Path(trivium_child.__file__).parent
 
 
 class PythonEngine:
-    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Launches`, too.
+    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Engine` and `Launches`.
 
     `has_facts` is false of them: only a handler that completes its configuration is asked.
     """
@@ -83,10 +81,6 @@ class PythonEngine:
         except KeyError as error:
             raise ServeError(Code.LOAD_FAILED, answer["message"]) from error
 
-    def open(self, spec: ModelSpec, placement: Placement) -> Runner:
-        """Never: a handler does not run in this process."""
-        self._refuse(spec)
-
     def program(self, spec: ModelSpec, placement: Placement) -> Program:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
@@ -125,9 +119,3 @@ class PythonEngine:
                 "path of a Python 3.8 or newer, or leave it out for the server's own.",
             )
         return found
-
-    def _refuse(self, spec: ModelSpec) -> NoReturn:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"Model '{spec.name}': a Python handler runs in a worker process only; ask for isolation 'process'.",
-        )

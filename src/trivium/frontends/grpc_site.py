@@ -1,8 +1,8 @@
 """What all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
 them, the calls in work.
 
-Decides whether there is room for a message, and counts what a drain finished and cut off. Knows nothing of
-grpcio.
+Decides whether there is room for a message, counts what a drain finished and cut off, and says what it means
+that a client resets its call.
 """
 
 import asyncio
@@ -21,6 +21,31 @@ LAST_RESORT = RpcAnswer(
     code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
 )
 GOING_DOWN = "The server is going down. Send the request elsewhere, or again later."
+
+CANCELLED = ServeError(Code.CANCELLED, "The client cancelled the call, left, or stopped waiting for it.")
+LATE = ServeError(Code.EXPIRED, "The client's deadline passed before its answer.")
+ANSWERED = ServeError(Code.CANCELLED, "The call has been answered; what follows cannot be sent.")
+
+_SLACK, _ON_ITS_WAY = 0.1, 0.02
+"""How much of its timeout, and how many seconds, a client's deadline may be ahead of ours."""
+
+
+def why_reset(timeout: float | None, waited: float) -> ServeError:
+    """Why a call ends that its client reset, or left, after `waited` of the `timeout` seconds that it gave (None: it
+    waits for ever).
+
+    A client resets its call at its own deadline, which it mostly reaches before us: our time begins when the head of
+    the call is here, and grpc rounds a timeout of more than a second up, by as much as 1 % (measured with grpcio 1.85).
+    That is late, and counts as such, whichever of both tells first.
+    """
+    if timeout is not None and waited >= (1 - _SLACK) * timeout - _ON_ITS_WAY:
+        return LATE
+    return CANCELLED
+
+
+def reset_status(why: ServeError) -> int:
+    """What the access log says of such a call: as it is counted, gRPC's DEADLINE_EXCEEDED or CANCELLED."""
+    return 4 if why is LATE else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A gRPC stream: several requests in work at once, their responses interleaved as they come.
 
-Decides when a request is read, when a response is written, and when the stream ends; calls nothing of grpcio but
-reading and writing a message, which it is given. One reader, one writer; between them a bounded list. While the
+Decides when a request is read, when a response is written, and when the stream ends; knows no frames, and is given
+the functions that read and write a message. One reader, one writer; between them a bounded list. While the
 client takes less than comes, whoever makes the responses of this stream is held back, and no request is read.
 """
 
@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from trivium.frontends.grpc_site import (
+    ANSWERED,
+    CANCELLED,
     GOING_DOWN,
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     GrpcSite,
     Visit,
+    why_reset,
 )
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, why_reset
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
@@ -91,7 +93,7 @@ class Stream(Visit):
                 while self._is_full or len(self._open) >= limit:
                     self._room.clear()
                     await self._room.wait()
-        finally:  # a call that cannot be read any further is at its end; grpcio says so to the client
+        finally:  # a call that cannot be read any further is at its end
             self._is_read_out = True
             self._turn.set()
 
@@ -160,7 +162,7 @@ class Stream(Visit):
 
     def _give_up(self) -> None:
         """Responses come faster than the client reads, and have come too far. It is told as soon as it has read
-        what is on its way: grpcio sends no status before that.
+        what is on its way.
         """
         text = (
             f"The client has left {self._unsent_bytes} bytes of responses unread; the limit is "

@@ -35,8 +35,7 @@ class HttpFrontend:
     """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
 
     `routes` goes by the first segment of the path; `fallback` words the refusals of all else. `lend(target,
-    size)` gives the buffer that a large body is received into; `retry_after()` the seconds after which there
-    may be room again.
+    size)` gives the buffer that a large body is received into.
     """
 
     def __init__(
@@ -46,11 +45,10 @@ class HttpFrontend:
         fallback: WireProtocol,
         lend: Callable[[Target, int], Lease],
         limits: HttpLimits,
-        retry_after: Callable[[], float] | None = None,
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
-        self._site = Site(core, routes, fallback, lend, limits, retry_after, self._offload)
+        self._site = Site(core, routes, fallback, lend, limits, self._offload)
         self._server: asyncio.Server | None = None
         self._sweeper: Sweeper | None = None
 

@@ -56,7 +56,7 @@ class Guest(Protocol):
 @dataclass(slots=True, eq=False)
 class Site:
     """Used on the loop only. `lend(target, size)` gives a buffer of at least `size` bytes for a large body, or
-    raises ServeError; `retry_after()` says in how many seconds there may be room again.
+    raises ServeError.
     """
 
     core: Submits
@@ -64,7 +64,6 @@ class Site:
     fallback: WireProtocol
     lend: Callable[[Target, int], Lease]
     limits: HttpLimits
-    retry_after: Callable[[], float] | None
     offload: Offload
     log: AccessLog | None = None
     rouse: Callable[[], None] | None = None
@@ -95,9 +94,11 @@ class Site:
     def reserve(self, size: int) -> None:
         """Room for `size` more bytes of bodies, to be given back by `unreserve`; ServeError where there is none."""
         if self.held_bytes + size > self.limits.total_body_bytes:
-            raise self.full(
+            raise HttpFault(
+                503,
+                Code.QUEUE_FULL,
                 f"request bodies of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
-                f"{self.limits.total_body_bytes}; try again later."
+                f"{self.limits.total_body_bytes}; try again later.",
             )
         self.held_bytes += size
 
@@ -105,11 +106,6 @@ class Site:
         """The bytes are needed no more."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
-
-    def full(self, message: str) -> HttpFault:
-        """A 503 that says when to come back, if that is known."""
-        wait = None if self.retry_after is None else self.retry_after()
-        return HttpFault(503, Code.QUEUE_FULL, message, wait)
 
     def leave(self, guest: Guest) -> None:
         """A connection is gone. One that was too many never came in."""

@@ -1,6 +1,7 @@
 """The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -47,17 +48,14 @@ class Format(Protocol):
 
     def claims(self, path: Path) -> bool:
         """Is this path of this format? Looks at names, not at contents; must not raise."""
-        ...
 
     def read(self, path: Path, defaults: Defaults) -> Reading:
         """Every version that the path holds. What cannot be read is in `unreadable`, with all its faults."""
-        ...
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec from what the model file says, by the format's own rules; ConfigError where the
         two contradict each other.
         """
-        ...
 
 
 @runtime_checkable
@@ -68,7 +66,6 @@ class Overrides(Protocol):
         """Lay out the model that `load` describes in the empty folder `into`, with what it does not replace from
         `source`, and return the path that `read` takes. Raises INVALID for a configuration that cannot be read.
         """
-        ...
 
 
 @runtime_checkable
@@ -79,7 +76,6 @@ class Places(Protocol):
 
     def places(self, path: Path) -> Mapping[str, Path]:
         """Model -> the folder or file that it consists of. Raises OSError where `path` cannot be looked into."""
-        ...
 
 
 class Runner(Protocol):
@@ -89,17 +85,16 @@ class Runner(Protocol):
         """An outcome per item, in order. A fault of one item is that item's ServeError; what is raised fails
         the whole batch. The batch's arrays may be views of request bodies: read, never write, never keep.
         """
-        ...
 
     def close(self) -> None:
         """Free everything. No call follows."""
-        ...
 
 
 class Engine(Protocol):
-    """A descriptor; importing it imports no heavy library. `isolation`: what it supports, default first.
+    """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `Launches` as well.
 
-    `has_facts`: whether `facts` can tell anything, and so whether a probe process is worth starting.
+    `isolation`: what it supports, default first. `has_facts`: whether `facts` can tell anything, and so whether a probe
+    process is worth starting.
     """
 
     name: str
@@ -111,20 +106,22 @@ class Engine(Protocol):
         """What the model file says. Runs in a probe process, never in the server: a hostile file may crash
         it. Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
         """
-        ...
+
+
+@runtime_checkable
+class OpensRunner(Protocol):
+    """An engine whose instances run in this process, or in a process that hosts the engine."""
 
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
-        """Open one instance. Blocking: called off the loop. Raises like `facts`."""
-        ...
+        """Open one instance. Blocking: called off the loop. Raises like `Engine.facts`."""
 
 
 @runtime_checkable
 class Launches(Protocol):
-    """What an engine has, too, whose models are user code in a worker process. Its `open` is never called."""
+    """An engine whose models are user code in a worker process."""
 
     def program(self, spec: ModelSpec, placement: Placement) -> Program:
         """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
-        ...
 
 
 class WireProtocol(Protocol):
@@ -251,6 +248,26 @@ class Instance(Protocol):
     def close(self) -> None:
         """End, when what was started has ended; returns at once. Nothing is pushed afterwards."""
         ...
+
+
+class RunSource(Protocol):
+    """A group of instances whose runs are observed."""
+
+    def threads(self) -> Set[int]:
+        """Return the system's numbers of the threads that run items, as far as they may be moved."""
+
+
+class RunObserver(Protocol):
+    """Is told when instances run and when they are opened, and has no say in either. Used on the loop only."""
+
+    def ran(self, source: RunSource, mean_run: float) -> None:
+        """Runs of these instances have ended, which take `mean_run` seconds in the mean."""
+
+    def opening(self) -> AbstractContextManager[None]:
+        """Return a context within which threads or processes for instances are started."""
+
+    def close(self) -> None:
+        """The server is closing; nothing that follows has an effect."""
 
 
 Sink = Callable[[ResponsePart], None]

@@ -20,6 +20,36 @@ class Difference(NamedTuple):
 
 _ALL = frozenset({"status", "content type", "text", "body"})
 
+_MALFORMED = (
+    "an empty body for JSON",
+    "an empty object",
+    "no JSON",
+    "a string without an end",
+    "a bad escape",
+    "something behind the JSON",
+    "an array at the top",
+    "inputs that are no array",
+    "no name",
+    "a name that is no string",
+    "no shape",
+    "a shape that is no array",
+    "a negative dimension",
+    "a dimension in quotes",
+    "a fraction of a dimension",
+    "no datatype",
+    "a datatype that is no string",
+    "a binary size that is no number",
+    "an id that is no string",
+    "an id that is null",
+    "outputs that are no array",
+    "an output without a name",
+    "parameters that are no object",
+    "a negative classification",
+    "an index request that is no JSON",
+    "generate of no JSON",
+)
+"""Of BAD in `http_faults`."""
+
 ACCEPTED: tuple[Difference, ...] = (
     Difference(
         (("http", "an integer beyond INT32"),),
@@ -28,6 +58,14 @@ ACCEPTED: tuple[Difference, ...] = (
         "wraps around, 200",
         "400, with the element and the bounds",
         "a number that nobody sent would be computed with, and nobody would know",
+    ),
+    Difference(
+        tuple(("http", row) for row in _MALFORMED),
+        frozenset({"text"}),
+        "JSON over HTTP that cannot be read, or whose members are missing or of another type",
+        "the words of its JSON library, and a byte or a member's name",
+        "the same status, and our JSON library's words, with the byte or the path of the member",
+        "a text for people: no client takes it apart, and to say it alike took a second JSON parser",
     ),
     Difference(
         (("http", "an output twice"),),

@@ -1,8 +1,6 @@
 """Which front ends a serving process opens, and what it says of the one that it cannot have."""
 
 import asyncio
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -14,63 +12,41 @@ from trivium.cli.serve import serve
 from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
-from trivium.types.errors import Code, ServeError
+
+ANY_PORTS: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
 
 
-def made(look: Callable[[Listeners], Any], **options: Any) -> Any:
-    """`look` at the listeners of these options, which never listen."""
+@pytest.mark.parametrize(
+    ("options", "served"),
+    [
+        ({}, {"HTTP", "gRPC", "metrics"}),
+        ({"no_grpc": True}, {"HTTP", "metrics"}),
+        ({"no_http": True}, {"gRPC", "metrics"}),
+        ({"metrics_port": -1}, {"HTTP", "gRPC"}),
+    ],
+)
+def test_each_can_be_switched_off(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], served: set[str]
+) -> None:
+    async def start(front: object, host: str, port: int, *rest: object) -> int:
+        return 80
 
-    async def scene() -> Any:
-        async with app.build(config := configured(**options)) as server:
-            return look(Listeners(server, config))
+    for front in (HttpFrontend, H2Frontend):
+        monkeypatch.setattr(front, "start", start)
 
-    return asyncio.run(scene())
+    async def scene() -> set[str]:
+        async with app.build(config := configured(**{**ANY_PORTS, **options})) as server:
+            listeners = Listeners(server, config)
+            await listeners.start()
+            await listeners.close()
+            return set(listeners.places)
 
-
-def test_grpc_is_served_by_default() -> None:
-    assert made(lambda listeners: listeners.serves_grpc)
-
-
-def test_grpc_can_be_switched_off() -> None:
-    assert not made(lambda listeners: listeners.serves_grpc, no_grpc=True)
-
-
-def test_without_grpcio_http_is_served_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)
-    monkeypatch.delitem(sys.modules, "trivium.frontends.grpc_server", raising=False)
-
-    def look(listeners: Listeners) -> None:
-        assert not listeners.serves_grpc
-        assert listeners.why_no_grpc.startswith("gRPC is not served: grpcio cannot be imported")
-        assert "pip install" in listeners.why_no_grpc
-
-    made(look, grpc_layer="grpcio")
-
-
-def test_the_import_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT", raising=False)
-    before = dict(app.os.environ)
-    made(lambda listeners: None, grpc_layer="grpcio")
-    assert dict(app.os.environ) == before
-
-
-def test_what_lacks_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)
-    monkeypatch.delitem(sys.modules, "trivium.frontends.grpc_server", raising=False)
-
-    async def scene() -> None:
-        async with app.build(config := configured(grpc_layer="grpcio")) as server:
-            app.grpc_frontend(server, config)
-
-    with pytest.raises(ServeError) as caught:
-        asyncio.run(scene())
-    assert caught.value.code is Code.UNSUPPORTED
+    assert asyncio.run(scene()) == served
 
 
 def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> Listeners:
-        options: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
-        async with app.build(config := configured(grpc_host="127.0.0.2", **options)) as server:
+        async with app.build(config := configured(grpc_host="127.0.0.2", **ANY_PORTS)) as server:
             listeners = Listeners(server, config)
             started: list[tuple[str, str, int]] = []
 
@@ -120,8 +96,7 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
     assert closed == ["HttpFrontend", "H2Frontend"]
 
 
-def test_http_can_be_switched_off_but_not_everything() -> None:
-    assert made(lambda listeners: listeners.serves_grpc, no_http=True)
+def test_not_everything_can_be_switched_off() -> None:
     with pytest.raises(click.ClickException) as caught:
         serve([], configured(no_http=True, no_grpc=True), lambda *_: None)
     assert "Nothing would be served" in caught.value.message

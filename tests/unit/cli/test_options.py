@@ -73,3 +73,13 @@ def test_a_flag_that_was_removed_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     assert done.exit_code == 1
     assert "--grpc-lair: this option was removed. Drop it: there is one lair." in done.output
     assert "lair" not in run("--help").output
+
+
+@pytest.mark.parametrize("value", ["own", "grpcio"])
+def test_grpc_has_one_layer(value: str) -> None:
+    done = run("--grpc-layer", value)
+    assert done.exit_code == 1
+    assert (
+        "--grpc-layer: this option was removed. Drop it: gRPC is served by Trivium's own HTTP/2"
+        in done.output
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from tests.unit.core.virtual import make_infer, make_spec
 
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.types.datatype import DataType
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Ran
@@ -111,7 +111,7 @@ class Scene:
 
     def __init__(self, *specs, facts=no_facts):
         self.form, self.engine, self.progress = MadeUpFormat(*specs), MadeUpEngine(), []
-        self.server = Server([self.form], {"made-up": self.engine}, facts, Defaults(), "0")
+        self.server = Server([self.form], {"made-up": self.engine}, CoreServices(facts), Defaults(), "0")
 
     async def start(self):
         self.server.add(PATH)

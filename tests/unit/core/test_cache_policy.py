@@ -20,6 +20,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("gp"), st.integers(0, 9), st.integers
 def test_never_more_than_its_bytes_and_never_another_value(steps):
     kept: LastUsed[int] = LastUsed(LIMIT)
     model: dict[int, tuple[int, int]] = {}  # by key in the order of use
+    evicted = 0
     for number, (step, key, size) in enumerate(steps):
         if step == "g":
             assert kept.get(key) == (model[key][0] if key in model else None)
@@ -31,13 +32,15 @@ def test_never_more_than_its_bytes_and_never_another_value(steps):
             if size <= LIMIT:
                 while sum(each for _, each in model.values()) + size > LIMIT:
                     del model[next(iter(model))]
+                    evicted += 1
                 model[key] = number, size
         assert kept.used == sum(each for _, each in model.values()) <= LIMIT
-        assert len(kept) == len(model)
+        assert (len(kept), kept.evictions) == (len(model), evicted)
     kept.drop(lambda key: key < 5)
     assert all((kept.get(key) is None) == (key < 5 or key not in model) for key in range(10))
     kept.drop(lambda key: True)
     assert kept.used == len(kept) == 0
+    assert kept.evictions == evicted, "what is dropped had not to go for others"
 
 
 def request(*tensors, **fields):

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.core.made_up import PATH, Scene, no_facts, serving, spec
 
 from trivium.core.repository import Found, chosen
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import List, Load, Readiness, Ready
 from trivium.types.schedules import Graph, Step
@@ -109,7 +109,9 @@ def test_a_form_that_is_given_is_not_asked_whether_it_claims():
 
 @asynccontextmanager
 async def with_defaults(stage, **defaults):
-    server = Server([stage.form], {"made-up": stage.engine}, no_facts, Defaults(**defaults), "0")
+    server = Server(
+        [stage.form], {"made-up": stage.engine}, CoreServices(no_facts), Defaults(**defaults), "0"
+    )
     stage.server = server
     async with server:
         yield server

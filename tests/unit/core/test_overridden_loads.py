@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.core.made_up import PATH, MadeUpEngine, MadeUpFormat, Scene, no_facts, spec
 
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import List, Load, Unload
@@ -45,7 +45,9 @@ class OverridableFormat(MadeUpFormat):
 class OverrideScene(Scene):
     def __init__(self, *specs, scratch=None):
         self.form, self.engine, self.progress = OverridableFormat(*specs), MadeUpEngine(), []
-        self.server = Server([self.form], {"made-up": self.engine}, no_facts, Defaults(scratch=scratch), "0")
+        self.server = Server(
+            [self.form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(scratch=scratch), "0"
+        )
 
 
 async def refusal(awaitable):
@@ -99,7 +101,7 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
             assert "scratch" in (await refusal(stage.server.execute(Load("m", "2")))).message
         plain = Scene(spec())
         plain.server = Server(
-            [plain.form], {"made-up": plain.engine}, no_facts, Defaults(scratch=tmp_path), "0"
+            [plain.form], {"made-up": plain.engine}, CoreServices(no_facts), Defaults(scratch=tmp_path), "0"
         )
         async with plain.server:
             await plain.start()

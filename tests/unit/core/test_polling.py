@@ -14,7 +14,7 @@ from tests.unit.core.made_up import MadeUpEngine, Scene, no_facts, replace_model
 from tests.unit.core.virtual import X, make_infer
 
 from trivium.core.polling import stamp
-from trivium.core.server import Server
+from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load, Ready, Unload
@@ -154,7 +154,7 @@ class Followed(Scene):
 
     def __init__(self, path, form):
         self.path, self.form, self.engine, self.progress = path, form, MadeUpEngine(), []
-        self.server = Server([form], {"made-up": self.engine}, no_facts, Defaults(), "0")
+        self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(), "0")
 
     async def start(self):
         self.server.add(self.path)

@@ -11,7 +11,7 @@ from tests.unit.core.virtual import make_spec
 import trivium_child
 from trivium.engines.python import KEEP_MEMORY, PythonEngine
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Launches
+from trivium.types.interfaces import Engine, Launches, OpensRunner
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
 from trivium.types.spec import Batching, Device, Handler, Isolation, Origin
@@ -34,6 +34,7 @@ def refusal(call):
 def test_it_is_an_engine_that_launches():
     engine: Engine = ENGINE
     assert isinstance(engine, Launches)
+    assert not isinstance(engine, OpensRunner)
     assert (engine.name, engine.isolation, engine.has_facts) == ("python-djl", (Isolation.PROCESS,), False)
     facts = engine.facts(make_spec())
     assert [tensor.name for tensor in facts.inputs] == ["x"]
@@ -104,8 +105,3 @@ def test_an_interpreter_that_is_not_there(tmp_path, what):
         f"asks for the interpreter {python} (serving.properties:3 (option.pythonExecutable))" in error.message
     )
     assert "Python 3.8 or newer" in error.message
-
-
-def test_it_never_opens_anything_here():
-    error = refusal(lambda: ENGINE.open(make_spec(), PLACEMENT))
-    assert (error.code, "isolation 'process'" in error.message) == (Code.UNSUPPORTED, True)

@@ -108,7 +108,6 @@ class Stage:
             fallback=EchoProtocol(),
             lend=self.lend,
             limits=limits or HttpLimits(),
-            retry_after=lambda: 7.0,
             offload=lambda work, done: self.offloaded.append((work, done)),
         )
         self.kernel = bytearray()  # sent by the client, not yet read

@@ -1,4 +1,4 @@
-"""Calls of the gRPC front end without a socket: unary answers and streams, over the same stand-in core as HTTP."""
+"""Streams of the gRPC front end without a socket, over the same stand-in core as HTTP."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 from tests.unit.frontends.actors import FakeCore
 
-from trivium.frontends import grpc_unary
-from trivium.frontends.grpc_site import LAST_RESORT, GrpcLimits, GrpcSite
+from trivium.frontends.grpc_site import (
+    ANSWERED,
+    CANCELLED,
+    LAST_RESORT,
+    LATE,
+    GrpcLimits,
+    GrpcSite,
+    why_reset,
+)
 from trivium.frontends.grpc_stream import Stream
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
@@ -51,92 +58,22 @@ def site(core: FakeCore, **limits: Any) -> GrpcSite:
     return GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
 
 
-# -- unary ---------------------------------------------------------------------------------------------------
-
-
-def answer(at: GrpcSite, message: bytes, timeout: float | None = None) -> RpcAnswer:
-    return asyncio.run(grpc_unary.answer(at, Call("/unary", timeout=timeout), message))
-
-
-def test_an_answer_at_once() -> None:
-    at = site(core := FakeCore())
-    assert answer(at, b"echo text", 2.5) == RpcAnswer(b"text")
-    assert core.tickets[0].operation.deadline == 2.5
-    assert at.held_bytes == 0
-
-
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        (b"bad", RpcAnswer(code=3, details="bad message")),
-        (b"crash", LAST_RESORT),
-        (b"echo crash", LAST_RESORT),
-        (b"crash-submit", LAST_RESORT),
-    ],
-)
-def test_refusals_and_our_own_faults(message: bytes, said: RpcAnswer) -> None:
-    at = site(FakeCore())
-    assert answer(at, message) == said
-    assert at.held_bytes == 0
-
-
-def test_no_room_for_a_message() -> None:
-    said = answer(site(FakeCore(), total_message_bytes=4), b"echo text")
-    assert (said.code, "would exceed the limit" in said.details) == (3, True)
-
-
 @pytest.mark.parametrize(
     ("timeout", "waited", "why"),
     [
-        (None, 1e9, grpc_unary.CANCELLED),
-        (10.0, 8.9, grpc_unary.CANCELLED),
-        (10.0, 9.9, grpc_unary.LATE),  # grpc says 10.0 for all from 9.91 s on
-        (10.0, 10.1, grpc_unary.LATE),
-        (0.05, 0.01, grpc_unary.CANCELLED),
-        (0.05, 0.048, grpc_unary.LATE),  # 2 ms on its way
-        (0.0, 0.0, grpc_unary.LATE),
+        (None, 1e9, CANCELLED),
+        (10.0, 8.9, CANCELLED),
+        (10.0, 9.9, LATE),  # grpc says 10.0 for all from 9.91 s on
+        (10.0, 10.1, LATE),
+        (0.05, 0.01, CANCELLED),
+        (0.05, 0.048, LATE),  # 2 ms on its way
+        (0.0, 0.0, LATE),
     ],
 )
 def test_a_client_that_leaves_at_its_deadline_is_late(
     timeout: float | None, waited: float, why: ServeError
 ) -> None:
-    assert grpc_unary.why_reset(timeout, waited) is why
-
-
-def test_an_answer_later_and_a_cancellation() -> None:
-    async def scene() -> None:
-        at = site(core := FakeCore(is_prompt=False))
-        calls = [asyncio.ensure_future(grpc_unary.answer(at, Call("/unary"), b"echo text")) for _ in range(2)]
-        await asyncio.sleep(0)
-        assert at.held_bytes == 18
-        calls[0].cancel()
-        core.tickets[1].echo()
-        assert await calls[1] == RpcAnswer(b"text")
-        with pytest.raises(asyncio.CancelledError):
-            await calls[0]
-        cancelled = core.tickets[0].cancelled
-        assert cancelled is not None
-        assert cancelled.code is Code.CANCELLED
-        assert core.tickets[1].cancelled is None
-        assert at.held_bytes == 0
-
-    asyncio.run(scene())
-
-
-def test_an_encoder_that_ends_early_ends_the_operation() -> None:
-    async def scene() -> None:
-        at = site(core := FakeCore(is_prompt=False))
-        call = asyncio.ensure_future(grpc_unary.answer(at, Call("/unary"), b"echo text"))
-        await asyncio.sleep(0)
-        core.tickets[0].say(b"not yet")
-        core.tickets[0].say(b"enough")
-        assert await call == RpcAnswer(b"enough")
-        assert core.tickets[0].cancelled is grpc_unary.ANSWERED
-
-    asyncio.run(scene())
-
-
-# -- streams -------------------------------------------------------------------------------------------------
+    assert why_reset(timeout, waited) is why
 
 
 class Client:
@@ -220,7 +157,7 @@ def test_an_answer_that_ends_early_ends_its_operation_alone() -> None:
         await client.send(b"echo x", b"echo y")
         first, second = client.core.tickets
         first.say(b"enough")
-        assert first.cancelled is grpc_unary.ANSWERED
+        assert first.cancelled is ANSWERED
         second.echo()
         await client.send(None)
         assert await client.ends() == RpcAnswer()
@@ -236,7 +173,7 @@ def test_a_cancelled_stream_cancels_all_that_runs() -> None:
         client.over.cancel()
         with pytest.raises(asyncio.CancelledError):
             await client.ends()
-        assert [ticket.cancelled for ticket in client.core.tickets] == [grpc_unary.CANCELLED, None]
+        assert [ticket.cancelled for ticket in client.core.tickets] == [CANCELLED, None]
         assert client.site.held_bytes == 0
 
     streaming(scene, is_prompt=False)

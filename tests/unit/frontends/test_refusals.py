@@ -179,7 +179,6 @@ def test_bodies_of_all_connections_together_are_bounded() -> None:
     stage.connect()
     stage.send(post("a", b"a" * 100_000))
     assert stage.statuses == [503]
-    assert stage.answers[0].fields[b"retry-after"] == b"7"
     stage.leave()
     stage.connect()
     core.tickets[0].echo()

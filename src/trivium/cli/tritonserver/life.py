@@ -14,7 +14,7 @@ import click
 
 from trivium import app
 from trivium.cli.listeners import CannotListen, Listeners
-from trivium.cli.process import settle
+from trivium.cli.process import observer, settle
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
 from trivium.cli.tritonserver.narration import narrate
@@ -77,14 +77,14 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> int:
             log.error("Internal: failed to load all models")
         if not await _listen(listeners):
             return _FAILED
-        settle(server, not settings.config.workers.no_shared_processor)
+        settle()
         await stop.wait()
         return await _go_down(server, settings, listeners)
 
 
 def _built(settings: Settings) -> Server:
     try:
-        return app.build(settings.config)
+        return app.build(settings.config, observer(not settings.config.workers.no_shared_processor))
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 
@@ -136,8 +136,6 @@ async def _listen(listeners: Listeners) -> bool:
     for service, line in _STARTED.items():
         if service in listeners.places:
             log.info(line, listeners.places[service])
-    if listeners.why_no_grpc:
-        log.warning("%s", listeners.why_no_grpc)
     return True
 
 

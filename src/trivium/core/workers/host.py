@@ -14,7 +14,7 @@ from trivium.core.workers.execution import execute
 from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Engine
+from trivium.types.interfaces import Engine, OpensRunner
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Outcome, Placement, Program
@@ -85,7 +85,9 @@ def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
     def make(setup: Setup, host: Host) -> "EngineAdapter":
         spec = msgspec.convert(setup.settings["spec"], Told).spec()
         placement = msgspec.convert(setup.settings["placement"], Placement)
-        return EngineAdapter(engines[spec.engine], spec, placement)
+        engine = engines[spec.engine]
+        assert isinstance(engine, OpensRunner), "one that launches programs of its own is not hosted"
+        return EngineAdapter(engine, spec, placement)
 
     serve(list(arguments), lambda told: make)
 
@@ -93,7 +95,7 @@ def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
 class EngineAdapter(Adapter):
     """Runs an engine's runner as a handler."""
 
-    def __init__(self, engine: Engine, spec: ModelSpec, placement: Placement) -> None:
+    def __init__(self, engine: OpensRunner, spec: ModelSpec, placement: Placement) -> None:
         try:
             self._runner = engine.open(spec, placement)
         except ServeError as error:

@@ -16,7 +16,7 @@ from trivium.core.workers.thread import ThreadInstance
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Instance, Launches, Port, Runner
+from trivium.types.interfaces import Engine, Instance, Launches, OpensRunner, Port, Runner
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -46,7 +46,7 @@ class Launcher:
                 f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
                 f"'{placement.isolation.value}'; it can in: {able}.",
             )
-        with self._around.affinity.apart():
+        with self._around.observer.opening():
             if placement.isolation is Isolation.PROCESS:
                 return await self._launch_process(placement, port)
             return await self._launch_here(placement, port)
@@ -77,6 +77,7 @@ class Launcher:
         return ThreadInstance(runner, port, placement.name, self._around.call_last)
 
     def _open(self, placement: Placement) -> Runner:
+        assert isinstance(self._engine, OpensRunner), "it says that it can run in this process"
         try:
             runner = self._engine.open(self._spec, placement)
         except ServeError:

@@ -7,16 +7,16 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from trivium.core.clock import CallLast
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.tracing import NOTHING_TRACED
 from trivium.core.warmup import batches
-from trivium.core.workers.affinity import Affinity
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.spawn import Spawned, spawn
 from trivium.core.workers.upward import Measure, Upward
 from trivium.core.workers.watch import Watch
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Port, Submits
+from trivium.types.interfaces import Port, RunObserver, Submits
 from trivium.types.running import Dead, Event, Executed, Placement, Program
 from trivium.types.spec import Defaults, Limits, ModelSpec
 from trivium_child import frames
@@ -27,11 +27,16 @@ MakeProgram = Callable[[ModelSpec, Placement], Program]
 
 class Surroundings:
     """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
-    counted), who traces their requests, where they run, when what is handed to them leaves, who waits for their end.
+    counted), who traces their requests, who observes them, when what is handed to them leaves, who waits for their end.
     """
 
     def __init__(
-        self, submits: Submits, measure: Measure, host: MakeProgram, defaults: Defaults = NONE
+        self,
+        submits: Submits,
+        measure: Measure,
+        host: MakeProgram,
+        defaults: Defaults = NONE,
+        observer: RunObserver = NO_OBSERVER,
     ) -> None:
         self.submits = submits
         self.measure = measure
@@ -40,7 +45,7 @@ class Surroundings:
         self.call_last: CallLast = _call_soon
         self.host = host
         self.defaults = defaults
-        self.affinity = Affinity()
+        self.observer = observer
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from trivium.core.door import Means
 from trivium.core.item import Item
 from trivium.core.iterations import Iterated, Iterations
-from trivium.core.rate_limiter import Member, RateLimiter
+from trivium.core.rate_limiter import Member
 from trivium.core.rate_policy import Amounts, needs_on
 from trivium.core.workers.mailbox import Mailbox
 from trivium.core.workers.pool import Owner, Pool, Slot
+from trivium.types.interfaces import RunObserver
 from trivium.types.running import Credit, Event, InstanceId, Placement
 from trivium.types.schedules import Sequence as SequenceRules
 from trivium.types.spec import Device, InstanceGroup, ModelSpec
@@ -26,9 +27,15 @@ class LimitedPool(Pool):
     """
 
     def __init__(
-        self, owner: Owner, mailbox: Mailbox, now: Callable[[], float], member: Member, waits_for_one: bool
+        self,
+        owner: Owner,
+        mailbox: Mailbox,
+        now: Callable[[], float],
+        member: Member,
+        waits_for_one: bool,
+        observer: RunObserver,
     ) -> None:
-        super().__init__(owner, mailbox, True, now)
+        super().__init__(owner, mailbox, True, now, observer)
         self._member = member
         self._waits_for_one = waits_for_one
 
@@ -57,9 +64,9 @@ class LimitedPool(Pool):
         if is_idle:
             self._member.closed(number)
 
-    def observe(self, mean_run: float, is_last: bool) -> None:
+    def observe(self, mean_run: float) -> None:
         """See `Pool`. Nothing is held in advance."""
-        super().observe(mean_run, is_last)
+        super().observe(mean_run)
         self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
@@ -78,21 +85,13 @@ def pool_for(
     """The pool of a model, limited where there is a limiter and its instances need anything. Raises LOAD_FAILED where
     one of them could never run.
     """
-    pool, member = _pool_for(spec, model, mailbox, now, means.limiter)
-    if means.affinity is not None:
-        pool.ran = means.affinity.ran
-    return pool, member
-
-
-def _pool_for(
-    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], limiter: RateLimiter | None
-) -> tuple[Pool, Member | None]:
     is_iterative = isinstance(spec.scheduling, SequenceRules) and spec.scheduling.is_iterative
     owner: Owner = Iterations(model) if is_iterative else model
+    limiter, waits_for_one = means.limiter, isinstance(spec.scheduling, SequenceRules)
     if limiter is None or not any(group.claim.needs for group in spec.groups):
-        return Pool(owner, mailbox, spec.batching.merge, now), None
+        return Pool(owner, mailbox, spec.batching.merge, now, means.observer), None
     member = limiter.join([amounts for group in spec.groups for amounts in _needs_of(group)])
-    return LimitedPool(owner, mailbox, now, member, isinstance(spec.scheduling, SequenceRules)), member
+    return LimitedPool(owner, mailbox, now, member, waits_for_one, means.observer), member
 
 
 def _needs_of(group: InstanceGroup) -> list[Amounts]:

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from trivium.core.item import Item
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.workers.lead_policy import by_turns, lead
 from trivium.core.workers.mailbox import Mailbox
-from trivium.types.interfaces import Instance, Port
+from trivium.types.interfaces import Instance, Port, RunObserver
 from trivium.types.operations import Infer
 from trivium.types.running import (
     Batch,
@@ -32,7 +33,7 @@ STARTED = ItemState.STARTED  # members of an Enum are slow to look up in its cla
 
 
 class Owner(Protocol):
-    """Whom the pool tells; the model version that it works for."""
+    """The model version that a pool works for; it is told what happens to the items."""
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """An execution ended these items, in the order of its outcomes."""
@@ -86,19 +87,22 @@ class Slot:
 class Pool:
     """Used on the loop only. `merges` and the mean run time, which the owner tells, decide on the lead."""
 
-    def __init__(self, owner: Owner, mailbox: Mailbox, merges: bool, now: Callable[[], float]) -> None:
-        self._owner = owner
-        self._mailbox = mailbox
-        self._merges = merges
-        self._now = now
+    def __init__(
+        self,
+        owner: Owner,
+        mailbox: Mailbox,
+        merges: bool,
+        now: Callable[[], float],
+        observer: RunObserver = NO_OBSERVER,
+    ) -> None:
+        self._owner, self._mailbox, self._merges, self._now = owner, mailbox, merges, now
         self._slots: dict[InstanceId, Slot] = {}
         self._leaving: dict[InstanceId, Slot] = {}  # retired, with items that have not ended
         self._only: tuple[InstanceId, Slot] | None = None
         self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
         self._next = 0
         self._lead = 0
-        self.ran: Callable[[Pool, float, bool], None] = _nobody
-        """Told of hand-overs that came back: the mean run, and whether that was all there was to do."""
+        self._ran = observer.ran
         self.in_order = False
         """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
@@ -225,11 +229,11 @@ class Pool:
         slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
         return None if slot is None else slot.instance
 
-    def observe(self, mean_run: float, is_last: bool) -> None:
-        """The mean seconds of recent executions, 0 before the first; whether nothing is left to do."""
+    def observe(self, mean_run: float) -> None:
+        """The mean seconds of recent executions, 0 before the first."""
         self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
         if mean_run:
-            self.ran(self, mean_run, is_last)
+            self._ran(self, mean_run)
 
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
@@ -279,10 +283,6 @@ class Pool:
 
 def _not_open(batch: Batch) -> None:
     raise AssertionError("work was handed to an instance that has not been admitted")
-
-
-def _nobody(pool: Pool, mean_run: float, is_last: bool) -> None:
-    pass
 
 
 def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:

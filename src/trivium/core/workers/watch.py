@@ -5,9 +5,9 @@ All watches look at the same moments, so that the loop wakes twice a second howe
 
 import asyncio
 import logging
-import mmap
-from pathlib import Path
 from time import monotonic
+
+import psutil
 
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.watch_policy import Verdict, WorkerView, judge
@@ -33,7 +33,7 @@ class Watch:
         self._port = port
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._statm = Path(f"/proc/{worker.pid}/statm")
+        self._process = _process(worker.pid) if limits.recycle_bytes is not None else None
         self._memory_when_new = 0
         self._is_worn = False
         self._arm()
@@ -41,7 +41,7 @@ class Watch:
 
     def _look(self) -> None:
         worker = self._worker
-        memory = self._resident() if self._limits.recycle_bytes is not None else 0
+        memory = 0 if self._process is None else _resident(self._process)
         if worker.ended_items and not self._memory_when_new:
             self._memory_when_new = memory  # once it has served: first requests load what import did not
         view = WorkerView(
@@ -65,8 +65,17 @@ class Watch:
     def _arm(self) -> None:
         self._timer = self._loop.call_later(until_next(self._loop.time()), self._look)
 
-    def _resident(self) -> int:
-        try:
-            return int(self._statm.read_text().split()[1]) * mmap.PAGESIZE
-        except (OSError, ValueError, IndexError):
-            return 0
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:  # it has ended already
+        return None
+
+
+def _resident(process: psutil.Process) -> int:
+    """Bytes of memory that it has; 0 where it is gone."""
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0

@@ -9,6 +9,7 @@ SHORT_BLOB: Final = "short_blob"  # input, lacking
 LEFT_OVER: Final = "left_over"  # no metadata
 HEADER_LENGTH: Final = "header_length"  # found, size
 NO_DATA: Final = "no_data"  # input
+SEVERAL_DATA: Final = "several_data"  # input, fields (where its data were given)
 CONTENTS_AND_RAW: Final = "contents_and_raw"  # input
 WRONG_CONTENTS: Final = "wrong_contents"  # input, datatype, found
 UNKNOWN_DATATYPE: Final = "unknown_datatype"  # input

@@ -14,6 +14,10 @@ _NOTE = (
     "input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting "
     "max_batch_size to zero. See the model configuration docs for more info on max_batch_size."
 )
+ONE_OF = (
+    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
+    "'shared_memory_region' in 'parameters'. But "
+)
 _FIELDS = {
     "bool_contents": "BOOL",
     "int_contents": "INT32",
@@ -31,6 +35,12 @@ _RPC_FIELDS = {
     "sequence_start": "bool_param",
     "sequence_end": "bool_param",
 }
+
+
+def several_fields(facts: Facts) -> str:
+    """Of an input whose data are given in several places."""
+    fields = " ".join(f"'{name}'" for name in _names(facts["fields"]))
+    return f"{ONE_OF}set {fields}"
 
 
 def misread(expected: str) -> str:

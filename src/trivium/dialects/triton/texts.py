@@ -11,6 +11,7 @@ from trivium.codecs import data_reasons
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import ErrorCode
 from trivium.dialects.triton.text_forms import (
+    ONE_OF,
     contents_type,
     element,
     input_count,
@@ -19,6 +20,7 @@ from trivium.dialects.triton.text_forms import (
     not_loaded,
     parameter,
     rpc_parameter,
+    several_fields,
     shape,
 )
 from trivium.types import reasons
@@ -48,12 +50,6 @@ class Said(NamedTuple):
 
 
 _INTERNAL, _INVALID = ErrorCode.INTERNAL, ErrorCode.INVALID_ARG
-_ONE_OF = (
-    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
-    "'shared_memory_region' in 'parameters'. But "
-)
-NO_FIELD = f"{_ONE_OF}no field is set"
-SEVERAL_FIELDS = f"{_ONE_OF}set {{fields}}"
 
 ROWS: Mapping[str, Row] = {
     data_reasons.NO_JSON: Row(_INTERNAL, "failed to parse the request JSON buffer: {found}"),
@@ -143,7 +139,8 @@ ROWS: Mapping[str, Row] = {
     request_reasons.HEADER_LENGTH: Row(
         _INVALID, "inference header size should be in range (0, {size}), got: {found}", False, True
     ),
-    request_reasons.NO_DATA: Row(_INVALID, NO_FIELD),
+    request_reasons.NO_DATA: Row(_INVALID, f"{ONE_OF}no field is set"),
+    request_reasons.SEVERAL_DATA: Row(_INVALID, several_fields),
     request_reasons.UNKNOWN_DATATYPE: Row(_INVALID, "invalid datatype for input {input}"),
     data_reasons.RAW_INPUTS: Row(
         _INVALID,

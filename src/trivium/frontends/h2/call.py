@@ -1,13 +1,12 @@
 """A call with one request and one response: its message becomes an operation, the operation's answer its response.
 
-The twin of `grpc_unary` without a task, a future or a timer: the core's sink writes the answer. Decides what an answer,
+No task, future or timer belongs to a call: the core's sink writes the answer. Decides what an answer,
 a cancellation and a missing message mean for this call; knows no frame.
 """
 
 from typing import Protocol
 
-from trivium.frontends.grpc_site import GrpcSite, Visit
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, reset_status, why_reset
+from trivium.frontends.grpc_site import ANSWERED, CANCELLED, GrpcSite, Visit, reset_status, why_reset
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.types.errors import ServeError

@@ -1,4 +1,4 @@
-"""The gRPC listener on our own HTTP/2: sockets, and the way down. Has the same face as `grpc_server.GrpcFrontend`.
+"""The gRPC listener on our own HTTP/2: sockets, and the way down.
 
 Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a call in
 `call` and `streaming`.

@@ -7,8 +7,8 @@ the client's windows and the transport's own buffer both decide. One task per ca
 import asyncio
 from collections import deque
 
+from trivium.frontends.grpc_site import reset_status, why_reset
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.grpc_unary import reset_status, why_reset
 from trivium.frontends.h2.call import Place
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead

@@ -66,9 +66,9 @@ class Worded(ServeError):
         self.phrase = phrase
 
 
-def json_answer(status: int, body: bytes, fields: bytes = JSON_FIELDS) -> HttpAnswer:
+def json_answer(status: int, body: bytes) -> HttpAnswer:
     """A whole answer with one JSON text."""
-    return HttpAnswer(status, fields, (body,), len(body))
+    return HttpAnswer(status, JSON_FIELDS, (body,), len(body))
 
 
 def refuse(error: ServeError) -> HttpAnswer:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from trivium.codecs import data_reasons
+from trivium.dialects.triton import request_reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -32,7 +33,7 @@ class InputHeader(msgspec.Struct, frozen=True, gc=False):
     """One input; `data` is its JSON text, empty where there is none."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[_Size, ...]
     datatype: DataType
     parameters: InputParameters = InputParameters()
     data: Raw = Raw()
@@ -66,6 +67,7 @@ class InferHeader(msgspec.Struct, frozen=True, gc=False):
 
 _DECODER = msgspec.json.Decoder(InferHeader)
 _BARE_WORDS = (b"NaN", b"Infinity")
+_INPUT = re.compile(r"\.inputs\[(\d+)\]")
 _QUOTED = re.compile("`([^`]*)`")
 _WORDS = {
     "int": "an integer",
@@ -83,7 +85,7 @@ def decode_header(text: bytes | memoryview) -> InferHeader:
     try:
         return _DECODER.decode(text)
     except msgspec.ValidationError as error:
-        raise _unfit(error) from error
+        raise _unfit(error, bytes(text)) from error
     except RecursionError as error:
         raise _malformed("it is nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -104,7 +106,7 @@ def _decode_with_bare_words(text: bytes, error: Exception) -> InferHeader:
         taken = [entry.pop("data", None) for entry in entries if isinstance(entry, dict)]
         header = _DECODER.decode(json.dumps(document))
     except msgspec.ValidationError as misfit:
-        raise _unfit(misfit) from misfit
+        raise _unfit(misfit, text) from misfit
     except (ValueError, RecursionError):
         raise _malformed(str(error)) from error
     replaced = [
@@ -123,7 +125,7 @@ def _malformed(found: str) -> ServeError:
     )
 
 
-def _unfit(error: msgspec.ValidationError) -> ServeError:
+def _unfit(error: msgspec.ValidationError, text: bytes) -> ServeError:
     """msgspec's sentence ("Expected `int`, got `str` - at `$.inputs[0].shape[1]`") in the words of JSON."""
     found, _, place = str(error).partition(" - at `$")
     where = f"at {place.strip('.`')}" if place else "at the top"
@@ -136,5 +138,19 @@ def _unfit(error: msgspec.ValidationError) -> ServeError:
         Code.INVALID,
         f"The infer request is not of the v2 form {where}: {words[:1].lower()}{words[1:]}. "
         'Expected is {"inputs": [{"name", "shape", "datatype", "data"}], ...}.',
-        info=ErrorInfo.of(data_reasons.NO_JSON, found=f"{words} {where}"),
+        info=_fault(found, place, text) or ErrorInfo.of(data_reasons.NO_JSON, found=f"{words} {where}"),
     )
+
+
+def _fault(found: str, place: str, text: bytes) -> ErrorInfo | None:
+    """Say more of an input that is no object, or whose datatype does not exist; None where the text is no JSON."""
+    at = _INPUT.match(place)
+    try:
+        entry = json.loads(text)["inputs"][int(at[1])] if at is not None else None
+    except (ValueError, RecursionError, LookupError, TypeError):  # msgspec refuses before it has read all
+        return None
+    if not isinstance(entry, dict):
+        return None if entry is None else ErrorInfo.of(request_reasons.NO_DATA, input="")
+    if found.startswith("Invalid datatype") and isinstance(entry.get("name"), str):
+        return ErrorInfo.of(request_reasons.UNKNOWN_DATATYPE, input=entry["name"])
+    return None

@@ -173,7 +173,7 @@ def _tensors(
             items.append(_from_json(entry))
             continue
         if entry.data:
-            raise _unclear_data(entry.name, "both")
+            raise _both_data(entry.name)
         if blob > size - offset:
             raise ServeError(
                 Code.INVALID,
@@ -201,7 +201,7 @@ def _from_json(entry: InputHeader) -> Tensor:
     if entry.data:
         return jsontensors.decode(entry.name, entry.datatype, entry.shape, entry.data)
     if element_count(entry.name, entry.shape):
-        raise _unclear_data(entry.name, "neither")
+        raise _no_data(entry.name)
     return binary.decode(entry.name, entry.datatype, entry.shape, b"")
 
 
@@ -230,9 +230,17 @@ def _refuse_twins(kind: str, names: list[str]) -> None:
     )
 
 
-def _unclear_data(name: str, found: str) -> ServeError:
+def _no_data(name: str) -> ServeError:
     return ServeError(
         Code.INVALID,
-        f"Input {name!r} has {found} of data and the parameter binary_data_size. Give exactly one of them.",
+        f"Input {name!r} has neither of data and the parameter binary_data_size. Give exactly one of them.",
         info=ErrorInfo.of(request_reasons.NO_DATA, input=name),
+    )
+
+
+def _both_data(name: str) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Input {name!r} has both of data and the parameter binary_data_size. Give exactly one of them.",
+        info=ErrorInfo.of(request_reasons.SEVERAL_DATA, input=name, fields=("data", "binary_data_size")),
     )

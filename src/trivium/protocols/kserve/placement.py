@@ -44,10 +44,17 @@ def place_of(name: str, parameters: InputParameters | OutputParameters) -> Place
 
 def read(entry: InputHeader, place: Place, regions: RegionViews | None) -> Tensor:
     """An input from its place, copied: what its client writes there afterwards does not change the request."""
-    if entry.parameters.binary_data_size is not UNSET or entry.data:
+    others = [
+        ("data", bool(entry.data)),
+        ("binary_data_size", entry.parameters.binary_data_size is not UNSET),
+    ]
+    if given := [name for name, is_given in others if is_given]:
         raise ServeError(
             Code.INVALID,
             f"Input {entry.name!r} has data of its own and shared_memory_region. Give one of them.",
+            info=ErrorInfo.of(
+                request_reasons.SEVERAL_DATA, input=entry.name, fields=(*given, "shared_memory_region")
+            ),
         )
     view = _served(entry.name, regions).view(place.region, place.offset, place.size)
     return binary.decode(entry.name, entry.datatype, entry.shape, bytes(view))

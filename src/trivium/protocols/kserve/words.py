@@ -1,13 +1,13 @@
 """In whose words errors are told over HTTP: Trivium's own, or Triton's with its statuses and content types.
 
-Decides nothing about what is wrong. The tables and the second look at a refused body are the dialect's.
+Decides nothing about what is wrong. The tables are the dialect's.
 """
 
+import json
 from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
-from trivium.dialects.triton.json_faults import id_in, infer_fault, malformed
 from trivium.dialects.triton.texts import Said, said
 from trivium.protocols.kserve.errors import Worded
 from trivium.protocols.kserve.routes import Verb
@@ -70,12 +70,10 @@ class OwnWords:
 
 OWN_WORDS = OwnWords()
 
-_JSON_VERBS = frozenset(
-    {Verb.INDEX, Verb.LOAD, Verb.UNLOAD, Verb.REGISTER, Verb.GENERATE, Verb.GENERATE_STREAM}
-)
-_JSON_VERBS |= {Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS, Verb.DEVICE_REGISTER}
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
-_BEFORE_JSON = frozenset({request_reasons.HEADER_LENGTH, request_reasons.NO_CODING})
+_NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}
+_LONGEST_TEXT = 2**16
+"""Bytes of JSON in which the id of a refused request is looked for."""
 _PLAIN_METHODS = ("/infer", "/ready", "/live")
 NOT_FOUND = Worded(404, "Not Found", is_plain=True)
 """No route."""
@@ -101,17 +99,9 @@ class TritonWords:
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
-        """By a second look at the JSON first, then by the error's facts."""
-        found: Said | None = None
-        if error.reason in _BEFORE_JSON:
-            found = said(error, False, {"model": target.model, "size": size})
-        elif target.verb == Verb.INFER:
-            found = infer_fault(text)
-        elif target.verb in _JSON_VERBS:
-            found = malformed(text)
-        if found is None:
-            found = said(error, False, {"model": target.model, "id": id_in(text), "size": size})
-        return _worded(error, found, False)
+        """By the error's facts."""
+        about = {"model": target.model, "id": id_in(text), "size": size}
+        return _worded(error, said(error, False, about), False)
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
         """By what the route makes of them, then by the error's facts."""
@@ -124,8 +114,18 @@ class TritonWords:
         return verb == Verb.UNLOAD and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
     def needs_body(self, verb: str) -> bool:
-        """On generate, and of settings."""
+        """On generate, of settings, and of shared memory."""
         return verb in _NEED_BODY
+
+
+def id_in(text: bytes | memoryview) -> str:
+    """The id of an infer request in this JSON; empty where it has none, or cannot be read."""
+    try:
+        document = json.loads(bytes(text)) if len(text) <= _LONGEST_TEXT else None
+    except (ValueError, RecursionError):
+        return ""
+    found = document.get("id") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:

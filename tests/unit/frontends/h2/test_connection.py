@@ -8,7 +8,7 @@ from tests.unit.frontends.h2.actors import UNARY
 from tests.unit.frontends.h2.peer import data
 from tests.unit.frontends.h2.stage import Stage
 
-from trivium.frontends.grpc_unary import CANCELLED
+from trivium.frontends.grpc_site import CANCELLED
 from trivium.frontends.h2 import frames
 
 

@@ -11,8 +11,7 @@ from tests.unit.frontends.h2.peer import USUAL, Heard, Peer, data, prefixed
 from tests.unit.frontends.h2.talk import Talk
 
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.grpc_site import LAST_RESORT
-from trivium.frontends.grpc_unary import ANSWERED, CANCELLED, LATE
+from trivium.frontends.grpc_site import ANSWERED, CANCELLED, LAST_RESORT, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
 from trivium.frontends.h2.frames import ConnectionFault

@@ -12,7 +12,7 @@ from tests.unit.frontends.h2.actors import STREAM
 from tests.unit.frontends.h2.peer import Heard, Peer, data, prefixed
 from tests.unit.frontends.h2.talk import Talk
 
-from trivium.frontends.grpc_unary import CANCELLED, LATE
+from trivium.frontends.grpc_site import CANCELLED, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
 from trivium.types.errors import ServeError

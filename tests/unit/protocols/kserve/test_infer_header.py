@@ -62,6 +62,7 @@ def test_bare_words_in_data_are_kept_as_text(word):
         (b'{"inputs": [{"name": "a", "shape": [1]}]}', "missing required field `datatype`"),
         (an_input(shape=("1",)), r"at inputs\[0\].shape\[0\]: expected an integer, got a string"),
         (an_input(shape=(1.5,)), "expected an integer, got a number"),
+        (an_input(shape=(-1,)), r"at inputs\[0\].shape\[0\]: expected an integer >= 0"),
         (an_input(shape=(True,)), "expected an integer, got true or false"),
         (an_input(datatype="FP31"), r"invalid datatype 'FP31'; v2 has BOOL, .*BYTES"),
         (an_input(datatype=7), "datatype: expected a string, got an integer"),

@@ -14,7 +14,7 @@ from trivium.protocols.kserve.grpc_errors import StreamRefusal, status_of
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, TritonRpcWords
-from trivium.protocols.kserve.words import OWN_WORDS, TritonWords
+from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, id_in
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -122,6 +122,10 @@ def _refused(path, body, headers=None, protocol=PROTOCOL):
     return _told(protocol.refuse(refusal.value))
 
 
+ONE_FIELD = (
+    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
+    "'shared_memory_region' in 'parameters'. But "
+)
 LENGTH = b"inference-header-content-length"
 
 
@@ -132,7 +136,48 @@ LENGTH = b"inference-header-content-length"
             "/v2/models/m/infer",
             b"{]",
             {},
-            (500, JSON, "failed to parse the request JSON buffer: Missing a name for object member. at 1"),
+            (
+                500,
+                JSON,
+                "failed to parse the request JSON buffer: JSON is malformed: object keys must be strings (byte 1)",
+            ),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"id":5,"inputs":[]}',
+            {},
+            (500, JSON, "failed to parse the request JSON buffer: Expected a string, got an integer at id"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs":[{"name":"x","shape":[1],"datatype":"INT33","data":[1]}]}',
+            {},
+            (400, JSON, "invalid datatype for input x"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs":[{"name":"x","shape":[1],"datatype":"INT33","data":[1]}',
+            {},
+            (
+                500,
+                JSON,
+                "failed to parse the request JSON buffer: Invalid datatype 'INT33'; v2 has BOOL, UINT8, UINT16, "
+                "UINT32, UINT64, INT8, INT16, INT32, INT64, FP16, FP32, FP64, BF16, BYTES at inputs[0].datatype",
+            ),
+        ),
+        ("/v2/models/m/infer", b'{"inputs":[7]}', {}, (400, JSON, f"{ONE_FIELD}no field is set")),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs":[{"name":"x","shape":[1],"datatype":"INT8","data":[1],"parameters":{"binary_data_size":1}}]}',
+            {},
+            (400, JSON, f"{ONE_FIELD}set 'data' 'binary_data_size'"),
+        ),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs":[{"name":"x","shape":[1],"datatype":"INT8","data":[1],"parameters":{"shared_memory_region":"r",'
+            b'"shared_memory_byte_size":1}}]}',
+            {},
+            (400, JSON, f"{ONE_FIELD}set 'data' 'shared_memory_region'"),
         ),
         (
             "/v2/models/m/infer",
@@ -190,6 +235,21 @@ LENGTH = b"inference-header-content-length"
 )
 def test_of_requests(path, body, headers, told):
     assert _refused(path, body, headers) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (b'{"id": "a"}', "a"),
+        (b'{"id": 1}', ""),
+        (b"[]", ""),
+        (b"{", ""),
+        (b"\xff", ""),
+        (b'{"id": "a"' + b" " * 2**16 + b"}", ""),
+    ],
+)
+def test_the_id_where_it_can_be_read(text, name):
+    assert id_in(text) == name
 
 
 def test_own_words_stay_with_the_other_profiles():

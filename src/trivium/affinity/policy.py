@@ -1,8 +1,7 @@
 """Which instances share the processor of the loop, and when? Pure: a view and a time -> a decision.
 
 A run of microseconds waits for the loop before it and has the loop wait for it behind: the two hardly ever work at the
-same time. So it is with a longer run while nobody asks for another one: a single client at a time. On two processors
-each hand-over wakes one up, and fetches the other's caches; on one it does neither.
+same time. On two processors each hand-over wakes one up, and fetches the other's caches; on one it does neither.
 """
 
 import msgspec
@@ -12,20 +11,6 @@ BRIEF = 0.0001
 
 LEAST_RATE = 50.0
 """Hand-overs per second below which there is nothing to gain."""
-
-LONGEST = 1 / LEAST_RATE
-"""Mean seconds of a run up to which it can come often enough, alone."""
-
-QUIET_SECONDS = 2.0
-"""For which there must have been nothing beside longer runs. What comes beside one waits for its processor, on some
-kernels until the next tick of the clock, 1 to 10 ms: that may befall whoever comes rarely, not who comes often.
-"""
-
-MOST_SLOWDOWN = 1.25
-"""How many times as long as at their best the runs of who shares alone may take. They do where several threads of
-theirs are born on the one processor, or where somebody else has taken it. (Or where the machine has a bad second: then
-a short pause costs little.)
-"""
 
 FULL, IDLE = 0.05, 0.9
 """Where the shared processor idles less than the one share of its time, and another one more than the other, two
@@ -45,15 +30,13 @@ class Idleness(msgspec.Struct, frozen=True, gc=False):
 
 class View(msgspec.Struct, frozen=True, gc=False):
     """What is to be known: hand-overs per second of those that could share; whether instances are being opened, which
-    inherit the place of whoever opens them; where instances share now and a second is over, how idle processors were
-    (beside brief runs), or how many times as long as at their best their runs took (of one that shares alone); until
-    when nothing is to be shared (seconds of the clock), and how long that pause is.
+    inherit the place of whoever opens them; how idle processors were, where instances share now and a second is over;
+    until when nothing is to be shared (seconds of the clock), and how long that pause is.
     """
 
     rate: float
     is_opening: bool
     idleness: Idleness | None = None
-    slowdown: float | None = None
     until: float = 0.0
     pause: float = 0.0
 
@@ -69,17 +52,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 def decide(view: View, now: float) -> Decision:
     """Share while it is worth it, unless it was found to hold back what two processors could do."""
     pause = view.pause
-    if view.idleness is not None or view.slowdown is not None:
-        if _holds_back(view):
+    if view.idleness is not None:
+        if view.idleness.shared < FULL and view.idleness.other > IDLE:
             pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
             return Decision(False, now + pause, pause)
         pause = 0.0
     is_worth_it = view.rate >= LEAST_RATE and now >= view.until and not view.is_opening
     return Decision(is_worth_it, view.until, pause)
-
-
-def _holds_back(view: View) -> bool:
-    idleness, slowdown = view.idleness, view.slowdown
-    if idleness is not None and idleness.shared < FULL and idleness.other > IDLE:
-        return True
-    return slowdown is not None and slowdown > MOST_SLOWDOWN

@@ -2,11 +2,10 @@
 
 import pytest
 
-from trivium.core.workers.affinity_policy import (
+from trivium.affinity.policy import (
     FIRST_PAUSE,
     LEAST_RATE,
     LONGEST_PAUSE,
-    MOST_SLOWDOWN,
     Decision,
     Idleness,
     View,
@@ -33,34 +32,21 @@ ALL_BUSY = Idleness(shared=0.01, other=0.4)
             id="full beside one that is idle",
         ),
         pytest.param(
-            View(5000.0, False, CROWDED, None, NOW, 40.0),
+            View(5000.0, False, CROWDED, NOW, 40.0),
             Decision(False, NOW + 80.0, 80.0),
             id="once more at once",
         ),
         pytest.param(
-            View(5000.0, False, CROWDED, None, NOW, 290.0),
+            View(5000.0, False, CROWDED, NOW, 290.0),
             Decision(False, NOW + LONGEST_PAUSE, LONGEST_PAUSE),
             id="again and again",
         ),
         pytest.param(
-            View(5000.0, False, None, None, NOW + 1, 40.0), Decision(False, NOW + 1, 40.0), id="in the pause"
+            View(5000.0, False, None, NOW + 1, 40.0), Decision(False, NOW + 1, 40.0), id="in the pause"
         ),
+        pytest.param(View(5000.0, False, None, NOW, 40.0), Decision(True, NOW, 40.0), id="after the pause"),
         pytest.param(
-            View(5000.0, False, None, None, NOW, 40.0), Decision(True, NOW, 40.0), id="after the pause"
-        ),
-        pytest.param(
-            View(120.0, False, None, MOST_SLOWDOWN), Decision(True, 0.0, 0.0), id="alone and hardly slower"
-        ),
-        pytest.param(
-            View(120.0, False, None, MOST_SLOWDOWN + 0.01),
-            Decision(False, NOW + FIRST_PAUSE, FIRST_PAUSE),
-            id="alone and slower",
-        ),
-        pytest.param(
-            View(120.0, False, None, 2.0, NOW, 8.0), Decision(False, NOW + 16.0, 16.0), id="slower once more"
-        ),
-        pytest.param(
-            View(5000.0, False, ROOM, None, NOW, 40.0),
+            View(5000.0, False, ROOM, NOW, 40.0),
             Decision(True, NOW, 0.0),
             id="a good second ends the doubling",
         ),

@@ -5,17 +5,17 @@ import os
 import pytest
 from tests.unit.core.virtual import VirtualClock
 
-from trivium.core.workers.affinity import ALONE_LOOK_SECONDS, LOOK_SECONDS, Affinity
-from trivium.core.workers.affinity_policy import FIRST_PAUSE, LONGEST_PAUSE, QUIET_SECONDS
-from trivium.core.workers.processors import Place
+from trivium.affinity.observer import LOOK_SECONDS, AffinityObserver
+from trivium.affinity.policy import FIRST_PAUSE, LONGEST_PAUSE
+from trivium.affinity.processors import ThreadPlace, ticks_by_processor
 
 ALL = frozenset({0, 1, 2})
-HOME = Place(ALL, os.SCHED_OTHER)
+HOME = ThreadPlace(ALL, os.SCHED_OTHER)
 LOOP, BRIEF, OTHER, STRAY = 1, 2, 3, 4
 WORKER, HELPER, SISTER = 5, 6, 7
 APART = (WORKER, HELPER, SISTER)  # processes of their own
 SHARED = 1  # the processor on which the loop happens to be
-BESIDE_LOOP = Place(frozenset({SHARED}), os.SCHED_BATCH)
+BESIDE_LOOP = ThreadPlace(frozenset({SHARED}), os.SCHED_BATCH)
 
 
 class Machine:
@@ -74,19 +74,19 @@ class Clock(VirtualClock):
 
 
 class Stage:
-    """An affinity whose own thread is LOOP."""
+    """An observer whose loop's thread is LOOP."""
 
     def __init__(self, monkeypatch, *threads):
         monkeypatch.setattr("threading.get_native_id", lambda: LOOP)
-        self.machine, self.clock, self.affinity = Machine(*threads), Clock(), Affinity()
-        self.affinity.share(self.clock, self.machine)
+        self.machine, self.clock = Machine(*threads), Clock()
+        self.observer = AffinityObserver(self.clock, self.machine)
 
-    def run(self, seconds, *who, rate=1000, mean=0.00001, is_last=True):
+    def run(self, seconds, *who, rate=1000, mean=0.00001):
         """So many hand-overs a second of each, of runs that take so long in the mean."""
         for _ in range(round(seconds / LOOK_SECONDS)):
             for one in who:
                 for _ in range(round(rate * LOOK_SECONDS)):
-                    self.affinity.ran(one, mean, is_last)
+                    self.observer.ran(one, mean)
             self.clock.run(self.clock.now() + LOOK_SECONDS * 1.0001)
 
     def places(self, *threads):
@@ -96,7 +96,7 @@ class Stage:
 def test_shares_while_there_are_brief_runs(monkeypatch):
     stage = Stage(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF))
-    assert stage.places(LOOP, BRIEF, OTHER) == [Place({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
+    assert stage.places(LOOP, BRIEF, OTHER) == [ThreadPlace({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
     stage.run(0.2)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
     asked = stage.clock.asked
@@ -117,85 +117,19 @@ def test_shares_with_those_alone_whose_runs_are_brief_now(monkeypatch):
     assert stage.places(BRIEF, OTHER) == [HOME, BESIDE_LOOP]
 
 
-MEAN = 0.007  # seconds of a run that is not brief
-A_CLIENT = {"rate": 120, "mean": MEAN}
-
-
-def test_longer_runs_share_where_each_is_all_that_there_is_to_do(monkeypatch):
+def test_longer_runs_stay_where_they_are(monkeypatch):
+    """Beside a run of milliseconds the loop has time for other requests."""
     stage = Stage(monkeypatch, BRIEF)
-    one = Brief(BRIEF)
-    stage.run(0.1, one, **A_CLIENT)
-    assert stage.places(LOOP, BRIEF) == [HOME, HOME], "one look is not enough to know"
-    stage.run(0.1, one, **A_CLIENT)
-    assert stage.places(LOOP, BRIEF) == [Place({SHARED}, os.SCHED_OTHER), BESIDE_LOOP]
-    asked = stage.clock.asked
-    stage.run(5.0, one, **A_CLIENT)
-    assert stage.places(BRIEF) == [BESIDE_LOOP]
-    assert stage.clock.asked - asked <= 5.0 / ALONE_LOOK_SECONDS + 1
-    stage.run(2 * ALONE_LOOK_SECONDS)
+    stage.run(5.0, Brief(BRIEF), rate=120, mean=0.007)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
-
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param({"is_last": False}, id="more to do"),
-        pytest.param({"mean": 0.021}, id="too long"),
-        pytest.param({"rate": 40}, id="too few"),
-    ],
-)
-def test_other_longer_runs_stay_where_they_are(monkeypatch, way):
-    stage = Stage(monkeypatch, BRIEF)
-    stage.run(5.0, Brief(BRIEF), **{**A_CLIENT, **way})
-    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
-
-
-def test_longer_runs_of_two_models_stay_where_they_are(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
-    stage.run(5.0, Brief(BRIEF), Brief(OTHER), **A_CLIENT)
-    assert stage.places(LOOP, BRIEF, OTHER) == [HOME, HOME, HOME]
-
-
-@pytest.mark.parametrize(
-    "beside",
-    [
-        pytest.param(lambda affinity: affinity.beside(), id="a question"),
-        pytest.param(lambda affinity: affinity.ran(Brief(OTHER), 0.00001, True), id="a brief run"),
-        pytest.param(lambda affinity: affinity.ran(Brief(OTHER), MEAN, True), id="another model's run"),
-        pytest.param(lambda affinity: affinity.ran(Brief(OTHER), MEAN, False), id="one of several"),
-    ],
-)
-def test_whatever_comes_beside_a_longer_run_ends_that_at_once(monkeypatch, beside):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
-    one = Brief(BRIEF)
-    stage.run(1.0, one, **A_CLIENT)
-    assert stage.places(BRIEF) == [BESIDE_LOOP]
-    beside(stage.affinity)
-    assert stage.places(LOOP, BRIEF) == [HOME, HOME]
-    stage.run(QUIET_SECONDS - 0.2, one, **A_CLIENT)
-    assert stage.places(LOOP, BRIEF) == [HOME, HOME], "and for a while"
-    stage.run(1.0, one, **A_CLIENT)
-    assert stage.places(BRIEF) == [BESIDE_LOOP]
-
-
-def test_longer_runs_that_grow_longer_still_are_let_go(monkeypatch):
-    """A handler's own threads, started for each request, would be born on the one processor."""
-    stage = Stage(monkeypatch, BRIEF)
-    one = Brief(BRIEF)
-    stage.run(2.0, one, **A_CLIENT)
-    shared = 0
-    for _ in range(600):  # a minute
-        is_shared = stage.places(BRIEF) == [BESIDE_LOOP]
-        shared += is_shared
-        stage.run(0.1, one, rate=120, mean=0.010 if is_shared else MEAN)
-    assert 0 < shared <= 80, "tried again, ever more rarely"
+    assert stage.clock.asked == 0, "nobody looks because of them"
 
 
 def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
     """A thread, or a process, is born with the place of whoever starts it."""
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.1, Brief(BRIEF))
-    with stage.affinity.apart():
+    with stage.observer.opening():
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
         stage.run(0.5, Brief(BRIEF))
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -216,16 +150,17 @@ def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
     """Its own, not those of the server: they were started while nothing was shared."""
     stage = Stage(monkeypatch, WORKER)
     one = Brief(WORKER)
-    stage.run(1.0, one, **A_CLIENT)
+    stage.run(0.2, one)
     stage.machine.places[HELPER] = stage.machine.places[SISTER] = BESIDE_LOOP
     stage.machine.families = {WORKER: [HELPER], LOOP: [WORKER, SISTER]}
-    stage.run(2.0, one, **A_CLIENT)
+    stage.machine.pass_a_second(0.1, 0.5, 0.1)
+    stage.run(2.0, one)
     assert stage.places(WORKER, HELPER, SISTER) == [BESIDE_LOOP, HOME, BESIDE_LOOP]
 
 
 def test_one_that_somebody_has_placed_stays_there(monkeypatch):
     stage = Stage(monkeypatch, BRIEF, OTHER)
-    placed = stage.machine.places[OTHER] = Place(frozenset({2}), os.SCHED_OTHER)
+    placed = stage.machine.places[OTHER] = ThreadPlace(frozenset({2}), os.SCHED_OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
 
@@ -234,17 +169,17 @@ def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
     """A handler may choose its processors at its first request."""
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
-    stage.machine.places[BRIEF] = Place(frozenset({0, 2}), os.SCHED_BATCH)
+    stage.machine.places[BRIEF] = ThreadPlace(frozenset({0, 2}), os.SCHED_BATCH)
     stage.run(0.2, Brief(BRIEF))
     stage.run(0.2)
-    assert stage.places(LOOP, BRIEF) == [HOME, Place(frozenset({0, 2}), os.SCHED_OTHER)]
+    assert stage.places(LOOP, BRIEF) == [HOME, ThreadPlace(frozenset({0, 2}), os.SCHED_OTHER)]
 
 
 def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
-    stage.machine.places[BRIEF] = Place(ALL, os.SCHED_IDLE)
+    stage.machine.places[BRIEF] = ThreadPlace(ALL, os.SCHED_IDLE)
     stage.run(0.2, Brief(BRIEF))
-    assert stage.places(BRIEF) == [Place(frozenset({SHARED}), os.SCHED_IDLE)]
+    assert stage.places(BRIEF) == [ThreadPlace(frozenset({SHARED}), os.SCHED_IDLE)]
 
 
 def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
@@ -269,7 +204,7 @@ def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
 
 def test_one_processor_is_nothing_to_share(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
-    only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = Place({SHARED}, os.SCHED_OTHER)
+    only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = ThreadPlace({SHARED}, os.SCHED_OTHER)
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [only, only]
 
@@ -316,16 +251,13 @@ def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
 def test_closed_it_leaves_everything_as_it_was(monkeypatch):
     stage = Stage(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
-    stage.affinity.close()
+    stage.observer.close()
     asked = stage.clock.asked
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
     assert stage.clock.asked == asked
 
 
-def test_does_nothing_until_it_may():
-    affinity = Affinity()
-    affinity.ran(Brief(BRIEF), 0.00001, True)
-    with affinity.apart():
-        pass
-    affinity.close()
+def test_ticks_of_each_processor():
+    stat = "cpu  100 0 10 50 5 0 0 0 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu12 10 0 0 80 10 0 0 0 0 0\nintr 1 2\n"
+    assert ticks_by_processor(stat) == {0: (27, 36), 12: (10, 100)}

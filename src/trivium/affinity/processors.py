@@ -7,25 +7,28 @@ import os
 from collections.abc import Set
 from typing import NamedTuple
 
-from trivium.core.machine import ticks_by_processor
-
 _PROCESSOR = 36
 """Of the columns of a thread's stat behind its name: the processor that it runs on, number 39 in proc(5)."""
 
+_IDLE = (3, 4)
+"""Of the columns behind "cpu" in /proc/stat: idle, and waiting for input and output (proc(5))."""
 
-class Place(NamedTuple):
+
+class ThreadPlace(NamedTuple):
     """The processors that a thread may use, and its scheduling policy."""
 
     processors: Set[int]
     policy: int
 
-    def behind(self, processor: int) -> "Place":
+    def behind(self, processor: int) -> "ThreadPlace":
         """On this one alone, and woken without interrupting whoever works there: ordinary threads as SCHED_BATCH."""
-        return Place(frozenset({processor}), os.SCHED_BATCH if self.policy == os.SCHED_OTHER else self.policy)
+        return ThreadPlace(
+            frozenset({processor}), os.SCHED_BATCH if self.policy == os.SCHED_OTHER else self.policy
+        )
 
-    def anywhere(self) -> "Place":
+    def anywhere(self) -> "ThreadPlace":
         """On all that there are and that the process may use."""
-        return Place(frozenset(range(os.cpu_count() or 1)), self.policy)
+        return ThreadPlace(frozenset(range(os.cpu_count() or 1)), self.policy)
 
 
 class Processors:
@@ -35,14 +38,14 @@ class Processors:
         """The one that the calling thread runs on."""
         return int(_read("/proc/thread-self/stat").rpartition(b")")[2].split()[_PROCESSOR])
 
-    def place(self, thread: int) -> Place | None:
+    def place(self, thread: int) -> ThreadPlace | None:
         """Of a thread by its native id; None where it is gone."""
         try:
-            return Place(os.sched_getaffinity(thread), os.sched_getscheduler(thread))
+            return ThreadPlace(os.sched_getaffinity(thread), os.sched_getscheduler(thread))
         except ProcessLookupError:
             return None
 
-    def put(self, thread: int, place: Place) -> None:
+    def put(self, thread: int, place: ThreadPlace) -> None:
         """Nothing happens where it is gone. Raises OSError where the system does not let it."""
         try:
             os.sched_setaffinity(thread, place.processors)
@@ -76,6 +79,16 @@ class Processors:
 def are_known() -> bool:
     """Can threads be placed on this system?"""
     return hasattr(os, "sched_setaffinity") and os.path.exists("/proc/thread-self/stat")
+
+
+def ticks_by_processor(stat: str) -> dict[int, tuple[int, int]]:
+    """Busy ticks and all of each processor by its number, from the text of /proc/stat."""
+    lines = [line.split() for line in stat.splitlines() if line.startswith("cpu") and line[3].isdigit()]
+    found = {}
+    for name, *columns in lines:
+        ticks = [int(column) for column in columns[:8]]
+        found[int(name[3:])] = sum(ticks) - sum(ticks[column] for column in _IDLE), sum(ticks)
+    return found
 
 
 def _read(path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Both layers of gRPC, ours and grpcio's, seen by the real client: it cannot tell which one answers."""
+"""Our HTTP/2 layer, seen by grpc's own client: answers, refusals, large messages, streams, and going down."""
 
 import json
 import threading
@@ -20,27 +20,23 @@ from tritonclient.utils import InferenceServerException
 
 SERVICE = "/inference.GRPCInferenceService/"
 INFER, STREAM = SERVICE + "ModelInfer", SERVICE + "ModelStreamInfer"
-LAYERS = ("own", "grpcio")
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serving]]:
-    """One of each, over the same models."""
-    root = tmp_path_factory.mktemp("layers") / "models"
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One for all calls that leave it as it is."""
+    root = tmp_path_factory.mktemp("calls") / "models"
     models.identity(root, "echo", rows=16)
     models.identity(root, "wide", datatype="UINT8", dims="-1")
     models.identity(root, "slow", rows=1, delay_ms=300)
     write_repeat(root)
-    logs = tmp_path_factory.mktemp("logs")
     limits = ("--max-body-bytes", "40000000", "--max-connections", "8")
-    with serve(logs / "own", *limits, root) as own:
-        with serve(logs / "grpcio", *limits, "--grpc-layer", "grpcio", root) as other:
-            yield {"own": own, "grpcio": other}
+    with serve(tmp_path_factory.mktemp("logs") / "log", *limits, root) as serving:
+        yield serving
 
 
-@pytest.fixture(params=LAYERS)
-def server(request: pytest.FixtureRequest, servers: dict[str, Serving]) -> Serving:
-    return servers[request.param]
+def channel_to(server: Serving) -> grpc.Channel:
+    return grpc.insecure_channel(server.grpc_address, [("grpc.max_send_message_length", -1)])
 
 
 def request_of(model: str, array: Any, datatype: str = "FP32") -> bytes:
@@ -54,65 +50,111 @@ SLOW = request_of("slow", ONE_ROW)
 HUGE = request_of("wide", np.zeros(41_000_000, np.uint8), "UINT8")
 
 
-def failing(work: Callable[[], Any]) -> tuple[Any, str]:
-    with pytest.raises(grpc.RpcError) as caught:
-        work()
-    return caught.value.code(), caught.value.details()
-
-
-def too_many(channel: grpc.Channel) -> list[tuple[Any, str]]:
-    infer = channel.unary_unary(INFER)
-    asked = [infer.future(SLOW, timeout=60) for _ in range(12)]
-    errors = [one.exception() for one in asked]
-    return [(error.code(), error.details()) for error in errors if error is not None]
-
-
 def slowly() -> Iterator[bytes]:
     """A client that does not say that it has sent all."""
     yield SLOW
     time.sleep(1)
 
 
-def cancelled(channel: grpc.Channel) -> tuple[Any, str]:
-    call = channel.unary_unary(INFER).future(SLOW)
-    call.cancel()
-    return call.code(), call.details()
+Code = grpc.StatusCode
+ROUTES = (
+    "those of the Open Inference Protocol begin with /inference.GRPCInferenceService/, and the health check is "
+    "/grpc.health.v1.Health/Check."
+)
+TOO_LARGE = "SERVER: Received message larger than max (41000029 vs. 40000000)"
 
-
-BY_CLIENT: dict[str, Callable[[grpc.Channel], Any]] = {
-    "unknown method": lambda c: failing(lambda: c.unary_unary(SERVICE + "Guess")(b"")),
-    "unknown service": lambda c: failing(lambda: c.unary_unary("/a.B/C")(b"")),
-    "no message": lambda c: failing(lambda: c.unary_unary(INFER)(b"\xff")),
-    "no model": lambda c: failing(lambda: c.unary_unary(INFER)(request_of("nobody", ONE_ROW))),
-    "wrong shape": lambda c: failing(
-        lambda: c.unary_unary(INFER)(request_of("echo", np.zeros((1, 5), np.float32)))
+REFUSALS: dict[str, tuple[Callable[[grpc.Channel], Any], Any, str]] = {
+    "unknown method": (
+        lambda c: c.unary_unary(SERVICE + "Guess")(b""),
+        Code.UNIMPLEMENTED,
+        f"There is no RPC '{SERVICE}Guess' here; {ROUTES}",
     ),
-    "too large": lambda c: failing(lambda: c.unary_unary(INFER)(HUGE)),
-    "too large when unpacked": lambda c: failing(
-        lambda: c.unary_unary(INFER)(HUGE, compression=grpc.Compression.Gzip)
+    "unknown service": (
+        lambda c: c.unary_unary("/a.B/C")(b""),
+        Code.UNIMPLEMENTED,
+        f"There is no RPC '/a.B/C' here; {ROUTES}",
     ),
-    "too large on a stream": lambda c: failing(lambda: list(c.stream_stream(STREAM)(iter([HUGE])))),
-    "late": lambda c: failing(lambda: c.unary_unary(INFER)(SLOW, timeout=0.1))[0],
-    "late stream": lambda c: failing(lambda: list(c.stream_stream(STREAM)(slowly(), timeout=0.1)))[0],
-    "too many": too_many,
-    "cancelled": cancelled,
-    "an answer": lambda c: c.unary_unary(INFER)(ECHO),
-    "two requests to a unary method": lambda c: c.stream_unary(INFER)(iter([ECHO, SLOW])),
-    "an empty stream": lambda c: list(c.stream_stream(STREAM)(iter([]))),
-    "packed by gzip": lambda c: c.unary_unary(INFER)(ECHO, compression=grpc.Compression.Gzip),
-    "packed by deflate": lambda c: c.unary_unary(INFER)(ECHO, compression=grpc.Compression.Deflate),
-    "metadata": lambda c: c.unary_unary(INFER)(ECHO, metadata=(("a", "b"), ("a", "c"), ("d-bin", b"\0\xff"))),
+    "no message": (
+        lambda c: c.unary_unary(INFER)(b"\xff"),
+        Code.INVALID_ARGUMENT,
+        "The 1 bytes of the request are no message ModelInferRequest",
+    ),
+    "no model": (
+        lambda c: c.unary_unary(INFER)(request_of("nobody", ONE_ROW)),
+        Code.NOT_FOUND,
+        "There is no model 'nobody'. There are: echo, repeat, slow, wide.",
+    ),
+    "wrong shape": (
+        lambda c: c.unary_unary(INFER)(request_of("echo", np.zeros((1, 5), np.float32))),
+        Code.INVALID_ARGUMENT,
+        "Model 'echo' got shape [1,5] for input 'x'",
+    ),
+    "too large": (lambda c: c.unary_unary(INFER)(HUGE), Code.RESOURCE_EXHAUSTED, TOO_LARGE),
+    "too large when unpacked": (
+        lambda c: c.unary_unary(INFER)(HUGE, compression=grpc.Compression.Gzip),
+        Code.RESOURCE_EXHAUSTED,
+        "Decompressed message larger than max",
+    ),
+    "too large on a stream": (
+        lambda c: list(c.stream_stream(STREAM)(iter([HUGE]))),
+        Code.RESOURCE_EXHAUSTED,
+        TOO_LARGE,
+    ),
+    "late": (lambda c: c.unary_unary(INFER)(SLOW, timeout=0.1), Code.DEADLINE_EXCEEDED, ""),
+    "late stream": (
+        lambda c: list(c.stream_stream(STREAM)(slowly(), timeout=0.1)),
+        Code.DEADLINE_EXCEEDED,
+        "",
+    ),
 }
 
 
-@pytest.mark.parametrize("what", BY_CLIENT)
-def test_a_client_sees_the_same(servers: dict[str, Serving], what: str) -> None:
-    said = []
-    for layer in LAYERS:
-        options = [("grpc.max_send_message_length", -1)]
-        with grpc.insecure_channel(servers[layer].grpc_address, options) as channel:
-            said.append(BY_CLIENT[what](channel))
-    assert said[0] == said[1]
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_refusal_is_a_code_and_its_text(server: Serving, what: str) -> None:
+    ask, code, text = REFUSALS[what]
+    with channel_to(server) as channel, pytest.raises(grpc.RpcError) as caught:
+        ask(channel)
+    assert caught.value.code() is code
+    assert caught.value.details().startswith(text)
+
+
+def test_more_calls_than_are_allowed(server: Serving) -> None:
+    with channel_to(server) as channel:
+        infer = channel.unary_unary(INFER)
+        asked = [infer.future(SLOW, timeout=60) for _ in range(12)]
+        errors = [one.exception() for one in asked]
+    refused = [(error.code(), error.details()) for error in errors if error is not None]
+    assert refused == [(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")] * 4
+
+
+def test_a_call_that_its_client_cancels(server: Serving) -> None:
+    with channel_to(server) as channel:
+        call = channel.unary_unary(INFER).future(SLOW)
+        call.cancel()
+        assert call.code() is Code.CANCELLED
+
+
+METADATA = (("a", "b"), ("a", "c"), ("d-bin", b"\0\xff"))
+WAYS: dict[str, Callable[[grpc.Channel], bytes]] = {
+    "two requests to a unary method": lambda c: c.stream_unary(INFER)(iter([ECHO, SLOW])),
+    "packed by gzip": lambda c: c.unary_unary(INFER)(ECHO, compression=grpc.Compression.Gzip),
+    "packed by deflate": lambda c: c.unary_unary(INFER)(ECHO, compression=grpc.Compression.Deflate),
+    "metadata": lambda c: c.unary_unary(INFER)(ECHO, metadata=METADATA),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_answer_is_the_same_however_it_is_asked(server: Serving, way: str) -> None:
+    with channel_to(server) as channel:
+        answer = channel.unary_unary(INFER)(ECHO)
+        parsed = triton.service_pb2.ModelInferResponse.FromString(answer)
+        assert parsed.raw_output_contents == [ONE_ROW.tobytes()]
+        assert WAYS[way](channel) == answer
+
+
+def test_an_empty_stream_has_no_answer(server: Serving) -> None:
+    with channel_to(server) as channel:
+        assert list(channel.stream_stream(STREAM)(iter([]))) == []
 
 
 def test_sixteen_mebibytes_both_ways(server: Serving) -> None:
@@ -159,18 +201,15 @@ def test_several_streams_beside_calls(server: Serving) -> None:
 
 
 def test_compressed_answers(tmp_path: Path) -> None:
-    """Every layer packs answers where the operator wishes; the client unpacks them unseen."""
+    """Answers are packed where the operator wishes; the client unpacks them unseen."""
     models.identity(tmp_path / "models", "wide", datatype="UINT8", dims="-1")
-    for layer in LAYERS:
-        words = ("--grpc-layer", layer, "--grpc-compression", "gzip", tmp_path / "models")
-        with serve(tmp_path / "log", *words) as server, calling(server.grpc_address) as client:
-            for size in (1, 100_000, 1_000_000):
-                array = np.zeros(size, np.uint8)
-                for algorithm in (None, "gzip", "deflate"):
-                    result = client.infer(
-                        "wide", [given("x", array, "UINT8")], compression_algorithm=algorithm
-                    )
-                    np.testing.assert_array_equal(result.as_numpy("y"), array)
+    words = ("--grpc-compression", "gzip", tmp_path / "models")
+    with serve(tmp_path / "log", *words) as server, calling(server.grpc_address) as client:
+        for size in (1, 100_000, 1_000_000):
+            array = np.zeros(size, np.uint8)
+            for algorithm in (None, "gzip", "deflate"):
+                result = client.infer("wide", [given("x", array, "UINT8")], compression_algorithm=algorithm)
+                np.testing.assert_array_equal(result.as_numpy("y"), array)
 
 
 def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
@@ -205,11 +244,10 @@ def test_the_clients_own_library_reports_a_slow_server(server: Serving) -> None:
         assert caught.value.status() == "StatusCode.DEADLINE_EXCEEDED"
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path, layer: str) -> None:
+def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path) -> None:
     models.identity(tmp_path / "models", "slow", rows=1, delay_ms=2000)
     log = tmp_path / "lines"
-    words = ("--grpc-layer", layer, "--access-log", log, tmp_path / "models")
+    words = ("--access-log", log, tmp_path / "models")
 
     def logged() -> list[tuple[str, int]]:
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
