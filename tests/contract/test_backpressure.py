@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.contract.triton_stage import serving
+from tests.harness.triton_server import serving
 
 from trivium.core.workers import watch
 from trivium.core.workers.watch_policy import Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import X, make_infer, make_spec
+from tests.harness.virtual_models import X, make_infer, make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.door import Means

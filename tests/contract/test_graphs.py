@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.contract.triton_stage import serving
+from tests.harness.triton_server import serving
 
 from trivium.dialects.triton.description import config_json
 from trivium.types.errors import Code, ServeError

@@ -8,7 +8,7 @@ import signal
 
 import numpy as np
 import pytest
-from tests.contract.python_models import place, scene
+from tests.harness.python_models import place, scene
 
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError

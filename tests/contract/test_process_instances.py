@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import psutil
 import pytest
-from tests.contract.instance_stage import LEFT, MERGED, Stage
-from tests.unit.core.virtual import make_spec
+from tests.harness.instances import LEFT, MERGED, InstanceHarness
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.workers.launch_process import Surroundings
 from trivium.types.datatype import DataType
@@ -31,7 +31,7 @@ DEATHS = {
 
 def scene(play, **fields):
     async def run():
-        async with Stage("process", **fields) as stage:
+        async with InstanceHarness("process", **fields) as stage:
             await play(stage)
 
     asyncio.run(run())
@@ -113,7 +113,7 @@ def test_what_hangs_is_ended_by_the_run_deadline_and_named():
 def test_what_does_not_open_says_why(opening, said):
     async def run():
         limits = Limits(startup_deadline=0.3 if opening == "hang" else 20)
-        stage = Stage("process", parameters={"open": opening}, limits=limits)
+        stage = InstanceHarness("process", parameters={"open": opening}, limits=limits)
         with pytest.raises(ServeError) as caught:
             await stage.model.open()
         assert caught.value.code is Code.LOAD_FAILED
@@ -237,7 +237,7 @@ def test_tensors_of_every_size_come_back_as_they_went(size):
             assert part.payload["x"].tobytes() == array.tobytes()
 
     async def run():
-        stage = Stage("process", inputs=(), outputs=())
+        stage = InstanceHarness("process", inputs=(), outputs=())
         async with contextlib.AsyncExitStack() as stack:
             await stage.model.open()
             stack.push_async_callback(stage.workers.close)

@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 import pytest
-from tests.contract.python_models import ask, out, place, scene
+from tests.harness.python_models import ask, out, place, scene
 
 from trivium.core import readiness
 from trivium.types.operations import Ready

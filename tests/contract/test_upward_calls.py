@@ -6,8 +6,8 @@ import logging
 import time
 
 import pytest
-from tests.contract.instance_stage import LEFT
-from tests.contract.troupe import call, scene
+from tests.harness.instances import LEFT
+from tests.harness.model_calls import call, scene
 
 from trivium.types.errors import Code
 from trivium.types.operations import Load, Ready, Unload

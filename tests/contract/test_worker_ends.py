@@ -5,8 +5,8 @@ import os
 import signal
 
 import pytest
-from tests.contract.instance_stage import LEFT, Stage
 from tests.contract.test_process_instances import scene
+from tests.harness.instances import LEFT, InstanceHarness
 
 from trivium.core.workers import process
 from trivium.types.errors import Code
@@ -105,7 +105,7 @@ def test_closing_the_model_tells_those_whose_worker_was_retired(hurry):
         await stage.settle()
 
     async def run():
-        stage = Stage("process")
+        stage = InstanceHarness("process")
         await stage.model.open()
         await play(stage)
         await stage.workers.close()

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.contract.instance_stage import MERGED
 from tests.contract.test_process_instances import scene
+from tests.harness.instances import MERGED
 
 from trivium.types.errors import Code
 from trivium.types.state import ItemState

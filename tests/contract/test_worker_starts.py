@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.contract.instance_stage import WORKER, Stage
 from tests.contract.test_process_instances import scene
+from tests.harness.instances import WORKER, InstanceHarness
 
 from trivium.core.workers import spawn
 from trivium.core.workers.arena import Arena
@@ -94,7 +94,7 @@ def test_starting_and_ending_many_leaves_nothing(tmp_path):
     async def run():
         before = None
         for _ in range(3):
-            async with Stage("process", instances=2) as stage:
+            async with InstanceHarness("process", instances=2) as stage:
                 stage.submit("kill")
                 stage.submit("leave child")
                 await stage.settle()

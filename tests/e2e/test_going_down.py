@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import serve, until
-from tests.e2e.wire import ask, connect, echo_request, get, infer_request, read_answer, tensor
 from tests.fixtures import models
+from tests.harness.raw_http import ask, connect, echo_request, get, infer_request, read_answer, tensor
+from tests.harness.server_process import serve, until
 
 SLOW = echo_request("slow", [[1, 2, 3, 4]])
 

@@ -13,11 +13,11 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import Serving, serve, until, withstanding
 from tests.e2e.test_commands import refusal
-from tests.e2e.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
-from tests.e2e.wire import connect
 from tests.fixtures import models
+from tests.harness.raw_http import connect
+from tests.harness.server_process import ServerProcess, serve, until, withstanding
+from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
@@ -67,14 +67,14 @@ def test_messages_too_large_are_refused(tmp_path: Path) -> None:
             talk.close()
 
 
-def call_raw(server: Serving, method: str, message: bytes) -> grpc.RpcError:
+def call_raw(server: ServerProcess, method: str, message: bytes) -> grpc.RpcError:
     with grpc.insecure_channel(server.grpc_address) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary(method)(message, timeout=30)
         return caught.value
 
 
-def test_bytes_that_are_no_message(serving: Serving) -> None:
+def test_bytes_that_are_no_message(serving: ServerProcess) -> None:
     with withstanding(serving):
         for message in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", bytes(range(256))):
             error = call_raw(serving, INFER, message)
@@ -82,20 +82,20 @@ def test_bytes_that_are_no_message(serving: Serving) -> None:
             assert "no message ModelInferRequest" in error.details()
 
 
-def test_methods_that_are_not_there(serving: Serving) -> None:
+def test_methods_that_are_not_there(serving: ServerProcess) -> None:
     error = call_raw(serving, "/inference.GRPCInferenceService/Guess", b"")
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
     assert "no RPC '/inference.GRPCInferenceService/Guess'" in error.details()
 
 
-def test_the_health_protocol(serving: Serving) -> None:
+def test_the_health_protocol(serving: ServerProcess) -> None:
     with grpc.insecure_channel(serving.grpc_address) as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         assert check(b"", timeout=30) == b"\x08\x01"
         assert check(b"\x0a\x03any", timeout=30) == b"\x08\x01"
 
 
-def test_bytes_that_are_no_http2(serving: Serving) -> None:
+def test_bytes_that_are_no_http2(serving: ServerProcess) -> None:
     port = int(serving.grpc_address.rpartition(":")[2])
     with withstanding(serving):
         for noise in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 100, b""):
@@ -111,7 +111,7 @@ LEAVING = """
 import os, sys, threading, time
 import numpy as np
 import tritonclient.grpc as triton
-from tests.e2e.triton_grpc import ONE_ROW, given, repeating
+from tests.harness.triton_grpc import ONE_ROW, given, repeating
 
 client = triton.InferenceServerClient(sys.argv[1])
 heard = threading.Event()

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import serve
 from tests.e2e.test_commands import refusal
-from tests.e2e.triton_grpc import ONE_ROW, given
 from tests.fixtures import models
+from tests.harness.server_process import serve
+from tests.harness.triton_grpc import ONE_ROW, given
 from tritonclient.utils import InferenceServerException
 
 

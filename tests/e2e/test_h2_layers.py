@@ -13,9 +13,9 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import Serving, serve
-from tests.e2e.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tests.fixtures import models
+from tests.harness.server_process import ServerProcess, serve
+from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -24,7 +24,7 @@ LAYERS = ("own", "grpcio")
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serving]]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ServerProcess]]:
     """One of each, over the same models."""
     root = tmp_path_factory.mktemp("layers") / "models"
     models.identity(root, "echo", rows=16)
@@ -39,7 +39,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
 
 
 @pytest.fixture(params=LAYERS)
-def server(request: pytest.FixtureRequest, servers: dict[str, Serving]) -> Serving:
+def server(request: pytest.FixtureRequest, servers: dict[str, ServerProcess]) -> ServerProcess:
     return servers[request.param]
 
 
@@ -106,7 +106,7 @@ BY_CLIENT: dict[str, Callable[[grpc.Channel], Any]] = {
 
 
 @pytest.mark.parametrize("what", BY_CLIENT)
-def test_a_client_sees_the_same(servers: dict[str, Serving], what: str) -> None:
+def test_a_client_sees_the_same(servers: dict[str, ServerProcess], what: str) -> None:
     said = []
     for layer in LAYERS:
         options = [("grpc.max_send_message_length", -1)]
@@ -115,7 +115,7 @@ def test_a_client_sees_the_same(servers: dict[str, Serving], what: str) -> None:
     assert said[0] == said[1]
 
 
-def test_sixteen_mebibytes_both_ways(server: Serving) -> None:
+def test_sixteen_mebibytes_both_ways(server: ServerProcess) -> None:
     array = np.random.default_rng(0).integers(0, 256, 16 * 2**20, np.uint8)
     with calling(server.grpc_address) as client:
         for _ in range(3):
@@ -123,7 +123,7 @@ def test_sixteen_mebibytes_both_ways(server: Serving) -> None:
             np.testing.assert_array_equal(result.as_numpy("y"), array)
 
 
-def test_many_sizes_at_once(server: Serving) -> None:
+def test_many_sizes_at_once(server: ServerProcess) -> None:
     sizes = [0, 1, 1000, 16_000, 16_384, 65_535, 65_536, 300_000, 1_000_000]
 
     def ask(turn: int) -> None:
@@ -136,7 +136,7 @@ def test_many_sizes_at_once(server: Serving) -> None:
             done.result(60)
 
 
-def test_large_messages_on_streams(server: Serving) -> None:
+def test_large_messages_on_streams(server: ServerProcess) -> None:
     array = np.random.default_rng(1).integers(0, 256, 5 * 2**20, np.uint8)
     with calling(server.grpc_address) as client:
         talk = Conversation(client)
@@ -146,7 +146,7 @@ def test_large_messages_on_streams(server: Serving) -> None:
         talk.close()
 
 
-def test_several_streams_beside_calls(server: Serving) -> None:
+def test_several_streams_beside_calls(server: ServerProcess) -> None:
     with calling(server.grpc_address) as client, calling(server.grpc_address) as other:
         talk = Conversation(client)
         talk.ask("repeat", repeating(50, 0.005, size=1))
@@ -198,7 +198,7 @@ def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
         assert " 0 cut off" in server.said()
 
 
-def test_the_clients_own_library_reports_a_slow_server(server: Serving) -> None:
+def test_the_clients_own_library_reports_a_slow_server(server: ServerProcess) -> None:
     with calling(server.grpc_address) as client:
         with pytest.raises(InferenceServerException) as caught:
             client.infer("slow", [given("x", ONE_ROW)], client_timeout=0.05)

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import uvloop
-from tests.e2e.loopback import BIG, PROCESS, Served, StubCore, all_that_comes, leave, run, until
-from tests.unit.frontends.actors import EchoProtocol
-from tests.unit.frontends.client import get, post, read_answers
+from tests.harness.fake_core import EchoProtocol
+from tests.harness.http_client import get, post, read_answers
+from tests.harness.loopback import BIG, PROCESS, Served, StubCore, all_that_comes, leave, run, until
 
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.e2e.serving import serve
+from tests.harness.server_process import serve
 
 OTHER_NUMPY = "2.2.6"
 """Not the version that the tests themselves run with."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from tests.e2e.serving import until
-from tests.e2e.tritonserver import tritonserver
-from tests.e2e.wire import ask, post
 from tests.fixtures import models
+from tests.harness.raw_http import ask, post
+from tests.harness.server_process import until
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException
 
 

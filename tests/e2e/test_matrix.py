@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.e2e.matrix import EXPECTED, MODELS, PROFILES, PROTOCOLS
-from tests.e2e.serving import Serving, serve
+from tests.harness.server_process import ServerProcess, serve
 
 from trivium.demo import classify, places
 
@@ -26,7 +26,7 @@ FOUND: dict[tuple[str, str, str], str] = {}
 @pytest.fixture(scope="module", params=PROFILES)
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Serving]]:
+) -> Iterator[tuple[str, ServerProcess]]:
     """A server of all five models, under one profile."""
     paths = [places.models(), places.bare_model(), *places.handlers()]
     log = tmp_path_factory.mktemp("log") / "log"
@@ -36,7 +36,7 @@ def served(
 
 @pytest.mark.parametrize("content", EXPECTED)
 @pytest.mark.parametrize("form", MODELS)
-def test_a_row(served: tuple[str, Serving], content: str, form: str) -> None:
+def test_a_row(served: tuple[str, ServerProcess], content: str, form: str) -> None:
     profile, server = served
     for protocol in PROFILES[profile]:
         expected = EXPECTED[content][form][PROTOCOLS.index(protocol)]
@@ -55,7 +55,7 @@ def test_the_page_shows_what_was_found() -> None:
     PAGE.write_text(page())
 
 
-def ask(server: Serving, form: str, protocol: str, content: str) -> tuple[str, str]:
+def ask(server: ServerProcess, form: str, protocol: str, content: str) -> tuple[str, str]:
     """One cell: status/digit, and the body for people."""
     path, headers, body = request(form, protocol, content)
     connection = HTTPConnection("127.0.0.1", server.port, timeout=20)

@@ -15,12 +15,12 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tests.e2e.serving import serve, until
-from tests.e2e.triton_grpc import given as grpc_given
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import TritonServer, tritonserver
-from tests.e2e.wire import post
 from tests.fixtures import models
+from tests.harness.raw_http import post
+from tests.harness.server_process import serve, until
+from tests.harness.triton_grpc import given as grpc_given
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import TritonServer, tritonserver
 from tritonclient.utils import InferenceServerException
 
 ENDS = """

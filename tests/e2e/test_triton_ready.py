@@ -6,9 +6,9 @@ from pathlib import Path
 
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
-from tests.e2e import wire
-from tests.e2e.serving import until
-from tests.e2e.tritonserver import tritonserver
+from tests.harness import raw_http as wire
+from tests.harness.server_process import until
+from tests.harness.tritonserver import tritonserver
 
 READY = wire.get("/v2/models/own/ready")
 MODEL = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.serving import serve
+from tests.harness.server_process import serve
 from tritonclient.utils import InferenceServerException
 
 MODEL = """

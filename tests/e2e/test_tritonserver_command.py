@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from tests.e2e.serving import until
 from tests.e2e.test_grpc_tls import pair
-from tests.e2e.triton_grpc import ONE_ROW
-from tests.e2e.triton_grpc import given as grpc_given
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import LINE, TritonServer, free_port, rows, told, tritonserver
-from tests.e2e.wire import ask, get, post
 from tests.fixtures import models
+from tests.harness.raw_http import ask, get, post
+from tests.harness.server_process import until
+from tests.harness.triton_grpc import ONE_ROW
+from tests.harness.triton_grpc import given as grpc_given
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import LINE, TritonServer, free_port, rows, told, tritonserver
 from tritonclient.utils import InferenceServerException
 
 PARAMETERS = """

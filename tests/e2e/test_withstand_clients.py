@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import GROWTH, Serving, serve, until, withstanding
-from tests.e2e.wire import Answer, ask, connect, echo_request, get, infer, post, read_answer, reset
 from tests.fixtures import models
+from tests.harness.raw_http import Answer, ask, connect, echo_request, get, infer, post, read_answer, reset
+from tests.harness.server_process import GROWTH, ServerProcess, serve, until, withstanding
 
 USUAL_DESCRIPTORS = 1024
 """The soft limit that most systems start a process with."""
@@ -36,7 +36,7 @@ TIME_OUTS = (
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("clients")
     bound = f"dynamic_batching {{ default_queue_policy {{ max_queue_size: {SHORT_QUEUE} }} }}\n"
     root = folder / "models"
@@ -66,7 +66,7 @@ def wide_request(model: str, count: int) -> bytes:
 # -- too slow ----------------------------------------------------------------------------------------------
 
 
-def test_one_byte_per_second(server: Serving) -> None:
+def test_one_byte_per_second(server: ServerProcess) -> None:
     small, large = echo_request("echo", [[1, 2, 3, 4]]), wide_request("wide", 100_000)
     cuts = [(small, 6), (small, 40), (small, len(small) - 30), (large, 100_000)]
     with withstanding(server), ThreadPoolExecutor(len(cuts)) as threads:
@@ -88,7 +88,7 @@ def _drip(port: int, start: bytes, rest: bytes) -> tuple[Answer, float]:
         return read_answer(plug), time.monotonic() - began
 
 
-def test_clients_that_never_read(server: Serving) -> None:
+def test_clients_that_never_read(server: ServerProcess) -> None:
     """Each is left with a few megabytes of answers in the system's buffers, and then given up."""
     request_bytes = wide_request("wide", 500_000)
     before = server.footprint().memory
@@ -115,7 +115,7 @@ def _never_read(port: int, request_bytes: bytes) -> int:
 # -- too many ----------------------------------------------------------------------------------------------
 
 
-def test_two_thousand_idle_connections(server: Serving) -> None:
+def test_two_thousand_idle_connections(server: ServerProcess) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard < IDLE + 100:
         pytest.skip(f"this machine allows a process {hard} descriptors, and {IDLE + 100} are needed")
@@ -153,7 +153,7 @@ def test_connections_beyond_the_limit(repository: Path, tmp_path: Path) -> None:
         until(server.is_ready, lambda: "it lets nobody in again")
 
 
-def test_a_full_queue_says_when_to_come_back(server: Serving) -> None:
+def test_a_full_queue_says_when_to_come_back(server: ServerProcess) -> None:
     request_bytes = echo_request("short", [[1, 2, 3, 4]])
     assert server.ask(request_bytes).status == 200
     with withstanding(server), ThreadPoolExecutor(SHORT_QUEUE + 12) as threads:
@@ -174,7 +174,7 @@ def test_a_full_queue_says_when_to_come_back(server: Serving) -> None:
 # -- gone too early ----------------------------------------------------------------------------------------
 
 
-def test_a_thousand_cancelled_requests(server: Serving) -> None:
+def test_a_thousand_cancelled_requests(server: ServerProcess) -> None:
     """Half of them have bodies large enough to be received into lent buffers."""
     few, many = wide_request("slow", 4), wide_request("slow", 100_000)
     before = _counts(server)
@@ -192,7 +192,7 @@ def test_a_thousand_cancelled_requests(server: Serving) -> None:
     assert succeeded < 200, "it ran what nobody waited for"
 
 
-def _counts(server: Serving) -> tuple[int, int]:
+def _counts(server: ServerProcess) -> tuple[int, int]:
     (version,) = server.ask(get("/v2/models/slow/stats")).document["model_stats"]
     statistics = version["inference_stats"]
     return statistics["success"]["count"], statistics["fail"]["count"]

@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.serving import SECONDS, environment
 from tests.e2e.side_by_side.original import ENVIRONMENT
+from tests.harness.server_process import SECONDS, environment
 
 PROGRAM = Path(sys.executable).with_name("perf_analyzer")
 LIBRARIES = {"libcudart.so.12": "libcudart-*.so.12*", "libb64.so.0d": "libb64-*.so.0d"}

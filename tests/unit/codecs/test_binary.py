@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import binary
 from trivium.types.datatype import DataType

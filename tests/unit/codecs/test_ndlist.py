@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import ndlist
 from trivium.types.datatype import DataType

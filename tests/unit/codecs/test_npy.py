@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs.npy import MAX_MEMBERS, decode_npy, decode_npz, encode_npy, encode_npz
 from trivium.types.datatype import DataType

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.made_up import MadeUpEngine, Scene, no_facts, replace_model, spec
-from tests.unit.core.virtual import X, make_infer
+from tests.harness.fake_models import FakeEngine, ServerHarness, no_facts, replace_model, spec
+from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.polling import stamp
 from trivium.core.server import Server
@@ -149,11 +149,11 @@ class PlacedFormat(FolderFormat):
         return {folder.name: folder for folder in path.iterdir()}
 
 
-class Followed(Scene):
+class Followed(ServerHarness):
     """A server that follows the folders below `path`; `poll` looks once."""
 
     def __init__(self, path, form):
-        self.path, self.form, self.engine, self.progress = path, form, MadeUpEngine(), []
+        self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
         self.server = Server([form], {"made-up": self.engine}, no_facts, Defaults(), "0")
 
     async def start(self):

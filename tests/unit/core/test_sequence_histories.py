@@ -6,7 +6,7 @@ import random
 from functools import partial
 
 import pytest
-from tests.unit.core.sequences import CONTROLS, SequenceBench, spec
+from tests.harness.virtual_sequences import CONTROLS, SequenceHarness, spec
 
 from trivium.core.schedulers import sequence
 from trivium.core.schedulers.sequence_policy import decide
@@ -118,7 +118,7 @@ def test_a_thousand_interleaved_sequences(strategy, seed, monkeypatch):
     made = spec(
         rows=16, instances=INSTANCES, scheduling=STRATEGIES[strategy], limits=Limits(queue_items=100_000)
     )
-    bench = SequenceBench(made, lambda rows: 0.002 + 0.0005 * rows)
+    bench = SequenceHarness(made, lambda rows: 0.002 + 0.0005 * rows)
     clients = [Client(bench, dice, name) for name in range(1, SEQUENCES + 1)]
     for client in clients:
         bench.clock.call_at(dice.random() * 20, client.go_on)
@@ -151,7 +151,9 @@ def test_cancellations_never_break_another_sequence(seed, monkeypatch):
     monkeypatch.setattr(sequence, "decide", watched)
     dice = random.Random(seed)
     strategy = STRATEGIES[dice.choice(list(STRATEGIES))]
-    bench = SequenceBench(spec(rows=dice.choice([1, 3]), instances=2, scheduling=strategy), lambda rows: 0.05)
+    bench = SequenceHarness(
+        spec(rows=dice.choice([1, 3]), instances=2, scheduling=strategy), lambda rows: 0.05
+    )
     sent = {}
     for _ in range(60):
         name, value = dice.randrange(1, 9), 2.0 ** dice.randrange(10)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from tests.unit.dialects.config_samples import BATCHES, GPUS, OTHER_POLICIES, RICH
+from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.dialects.config_samples import RICH
+from tests.harness.triton_configs import RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config

@@ -4,7 +4,7 @@ import random
 from itertools import accumulate
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.load.simulate import VirtualClock, simulate
 from trivium.types.datatype import DataType

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.trivium_child.djl_stage import SHIMS, forget
+from tests.harness.djl_child import SHIMS, forget
 
 from trivium_child import djl_ndlist
 from trivium_child.values import Tensor

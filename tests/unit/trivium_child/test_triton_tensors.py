@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tests.unit.trivium_child.triton_stage import Stage, stage
+from tests.harness.triton_child import TritonChildHarness, stage
 
 from trivium_child.values import NUMPY_TYPES
 from trivium_child.values import Tensor as WireTensor
@@ -19,7 +19,7 @@ DTYPES = [np.dtype(code) for name, code in NUMPY_TYPES.items() if name != "BF16"
 
 
 @pytest.fixture
-def module(stage: Stage) -> Any:
+def module(stage: TritonChildHarness) -> Any:
     return importlib.import_module("c_python_backend_utils.tensor")
 
 

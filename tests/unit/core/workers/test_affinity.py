@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.unit.core.virtual import VirtualClock
+from tests.harness.virtual_models import VirtualClock
 
 from trivium.core.workers.affinity import ALONE_LOOK_SECONDS, LOOK_SECONDS, Affinity
 from trivium.core.workers.affinity_policy import FIRST_PAUSE, LONGEST_PAUSE, QUIET_SECONDS
@@ -73,7 +73,7 @@ class Clock(VirtualClock):
         return super().call_at(when, callback)
 
 
-class Stage:
+class AffinityHarness:
     """An affinity whose own thread is LOOP."""
 
     def __init__(self, monkeypatch, *threads):
@@ -94,7 +94,7 @@ class Stage:
 
 
 def test_shares_while_there_are_brief_runs(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF, OTHER) == [Place({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
     stage.run(0.2)
@@ -105,13 +105,13 @@ def test_shares_while_there_are_brief_runs(monkeypatch):
 
 
 def test_few_runs_are_left_where_they_are(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(1.0, Brief(BRIEF), rate=40)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
 
 
 def test_shares_with_those_alone_whose_runs_are_brief_now(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.1, Brief(BRIEF))
     stage.run(0.1, Brief(OTHER))
     assert stage.places(BRIEF, OTHER) == [HOME, BESIDE_LOOP]
@@ -122,7 +122,7 @@ A_CLIENT = {"rate": 120, "mean": MEAN}
 
 
 def test_longer_runs_share_where_each_is_all_that_there_is_to_do(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     one = Brief(BRIEF)
     stage.run(0.1, one, **A_CLIENT)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME], "one look is not enough to know"
@@ -145,13 +145,13 @@ def test_longer_runs_share_where_each_is_all_that_there_is_to_do(monkeypatch):
     ],
 )
 def test_other_longer_runs_stay_where_they_are(monkeypatch, way):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(5.0, Brief(BRIEF), **{**A_CLIENT, **way})
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
 
 
 def test_longer_runs_of_two_models_stay_where_they_are(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(5.0, Brief(BRIEF), Brief(OTHER), **A_CLIENT)
     assert stage.places(LOOP, BRIEF, OTHER) == [HOME, HOME, HOME]
 
@@ -166,7 +166,7 @@ def test_longer_runs_of_two_models_stay_where_they_are(monkeypatch):
     ],
 )
 def test_whatever_comes_beside_a_longer_run_ends_that_at_once(monkeypatch, beside):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     one = Brief(BRIEF)
     stage.run(1.0, one, **A_CLIENT)
     assert stage.places(BRIEF) == [BESIDE_LOOP]
@@ -180,7 +180,7 @@ def test_whatever_comes_beside_a_longer_run_ends_that_at_once(monkeypatch, besid
 
 def test_longer_runs_that_grow_longer_still_are_let_go(monkeypatch):
     """A handler's own threads, started for each request, would be born on the one processor."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     one = Brief(BRIEF)
     stage.run(2.0, one, **A_CLIENT)
     shared = 0
@@ -193,7 +193,7 @@ def test_longer_runs_that_grow_longer_still_are_let_go(monkeypatch):
 
 def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
     """A thread, or a process, is born with the place of whoever starts it."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.1, Brief(BRIEF))
     with stage.affinity.apart():
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -204,7 +204,7 @@ def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
 
 
 def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.places[STRAY] = BESIDE_LOOP
     stage.machine.pass_a_second(0.1, 0.5, 0.1)
@@ -214,7 +214,7 @@ def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
 
 def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
     """Its own, not those of the server: they were started while nothing was shared."""
-    stage = Stage(monkeypatch, WORKER)
+    stage = AffinityHarness(monkeypatch, WORKER)
     one = Brief(WORKER)
     stage.run(1.0, one, **A_CLIENT)
     stage.machine.places[HELPER] = stage.machine.places[SISTER] = BESIDE_LOOP
@@ -224,7 +224,7 @@ def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
 
 
 def test_one_that_somebody_has_placed_stays_there(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     placed = stage.machine.places[OTHER] = Place(frozenset({2}), os.SCHED_OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
@@ -232,7 +232,7 @@ def test_one_that_somebody_has_placed_stays_there(monkeypatch):
 
 def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
     """A handler may choose its processors at its first request."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.places[BRIEF] = Place(frozenset({0, 2}), os.SCHED_BATCH)
     stage.run(0.2, Brief(BRIEF))
@@ -241,14 +241,14 @@ def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
 
 
 def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.machine.places[BRIEF] = Place(ALL, os.SCHED_IDLE)
     stage.run(0.2, Brief(BRIEF))
     assert stage.places(BRIEF) == [Place(frozenset({SHARED}), os.SCHED_IDLE)]
 
 
 def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.pass_a_second(0.5, 1.0, 0.02)
     stage.run(1.0, Brief(BRIEF))
@@ -260,7 +260,7 @@ def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
 
 
 def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.pass_a_second(0.5, 1.0, 0.6)
     stage.run(1.2, Brief(BRIEF))
@@ -268,14 +268,14 @@ def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
 
 
 def test_one_processor_is_nothing_to_share(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = Place({SHARED}, os.SCHED_OTHER)
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [only, only]
 
 
 def test_a_thread_that_is_gone_is_nobodys_loss(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     del stage.machine.places[OTHER]
     stage.run(0.2, Brief(BRIEF, OTHER))
@@ -285,7 +285,7 @@ def test_a_thread_that_is_gone_is_nobodys_loss(monkeypatch):
 
 @pytest.mark.parametrize("refusal", [PermissionError(1, "no"), OSError(22, "not there")])
 def test_a_system_that_refuses_is_left_alone_for_a_while(monkeypatch, refusal):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.machine.refusal = refusal
     stage.run(0.3, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -298,7 +298,7 @@ def test_a_system_that_refuses_is_left_alone_for_a_while(monkeypatch, refusal):
 
 def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
     """The place that a thread had is none any more: it may use whatever there is."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     put, machine = stage.machine.put, stage.machine
 
@@ -314,7 +314,7 @@ def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
 
 
 def test_closed_it_leaves_everything_as_it_was(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.affinity.close()
     asked = stage.clock.asked

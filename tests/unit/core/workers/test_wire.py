@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.workers.wire_samples import (
+from tests.harness.worker_frames import (
     CAPACITY,
     as_child,
     done,

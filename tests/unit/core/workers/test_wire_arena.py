@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.core.workers.wire_samples import CAPACITY, read_run, said, whole
+from tests.harness.worker_frames import CAPACITY, read_run, said, whole
 
 from trivium.core.workers.arena import SMALLEST, Arena
 from trivium.core.workers.wire import BatchWriter

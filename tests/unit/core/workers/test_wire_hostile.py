@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.workers.wire_samples import as_child, done, part, payloads, written
+from tests.harness.worker_frames import as_child, done, part, payloads, written
 
 from trivium.core.workers.wire import AnswerReader, Garbage
 from trivium.types.payload import Raw

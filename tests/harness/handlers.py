@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.e2e.serving import COMMAND, Serving, environment
+from tests.harness.server_process import COMMAND, ServerProcess, environment
 
 CONFIG = """
 backend: "python"
@@ -197,13 +197,13 @@ def djl(root: Path, name: str, text: str, properties: str = "") -> Path:
 
 
 @contextlib.contextmanager
-def serve_handlers(log: Path, *words: str | Path) -> Iterator[Serving]:
+def serve_handlers(log: Path, *words: str | Path) -> Iterator[ServerProcess]:
     """`trivium serve WORDS`; it must leave well, with no worker left."""
     command = [*COMMAND, "serve", "--http-port", "0", "--grpc-port", "0", *map(str, words)]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment())
     try:
-        serving = Serving(process, log)
+        serving = ServerProcess(process, log)
         yield serving
         family = serving.process.children(recursive=True)
         serving.terminate()

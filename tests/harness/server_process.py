@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from tests.e2e.wire import Answer, ask, get, infer
+from tests.harness.raw_http import Answer, ask, get, infer
 
 SECONDS = 30.0
 """For whatever should take one."""
@@ -43,7 +43,7 @@ class Footprint:
     memory: int
 
 
-class Serving:
+class ServerProcess:
     """A running server. `port` and `url` are where it listens."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -104,7 +104,7 @@ class Serving:
 
 def serve(
     log: Path, *words: str | Path, status: int = 0, models_raise: bool = False
-) -> AbstractContextManager[Serving]:
+) -> AbstractContextManager[ServerProcess]:
     """`trivium serve WORDS`, as `running` does it."""
     return running(log, "serve", *words, status=status, models_raise=models_raise)
 
@@ -112,7 +112,7 @@ def serve(
 @contextlib.contextmanager
 def running(
     log: Path, command: str, *words: str | Path, status: int = 0, models_raise: bool = False
-) -> Iterator[Serving]:
+) -> Iterator[ServerProcess]:
     """`trivium COMMAND WORDS` on a free port, its output in the file `log`. At the end it is stopped by SIGTERM,
     if it still runs, and must have left with that exit status and without a traceback: none at all, or, where
     `models_raise`, none of the server's own (those of models come behind the name of their worker).
@@ -125,7 +125,7 @@ def running(
             env=environment(),
         )
     try:
-        serving = Serving(process, log)
+        serving = ServerProcess(process, log)
         yield serving
         if process.poll() is None:
             serving.terminate()
@@ -144,7 +144,7 @@ def environment() -> Mapping[str, str]:
 
 
 @contextlib.contextmanager
-def withstanding(serving: Serving) -> Iterator[None]:
+def withstanding(serving: ServerProcess) -> Iterator[None]:
     """A scene. Whatever happens in it, a neighbour asking the model `echo` is answered throughout; afterwards
     the server is as ready as before, and nothing is left in it of those who were there.
     """

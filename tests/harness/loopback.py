@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import psutil
 import uvloop
-from tests.unit.frontends.actors import EchoProtocol, FakeCore, FakeTicket
-from tests.unit.frontends.client import get, post, read_answers
+from tests.harness.fake_core import EchoProtocol, FakeCore, FakeTicket
+from tests.harness.http_client import get, post, read_answers
 
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits

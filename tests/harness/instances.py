@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.door import Means
@@ -86,21 +86,21 @@ class Script:
         self.closes.append(threading.current_thread().name)
 
 
-class Nobody:
+class NoCore:
     """Whom workers call where nobody is."""
 
     def submit(self, operation, sink):
         sink(ResponsePart(error=ServeError(Code.NOT_FOUND, "nobody is there")))
 
 
-class Workers:
+class WorkerHarness:
     """Scripted worker processes of one model, and the folder through which the test holds them up."""
 
     def __init__(self, spec, submits=None):
         self.spec, self.arena = spec, Arena(spec.name)
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
-        self.around = Surroundings(submits or Nobody(), lambda model, step: None, None)
+        self.around = Surroundings(submits or NoCore(), lambda model, step: None, None)
         self._threads = ThreadPoolExecutor(1)
         self.instances = []
 
@@ -139,7 +139,7 @@ class Workers:
         self._temporary.cleanup()
 
 
-class Stage:
+class InstanceHarness:
     """A `LoadedModel` over instances of one kind. Every virtual run takes `seconds`."""
 
     def __init__(self, kind, batching=None, instances=1, seconds=1.0, **fields):
@@ -149,9 +149,9 @@ class Stage:
         signal = self.clock.call_soon if kind == "virtual" else loop.call_soon_threadsafe
         batching = batching or Batching(batch_axis=True)
         spec = make_spec(batching, groups=(InstanceGroup("m", instances, instances),), **fields)
-        self.workers = Workers(spec) if kind == "process" else None
+        self.workers = WorkerHarness(spec) if kind == "process" else None
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
-        self.submits, self.metrics = Nobody(), []
+        self.submits, self.metrics = NoCore(), []
         means = Means(frozenset(PayloadKind), self.workers.arena) if self.workers else Means()
         self.model = LoadedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []

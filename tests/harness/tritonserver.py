@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
-from tests.e2e.serving import COMMAND, SECONDS, environment, until
+from tests.harness.server_process import COMMAND, SECONDS, environment, until
 
 TRITONSERVER = (*COMMAND, "tritonserver")
 NEAR = tuple(f"--{service}-address=127.0.0.1" for service in ("http", "grpc"))
