@@ -147,7 +147,7 @@ class Reader:
         assert len(self.parts) == count
 
     async def until(self, holds):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.002)
 

@@ -70,7 +70,7 @@ def serving(spec, play):
 async def answer(model, number, infer):
     done = asyncio.get_running_loop().create_future()
     model.submit(number, infer, done.set_result)
-    return await asyncio.wait_for(done, 20)
+    return await asyncio.wait_for(done, 60)
 
 
 def identity(**fields):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.harness.instances import BAD, HELD_UP, KINDS, LEFT, MERGED, RUNNERS, InstanceHarness
+from tests.harness.instances import BAD, HELD_UP, KINDS, LEFT, MERGED, RUNNERS, InstanceHarness, Recorder
 
 from trivium.types.errors import Code
 from trivium.types.payload import Tensors
@@ -188,18 +188,6 @@ def test_a_wrong_number_of_outcomes_fails_the_batch(kind):
             assert "1" in stage.parts[1][0].error.message
 
     asyncio.run(scene())
-
-
-class Recorder:
-    """A port that keeps what is pushed."""
-
-    def __init__(self):
-        self.events = []
-
-    def push(self, events):
-        self.events += events
-
-    deliver = push
 
 
 @every_kind

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import psutil
 import pytest
-from tests.harness.instances import LEFT, MERGED, InstanceHarness
+from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.workers.launch_process import Surroundings
@@ -27,14 +27,6 @@ DEATHS = {
     "garbage": "it sent what cannot be understood",
     "truncate": "ended by itself with status 9",
 }
-
-
-def scene(play, **fields):
-    async def run():
-        async with InstanceHarness("process", **fields) as stage:
-            await play(stage)
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("how", DEATHS)
@@ -88,8 +80,8 @@ def test_what_it_started_ends_with_it():
         (worker,) = stage.workers.instances
         (left,) = [p for p in psutil.Process(worker.pid).children() if p.name() == "sleep"]
         os.kill(worker.pid, signal.SIGKILL)
-        await asyncio.wait_for(worker.gone, 5)
-        left.wait(5)
+        await asyncio.wait_for(worker.gone, 60)
+        left.wait(60)
 
     scene(play)
 

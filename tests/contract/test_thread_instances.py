@@ -5,8 +5,7 @@ import gc
 import weakref
 
 import numpy as np
-from tests.contract.test_instances import Recorder
-from tests.harness.instances import LEFT, InstanceHarness, Script
+from tests.harness.instances import LEFT, InstanceHarness, Recorder, Script
 from tests.harness.virtual_models import make_infer
 
 from trivium.core.workers.thread import ThreadInstance

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.fixtures import models
-from tests.harness.handlers import serve_handlers, triton
+from tests.harness.handlers import triton
 from tests.harness.raw_http import connect, echo_request, get, post, read_answer
-from tests.harness.server_process import ServerProcess, until
+from tests.harness.server_process import ServerProcess, serve_handlers, until
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,

@@ -11,33 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures import models
+from tests.harness.commands import USAGE, refusal, trivium
 from tests.harness.raw_http import echo_request, get, infer, post
-from tests.harness.server_process import COMMAND, SECONDS, ServerProcess, environment, running, serve
+from tests.harness.server_process import SECONDS, ServerProcess, running, serve
 
 from trivium.app import VERSION
-
-USAGE, REFUSED = 2, 1
-
-
-def trivium(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself; both of its outputs are in `stdout`."""
-    return subprocess.run(
-        [*COMMAND, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**environment(), **variables},
-        check=False,
-    )
-
-
-def refusal(*words: str | Path, status: int = REFUSED, **variables: str) -> str:
-    """What a command says that must refuse, without a traceback."""
-    done = trivium(*words, **variables)
-    assert done.returncode == status, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
 
 
 @pytest.fixture

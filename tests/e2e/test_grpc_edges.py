@@ -13,8 +13,8 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.test_commands import refusal
 from tests.fixtures import models
+from tests.harness.commands import refusal
 from tests.harness.raw_http import connect
 from tests.harness.server_process import ServerProcess, serve, until, withstanding
 from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
@@ -42,7 +42,7 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_compute(tmp_path: Path) ->
                 asking(client, "slow", client_timeout=0.2)
             assert caught.value.status() == "StatusCode.DEADLINE_EXCEEDED"
             for one in first:
-                one.result(30)
+                one.result(120)
         until(lambda: fails(client, "slow") == 1, lambda: "no failure was counted")
         (version,) = client.get_inference_statistics("slow").model_stats
         assert (version.execution_count, version.inference_count) == (6, 6)
@@ -70,7 +70,7 @@ def test_messages_too_large_are_refused(tmp_path: Path) -> None:
 def call_raw(server: ServerProcess, method: str, message: bytes) -> grpc.RpcError:
     with grpc.insecure_channel(server.grpc_address) as channel:
         with pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary(method)(message, timeout=30)
+            channel.unary_unary(method)(message, timeout=120)
         return caught.value
 
 
@@ -91,8 +91,8 @@ def test_methods_that_are_not_there(serving: ServerProcess) -> None:
 def test_the_health_protocol(serving: ServerProcess) -> None:
     with grpc.insecure_channel(serving.grpc_address) as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert check(b"", timeout=30) == b"\x08\x01"
-        assert check(b"\x0a\x03any", timeout=30) == b"\x08\x01"
+        assert check(b"", timeout=120) == b"\x08\x01"
+        assert check(b"\x0a\x03any", timeout=120) == b"\x08\x01"
 
 
 def test_bytes_that_are_no_http2(serving: ServerProcess) -> None:
@@ -152,7 +152,7 @@ def test_going_down_finishes_what_is_in_work(tmp_path: Path) -> None:
             server.terminate()
             assert talk.indices(19) == list(range(1, 20))
             for one in asked:
-                np.testing.assert_array_equal(one.result(30).as_numpy("y"), ONE_ROW)
+                np.testing.assert_array_equal(one.result(120).as_numpy("y"), ONE_ROW)
             for stream in (idle, talk):
                 assert stream.hear().status() == "StatusCode.UNAVAILABLE"
         assert server.wait() == 0
@@ -169,7 +169,7 @@ def test_what_takes_too_long_is_cut_off_and_named(tmp_path: Path) -> None:
             time.sleep(0.3)
             server.terminate()
             with pytest.raises(InferenceServerException):
-                asked.result(30)
+                asked.result(120)
             assert server.wait() == 1
     assert "cut off: gRPC /inference.GRPCInferenceService/ModelInfer from ipv4:127.0.0.1" in server.said()
     assert "Stopped. 0 requests finished, 1 cut off." in server.said()

@@ -133,7 +133,7 @@ def test_many_sizes_at_once(server: ServerProcess) -> None:
 
     with calling(server.grpc_address) as client, ThreadPoolExecutor(6) as threads:
         for done in [threads.submit(ask, turn) for turn in range(200)]:
-            done.result(60)
+            done.result(120)
 
 
 def test_large_messages_on_streams(server: ServerProcess) -> None:
@@ -181,7 +181,7 @@ def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
     def ask_until_refused(channel: grpc.Channel) -> str:
         try:
             while True:
-                channel.unary_unary(INFER)(ECHO, timeout=30)
+                channel.unary_unary(INFER)(ECHO, timeout=120)
                 answered.release()
         except grpc.RpcError as error:
             return str(error.code().name)
@@ -190,9 +190,9 @@ def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
         with grpc.insecure_channel(server.grpc_address) as channel, ThreadPoolExecutor(8) as threads:
             asked = [threads.submit(ask_until_refused, channel) for _ in range(8)]
             for _ in range(100):
-                answered.acquire(timeout=30)
+                answered.acquire(timeout=120)
             server.terminate()
-            ends = [one.result(60) for one in asked]
+            ends = [one.result(120) for one in asked]
         assert server.wait() == 0
         assert set(ends) == {"UNAVAILABLE"}
         assert " 0 cut off" in server.said()
@@ -231,7 +231,7 @@ def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path, l
         assert ask(1).code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
     with serve(tmp_path / "log", *words) as server, grpc.insecure_channel(server.grpc_address) as channel:
-        grpc.channel_ready_future(channel).result(60)
+        grpc.channel_ready_future(channel).result(120)
         infer, stream = channel.unary_unary(INFER), channel.stream_stream(STREAM)
         asks: dict[str, Callable[[float], Any]] = {
             INFER: lambda timeout: infer.future(SLOW, timeout=timeout),

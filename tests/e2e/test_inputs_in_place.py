@@ -7,9 +7,9 @@ import struct
 
 import numpy as np
 import pytest
-from tests.harness.handlers import serve_handlers, triton
+from tests.harness.handlers import triton
 from tests.harness.raw_http import ask, post
-from tests.harness.server_process import ServerProcess
+from tests.harness.server_process import ServerProcess, serve_handlers
 from tritonclient import grpc
 
 MODEL = """

@@ -95,7 +95,7 @@ def write(folder: Path, code: str, config: str) -> None:
 
 
 def ask(port: int, path: str, body: bytes) -> dict:
-    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         connection.request("POST", path, body)
         answer = connection.getresponse()
         text = answer.read()

@@ -78,7 +78,7 @@ def test_killing_random_workers_under_load_loses_nothing(serving: ServerProcess)
         clients = [threads.submit(client, serving.port, number, stop) for number in range(CLIENTS)]
         killed = kill_rounds(serving, random.Random(SEED))
         stop.set()
-        outcomes = sum((future.result(60) for future in clients), Counter())
+        outcomes = sum((future.result(120) for future in clients), Counter())
     assert sum(outcomes.values()) > ROUNDS
     assert outcomes["wrong"] == 0
     died = Counter({what: count for what, count in outcomes.items() if what.startswith("process ")})
@@ -122,7 +122,7 @@ def client(port: int, number: int, stop: threading.Event) -> Counter[str]:
     """Ask until told to stop; how the requests ended. Each must be answered within seconds."""
     outcomes: Counter[str] = Counter()
     count = 0
-    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         while not stop.is_set():
             count += 1
             numbers = np.array([[number, count, -count, 0.5]], "<f4")

@@ -58,7 +58,7 @@ def test_the_page_shows_what_was_found() -> None:
 def ask(server: ServerProcess, form: str, protocol: str, content: str) -> tuple[str, str]:
     """One cell: status/digit, and the body for people."""
     path, headers, body = request(form, protocol, content)
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=120)
     connection.request("POST", path, body, headers)
     answer = connection.getresponse()
     data = answer.read()

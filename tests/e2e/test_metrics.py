@@ -14,9 +14,8 @@ import pytest
 import tritonclient.grpc as grpcclient
 from prometheus_client.parser import text_string_to_metric_families
 from tests.fixtures import models
-from tests.harness.handlers import serve_handlers
 from tests.harness.raw_http import Answer, ask, get, infer_request, post, tensor
-from tests.harness.server_process import ServerProcess, serve
+from tests.harness.server_process import ServerProcess, serve, serve_handlers
 
 PORT = re.compile(r"^Metrics on http://[\d.]+:(\d+)/metrics$", re.MULTILINE)
 
@@ -174,7 +173,7 @@ def test_first_parts_are_timed_once_per_request(metered: ServerProcess) -> None:
         x.set_data_from_numpy(np.ones(4, "f4"))
         for _ in range(2):
             client.async_stream_infer("parts", [x])
-        assert all(parts.get(timeout=30)[1] is None for _ in range(6))
+        assert all(parts.get(timeout=120)[1] is None for _ in range(6))
         client.stop_stream()
     name, labels = "nv_inference_first_response_histogram_ms", {"model": "parts", "version": "1"}
     samples = scrape(metrics_port(metered))

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import tritonclient.grpc as grpcclient
 from tests.fixtures import models
-from tests.harness.handlers import serve_handlers
 from tests.harness.raw_http import get, infer_request, post, tensor
-from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.server_process import ServerProcess, serve, serve_handlers, until
 from tritonclient.utils import InferenceServerException
 
 HANDLER = """
@@ -84,7 +83,7 @@ def asking(serving: ServerProcess) -> Iterator[list[float]]:
         finally:
             leaves.set()
         for life in lives:
-            life.result(30)
+            life.result(120)
     for some in answers:
         assert some == sorted(some), "a client met an old model behind a new one"
         all_of_them += some

@@ -223,7 +223,7 @@ def test_a_stream(tmp_path: Path, repository: Path) -> None:
         server.grpc.start_stream(lambda result, error: done.set() if is_last(result) else None)
         tensors = [grpc_given("x", np.array([1, 2], np.float32))]
         server.grpc.async_stream_infer("repeats", tensors, enable_empty_final_response=True)
-        assert done.wait(20)
+        assert done.wait(60)
         server.grpc.stop_stream()
         found = names(server.records(), 1)
         assert found.count("INFER_RESPONSE_COMPLETE") == 4

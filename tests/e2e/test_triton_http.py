@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 from tests.fixtures import models
-from tests.harness.raw_http import get, post
+from tests.harness.raw_http import get
 from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
 from tests.harness.triton_tensors import A, B, given, objects, two, wanted
 from tritonclient.utils import InferenceServerException
 
@@ -90,50 +91,6 @@ model_transaction_policy { decoupled: true }
 instance_group { count: 1 kind: KIND_CPU }
 """
 
-TEACHER = """
-import json
-import numpy as np
-import triton_python_backend_utils as pb
-
-class TritonPythonModel:
-    def initialize(self, args):
-        config = json.loads(args["model_config"])
-        self.factor = float(config["parameters"].get("factor", {"string_value": "1"})["string_value"])
-
-    def execute(self, requests):
-        answers = []
-        for request in requests:
-            x = pb.get_input_tensor_by_name(request, "x").as_numpy()
-            answers.append(pb.InferenceResponse([pb.Tensor("y", (x * self.factor).astype(np.float32))]))
-        return answers
-"""
-
-LABELLED = """
-backend: "identity"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] label_filename: "labels.txt" } ]
-"""
-
-TEACHER_CONFIG = """
-backend: "python"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
-instance_group { count: 1 kind: KIND_CPU }
-"""
-
-
-def write(root: Path, name: str, config: str, code: str = "", **files: str) -> Path:
-    folder = root / name
-    (folder / "1").mkdir(parents=True)
-    (folder / "config.pbtxt").write_text(config)
-    if code:
-        (folder / "1" / "model.py").write_text(code)
-    for file, text in files.items():
-        (folder / file.replace("_txt", ".txt")).write_text(text)
-    return folder
-
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -158,18 +115,13 @@ def serving(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
-
-
-def sent(serving: ServerProcess, path: str, document: Any, fields: bytes = b"") -> Any:
-    body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return serving.ask(post(path, body, fields))
 
 
 def streamed(serving: ServerProcess, document: Any) -> tuple[int, list[Any]]:
     """Status and events of an answer in parts, or in one."""
-    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=120)) as connection:
         connection.request("POST", "/v2/models/generator/generate_stream", json.dumps(document))
         answer = connection.getresponse()
         events = answer.read().decode().split("\n\n")
@@ -328,7 +280,7 @@ def ended_ticks(repository: Path, count: int) -> list[int]:
 
 
 def test_who_leaves_a_stream_stops_its_model(serving: ServerProcess, repository: Path) -> None:
-    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=120)) as connection:
         connection.request("POST", "/v2/models/ticker/generate_stream", b'{"x": 1}')
         assert (
             connection.getresponse().readline()

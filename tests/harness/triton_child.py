@@ -15,7 +15,7 @@ from trivium_child.adapter import Adapter, Answer, Host, Setup
 from trivium_child.values import END, Failure, Item, Tensor
 
 SHIMS = Path(trivium_child.__file__).parent / "shims" / "triton"
-WAIT = 10.0
+WAIT = 60.0
 HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n"
 ECHO = HEAD + (
     "class TritonPythonModel:\n"
