@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.calls import Call, Calls, is_held
 from trivium.types.errors import Code, ServeError
@@ -189,7 +190,7 @@ def simulate(models, rows, caller, target):
             return False
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(worlds())
 def test_it_is_held_just_where_a_simulation_never_begins_it(world):
     models, rows, parents, caller, target = world

@@ -15,7 +15,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Batching, Dynamic, InstanceGroup, OnExpiry, QueuePolicy
 
 HISTORIES = 10_000
-PARTS = 8
+PARTS = 40
 CANCELLED = ServeError(Code.CANCELLED, "by the test")
 
 

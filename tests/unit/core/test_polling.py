@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.fake_models import FakeEngine, ServerHarness, no_facts, replace_model, spec
+from tests.harness.properties import examples
 from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.polling import stamp
@@ -482,7 +483,7 @@ class Expected:
                     self.answers[name] = {**self.answers.get(name, {}), **good}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(steps=STEPS)
 def test_after_any_history_what_serves_is_what_the_folders_hold(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("folders")

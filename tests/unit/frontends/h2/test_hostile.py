@@ -10,6 +10,7 @@ from tests.harness.echo_rpc import UNARY
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
+from tests.harness.properties import examples
 
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frames import ConnectionFault
@@ -51,7 +52,7 @@ def request(peer: Peer, stream: int, call: dict[str, Any]) -> list[bytes]:
     return pieces
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     CALLS,
     st.sampled_from([0, 1, 1000, 65_535, 10**6]),
@@ -118,7 +119,7 @@ NEAR = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.one_of(ANY_FRAME, NEAR, st.sampled_from(["call", "open", "answer", "bytes"])), max_size=30),
     st.binary(max_size=30),
