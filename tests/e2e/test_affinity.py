@@ -14,10 +14,13 @@ from tests.harness.handlers import triton
 from tests.harness.raw_http import connect, echo_request, get, post, read_answer
 from tests.harness.server_process import ServerProcess, serve_handlers, until
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
-    reason="there is nothing to share without a second processor",
-)
+pytestmark = [
+    pytest.mark.alone,  # how often runs come, and how long they take, decides
+    pytest.mark.skipif(
+        not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+        reason="there is nothing to share without a second processor",
+    ),
+]
 
 EVERYWHERE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 ECHO = """

@@ -21,7 +21,7 @@ def test_what_is_written_and_how(tmp_path: Path) -> None:
     flags = ("--model-repository", tmp_path / "models", "--model-control-mode=explicit")
     # Where it listens is told in its log, which this test reads from the file.
     with tritonserver(tmp_path / "log", *flags, f"--log-file={file}") as server:
-        server._log = file
+        server.log = file
         with contextlib.closing(triton.InferenceServerClient(server.address("http"))) as client:
             before = client.get_log_settings()
             assert before == {

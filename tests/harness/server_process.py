@@ -48,12 +48,12 @@ class LoggedProcess:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._child = process
-        self._log = log
+        self.log = log
         self.process = psutil.Process(process.pid)
 
     def said(self) -> str:
         """All that it has printed so far."""
-        return self._log.read_text()
+        return self.log.read_text()
 
     def await_line(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """The first match in what it prints."""
