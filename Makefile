@@ -1,5 +1,7 @@
 # Each target makes its own virtual environment; nothing else has to be set up.
 PYTHON ?= python3
+# Every server that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check e2e bench lines overload food11 docs clean
 
@@ -20,19 +22,21 @@ demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
 
 test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
-	.venv-test/bin/python -m pytest -m "not slow" tests/contract
+	.venv-test/bin/python -m pytest -m "not slow" -n 2 --dist loadfile tests/contract
 
 e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child process, real clients, long properties, fuzzing.
-	.venv-test/bin/python -m pytest tests/e2e
-	.venv-test/bin/python -m pytest -m slow
+	.venv-test/bin/python -m pytest -m "not alone" -n 2 --dist loadfile tests/e2e
+	.venv-test/bin/python -m pytest -m alone tests/e2e
+	.venv-test/bin/python -m pytest -m "slow or hypothesis" --hypothesis-profile=long -n auto --maxprocesses 8
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, foreign words.
+check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, foreign words, private names in tests.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python tests/sizes.py
 	.venv-check/bin/python tests/foreign_words.py
+	.venv-check/bin/python tests/reaches.py
 
 # The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that
 # perf_analyzer needs, which the client library's wheel brings.

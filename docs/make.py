@@ -104,6 +104,14 @@ def accepted_differences() -> str:
     )
 
 
+def matrix(content: str) -> str:
+    """Every format through every protocol, as the suite that asks them expects it."""
+    table = runpy.run_path(str(DOCS.parent / "tests/e2e/matrix.py"))
+    lines = [f"| | {' | '.join(table['PROTOCOLS'])} |", "|---" * (1 + len(table["PROTOCOLS"])) + "|"]
+    rows = table["EXPECTED"][content]
+    return "\n".join([*lines, *(f"| {form} | {' | '.join(cells)} |" for form, cells in rows.items())])
+
+
 def payload_readers() -> str:
     """The payload table, bodies to tensors."""
     lines = ["| content types | or the first bytes | what is read |", "|---|---|---|"]
@@ -133,6 +141,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "tritonserver flags": tritonserver_flags,
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
+    "matrix, picture": lambda: matrix("picture"),
+    "matrix, tensor": lambda: matrix("tensor"),
     "payload readers": payload_readers,
     "payload writers": payload_writers,
 }

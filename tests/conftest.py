@@ -1,6 +1,5 @@
-"""How hypothesis runs in every test: a machine that stands still for a while makes no test red."""
+"""How hypothesis runs in every test: see `tests.harness.properties`."""
 
-from hypothesis import HealthCheck, settings
+from tests.harness import properties
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+properties.register()

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.contract.triton_stage import serving
+from tests.harness.triton_server import serving
 
 from trivium.core.workers import watch
 from trivium.core.workers.watch_policy import Verdict
@@ -147,7 +147,7 @@ class Reader:
         assert len(self.parts) == count
 
     async def until(self, holds):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.002)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.contract.python_models import ENDS, ask, out, place, scene
+from tests.harness.python_models import ENDS, ask, out, place, scene
 
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Load, WantedOutput

@@ -48,7 +48,7 @@ def post_mortem(code, arena, tmp_path, play):
 
 def test_one_that_ended_by_itself_just_before_it_would_be_killed_was_not_killed(arena, tmp_path):
     async def play(child, ended):
-        await asyncio.wait_for(ended.wait(), 30)
+        await asyncio.wait_for(ended.wait(), 60)
         child.end_within(0.0, 0.0)  # their time comes before the process is buried
         await asyncio.sleep(0.01)
         assert not child.was_killed_here
@@ -60,11 +60,11 @@ def test_one_that_ended_by_itself_just_before_it_would_be_killed_was_not_killed(
 
 def test_one_that_does_not_hear_of_its_end_is_killed_and_says_by_whom(arena, tmp_path):
     async def play(child, ended):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not child.last_words():
                 await asyncio.sleep(0.01)
         child.end_within(0.0, 0.1)
-        await asyncio.wait_for(ended.wait(), 30)
+        await asyncio.wait_for(ended.wait(), 60)
 
     _, words = post_mortem(DEAF, arena, tmp_path, play)
     assert "told to end" in words

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.contract.instance_stage import LEFT, MERGED, Stage
+from tests.harness.instances import LEFT, MERGED, InstanceHarness
 
 from trivium.load.simulate import VirtualInstance
 from trivium.types.errors import Code
@@ -39,7 +39,7 @@ class Mortal:
         pass
 
 
-class Deathbed(Stage):
+class Deathbed(InstanceHarness):
     """The first `mortals` instances are mortal, those opened later virtual."""
 
     def __init__(self, batching=None, mortals=1, **fields):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import X, make_infer, make_spec
+from tests.harness.virtual_models import X, make_infer, make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.door import Means
@@ -70,7 +70,7 @@ def serving(spec, play):
 async def answer(model, number, infer):
     done = asyncio.get_running_loop().create_future()
     model.submit(number, infer, done.set_result)
-    return await asyncio.wait_for(done, 20)
+    return await asyncio.wait_for(done, 60)
 
 
 def identity(**fields):

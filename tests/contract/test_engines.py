@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.unit.core.virtual import make_spec
-from tests.unit.engines import onnx_models, torch_models
+from tests.harness import onnx_models, torch_models
+from tests.harness.virtual_models import make_spec
 
 from trivium.app import ENGINES
 from trivium.core.workers.execution import execute

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from tests.contract.python_models import ask, out, place, scene
+from tests.harness.python_models import ask, out, place, scene
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Describe, SequenceRef, WantedOutput

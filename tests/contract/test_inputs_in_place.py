@@ -8,7 +8,7 @@ import signal
 
 import numpy as np
 import pytest
-from tests.contract.python_models import place, scene
+from tests.harness.python_models import place, scene
 
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -231,7 +231,7 @@ def test_a_thread_reads_on_after_its_last_response(tmp_path):
         assert await asyncio.gather(*(client.ask(i) for i in range(4))) == [[i] for i in range(4)]
         for i in range(30):
             await client.ask(1000 + i)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(said := await client.ask(0, "said")) < 34:
                 await asyncio.sleep(0.05)
             assert sorted(said) == sorted([*range(4), *range(1000, 1030)])

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.contract.instance_stage import BAD, HELD_UP, KINDS, LEFT, MERGED, RUNNERS, Stage
+from tests.harness.instances import BAD, HELD_UP, KINDS, LEFT, MERGED, RUNNERS, InstanceHarness, Recorder
 
 from trivium.types.errors import Code
 from trivium.types.payload import Tensors
@@ -19,7 +19,7 @@ every_runner = pytest.mark.parametrize("kind", RUNNERS)
 @pytest.mark.parametrize("batching", [None, MERGED])
 def test_every_item_ends_once_and_gets_its_own_answer(kind, instances, batching):
     async def scene():
-        async with Stage(kind, batching, instances) as stage:
+        async with InstanceHarness(kind, batching, instances) as stage:
             for number in range(1, 31):
                 stage.submit()
                 stage.leases[-1].view[:4] = number.to_bytes(4, "little")
@@ -36,7 +36,7 @@ def test_every_item_ends_once_and_gets_its_own_answer(kind, instances, batching)
 @every_kind
 def test_cancel_while_queued(kind):
     async def scene():
-        async with Stage(kind) as stage:
+        async with InstanceHarness(kind) as stage:
             items = [stage.submit() for _ in range(3)]
             items[1].cancel(LEFT)
             assert stage.ended == [2]
@@ -50,7 +50,7 @@ def test_cancel_while_queued(kind):
 @every_kind
 def test_cancel_one_of_two_that_run_together(kind):
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             stage.shut()
             items = [stage.submit(), stage.submit()]
             await stage.begun(items[0])
@@ -67,7 +67,7 @@ def test_cancel_one_of_two_that_run_together(kind):
 @every_kind
 def test_a_late_answer_is_dropped_and_counted(kind):
     async def scene():
-        async with Stage(kind) as stage:
+        async with InstanceHarness(kind) as stage:
             stage.shut()
             item = stage.submit()
             await stage.begun(item)
@@ -84,7 +84,7 @@ def test_a_late_answer_is_dropped_and_counted(kind):
 @pytest.mark.parametrize("kind", [*HELD_UP, "virtual"])
 def test_cancel_while_in_the_lead(kind):
     async def scene():
-        async with Stage(kind, seconds=0.0001) as stage:
+        async with InstanceHarness(kind, seconds=0.0001) as stage:
             stage.submit()
             await stage.settle()  # short runs: from now on some are handed over in advance
             stage.shut()
@@ -118,7 +118,7 @@ def test_a_receiver_that_raises_hurts_no_neighbour(kind, caplog):
         raise ValueError("the receiver is broken")
 
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             stage.submit(then=fail)
             stage.submit()
             await stage.settle()
@@ -132,7 +132,7 @@ def test_a_receiver_that_raises_hurts_no_neighbour(kind, caplog):
 @every_kind
 def test_a_receiver_may_cancel_and_submit_at_once(kind):
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             items = []
 
             def then(part):
@@ -150,7 +150,7 @@ def test_a_receiver_may_cancel_and_submit_at_once(kind):
 @every_runner
 def test_a_runner_that_raises_fails_that_batch_only(kind):
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             stage.submit("raise")
             stage.submit()
             await stage.settle()
@@ -165,7 +165,7 @@ def test_a_runner_that_raises_fails_that_batch_only(kind):
 @every_runner
 def test_an_error_for_one_item_touches_that_item_alone(kind):
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             for id in ("", "bad", ""):
                 stage.submit(id)
             await stage.settle()
@@ -178,7 +178,7 @@ def test_an_error_for_one_item_touches_that_item_alone(kind):
 @every_runner
 def test_a_wrong_number_of_outcomes_fails_the_batch(kind):
     async def scene():
-        async with Stage(kind, MERGED) as stage:
+        async with InstanceHarness(kind, MERGED) as stage:
             stage.submit("short")
             stage.submit()
             await stage.settle()
@@ -190,22 +190,10 @@ def test_a_wrong_number_of_outcomes_fails_the_batch(kind):
     asyncio.run(scene())
 
 
-class Recorder:
-    """A port that keeps what is pushed."""
-
-    def __init__(self):
-        self.events = []
-
-    def push(self, events):
-        self.events += events
-
-    deliver = push
-
-
 @every_kind
 def test_closing_ends_what_was_started(kind):
     async def scene():
-        stage, port = Stage(kind), Recorder()
+        stage, port = InstanceHarness(kind), Recorder()
         instance = await stage._launch(type("Placement", (), {"name": "m_0"}), port)
         infer = type(stage.submit().operation)(model="m", payload=Tensors(()))
         stage.shut()
@@ -234,7 +222,7 @@ def test_closing_ends_what_was_started(kind):
 def test_what_runs_too_long_is_told_at_once(kind, limit):
     async def scene():
         limits = Limits(run_deadline=0.02) if limit == "run" else Limits()
-        async with Stage(kind, limits=limits) as stage:
+        async with InstanceHarness(kind, limits=limits) as stage:
             stage.shut()
             item = stage.submit(deadline=None if limit == "run" else 0.02)
             if kind == "virtual":
@@ -257,7 +245,7 @@ def test_what_runs_too_long_is_told_at_once(kind, limit):
 
 def test_the_run_deadline_counts_from_the_start_and_the_requests_from_receipt():
     async def scene():
-        async with Stage("virtual", limits=Limits(run_deadline=1.5)) as stage:
+        async with InstanceHarness("virtual", limits=Limits(run_deadline=1.5)) as stage:
             stage.submit()
             stage.submit()  # starts at 1, ends at 2
             stage.submit(deadline=0.5)  # ends in the queue
@@ -275,7 +263,7 @@ def test_the_run_deadline_counts_from_the_start_and_the_requests_from_receipt():
 @every_kind
 def test_closing_the_model_tells_what_is_left(kind):
     async def scene():
-        stage = Stage(kind)
+        stage = InstanceHarness(kind)
         await stage.model.open()
         stage.shut()
         items = [stage.submit() for _ in range(3)]

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.contract.python_models import ask, place, scene
+from tests.harness.python_models import ask, place, scene
 
 from trivium.app import PROBE_COMMAND
 from trivium.core.probe import Probe

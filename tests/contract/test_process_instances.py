@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import psutil
 import pytest
-from tests.contract.instance_stage import LEFT, MERGED, Stage
-from tests.unit.core.virtual import make_spec
+from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.workers.launch_process import Surroundings
 from trivium.types.datatype import DataType
@@ -27,14 +27,6 @@ DEATHS = {
     "garbage": "it sent what cannot be understood",
     "truncate": "ended by itself with status 9",
 }
-
-
-def scene(play, **fields):
-    async def run():
-        async with Stage("process", **fields) as stage:
-            await play(stage)
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("how", DEATHS)
@@ -88,8 +80,8 @@ def test_what_it_started_ends_with_it():
         (worker,) = stage.workers.instances
         (left,) = [p for p in psutil.Process(worker.pid).children() if p.name() == "sleep"]
         os.kill(worker.pid, signal.SIGKILL)
-        await asyncio.wait_for(worker.gone, 5)
-        left.wait(5)
+        await asyncio.wait_for(worker.gone, 60)
+        left.wait(60)
 
     scene(play)
 
@@ -113,7 +105,7 @@ def test_what_hangs_is_ended_by_the_run_deadline_and_named():
 def test_what_does_not_open_says_why(opening, said):
     async def run():
         limits = Limits(startup_deadline=0.3 if opening == "hang" else 20)
-        stage = Stage("process", parameters={"open": opening}, limits=limits)
+        stage = InstanceHarness("process", parameters={"open": opening}, limits=limits)
         with pytest.raises(ServeError) as caught:
             await stage.model.open()
         assert caught.value.code is Code.LOAD_FAILED
@@ -237,7 +229,7 @@ def test_tensors_of_every_size_come_back_as_they_went(size):
             assert part.payload["x"].tobytes() == array.tobytes()
 
     async def run():
-        stage = Stage("process", inputs=(), outputs=())
+        stage = InstanceHarness("process", inputs=(), outputs=())
         async with contextlib.AsyncExitStack() as stack:
             await stage.model.open()
             stack.push_async_callback(stage.workers.close)

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.contract.python_models import ask, place, scene
+from tests.harness.python_models import ask, place, scene
 
 from trivium.types.errors import ServeError
 from trivium.types.operations import SequenceRef

@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 import pytest
-from tests.contract.python_models import ask, out, place, scene
+from tests.harness.python_models import ask, out, place, scene
 
 from trivium.core import readiness
 from trivium.types.operations import Ready
@@ -38,7 +38,7 @@ async def ready(server, name="m"):
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.005)
 

@@ -1,7 +1,7 @@
 """Calls of Triton models by Triton models that come to nothing at the door: what is told, and what is left."""
 
 import pytest
-from tests.contract.python_models import ask, out, place, scene
+from tests.harness.python_models import ask, out, place, scene
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Statistics

@@ -19,7 +19,7 @@ from tests.contract.faulty_encoders import (
 )
 from tests.contract.response_parts import COUNTS, SPEC
 from tests.contract.rpc_protocols import CHECKS, RpcMethod, RpcSubject, check_request
-from tests.unit.protocols.kserve.grpc_messages import request, tensor
+from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
 from trivium.protocols.kserve.abilities import Abilities

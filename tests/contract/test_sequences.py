@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from tests.contract.triton_stage import serving
+from tests.harness.triton_server import serving
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, SequenceRef

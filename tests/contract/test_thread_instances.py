@@ -5,9 +5,8 @@ import gc
 import weakref
 
 import numpy as np
-from tests.contract.instance_stage import LEFT, Script, Stage
-from tests.contract.test_instances import Recorder
-from tests.unit.core.virtual import make_infer
+from tests.harness.instances import LEFT, InstanceHarness, Recorder, Script
+from tests.harness.virtual_models import make_infer
 
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.datatype import DataType
@@ -22,7 +21,7 @@ MANY = 20_000
 def test_twenty_thousand_items_over_two_instances_end_once_each():
     async def scene():
         limits = Limits(queue_items=MANY)
-        async with Stage("thread", Batching(True, 16, merge=True), 2, limits=limits) as stage:
+        async with InstanceHarness("thread", Batching(True, 16, merge=True), 2, limits=limits) as stage:
             infer, ends = make_infer(1), []
             for number in range(1, MANY + 1):
                 stage.model.submit(number, infer, lambda part, n=number: ends.append((n, part.error)))
@@ -41,7 +40,7 @@ def test_twenty_thousand_items_over_two_instances_end_once_each():
 
 def test_one_by_one_with_a_lead_and_cancellations():
     async def scene():
-        async with Stage("thread", instances=2) as stage:
+        async with InstanceHarness("thread", instances=2) as stage:
             for number in range(1, 2001):
                 item = stage.submit()
                 if number % 5 == 0:
@@ -61,7 +60,7 @@ def test_a_sleeping_thread_is_woken_once_for_all_that_is_handed_over():
     async def scene():
         script, port, calls = Script(), Recorder(), []
         instance = ThreadInstance(script, port, "t", calls.append)
-        stage = Stage("thread")
+        stage = InstanceHarness("thread")
         await stage.until(lambda: instance._sleeps)
         for number in range(3):
             instance.start(Batch([number], [make_infer()], [1]))
@@ -80,7 +79,7 @@ def test_a_sleeping_thread_is_woken_once_for_all_that_is_handed_over():
 
 def test_a_sleeping_thread_holds_no_buffer():
     async def scene():
-        async with Stage("thread") as stage:
+        async with InstanceHarness("thread") as stage:
             array = np.zeros((1, 2), "<f4")
             kept = weakref.ref(array)
             tensors = Tensors((Tensor("x", DataType.FP32, (1, 2), array),))
@@ -96,7 +95,7 @@ def test_a_sleeping_thread_holds_no_buffer():
 def test_a_runner_that_cannot_close_is_only_logged(caplog):
     async def scene():
         script = Script()
-        stage = Stage("thread")
+        stage = InstanceHarness("thread")
 
         def close():
             script.closes.append("tried")

@@ -5,8 +5,7 @@ import os
 import signal
 
 import pytest
-from tests.contract.instance_stage import LEFT, Stage
-from tests.contract.test_process_instances import scene
+from tests.harness.instances import LEFT, InstanceHarness, scene
 
 from trivium.core.workers import process
 from trivium.types.errors import Code
@@ -40,7 +39,7 @@ def test_what_a_retired_worker_holds_still_ends(how, hurry):
         worker = retire(stage)
         await stage.until(lambda: stage.ended == [1])
         assert stage.codes() == [None]
-        await asyncio.wait_for(worker.gone, 5)
+        await asyncio.wait_for(worker.gone, 60)
         assert stage.workers.closed() == [worker.pid]
         assert "status 0" in worker.gone.result()
 
@@ -53,7 +52,7 @@ def test_what_a_retired_worker_holds_can_be_cancelled():
         await stage.begun(item)
         worker = retire(stage)
         item.cancel(LEFT)
-        await asyncio.wait_for(worker.gone, 5)
+        await asyncio.wait_for(worker.gone, 60)
         assert (stage.workers.folder / "cancelled").exists()
         await stage.settle()
         assert stage.codes() == [Code.CANCELLED]
@@ -69,7 +68,7 @@ def test_a_retired_worker_that_works_for_nobody_is_made_to_end(hurry):
         await asyncio.sleep(0.5)
         assert not worker.gone.done()
         item.cancel(LEFT)
-        await asyncio.wait_for(worker.gone, 5)
+        await asyncio.wait_for(worker.gone, 60)
         assert "SIGTERM" in worker.gone.result()
         await stage.settle()
         assert stage.codes() == [Code.CANCELLED]
@@ -86,7 +85,7 @@ def test_what_does_not_end_by_sigterm_is_killed_and_says_why(monkeypatch):
         await stage.until(lambda: (stage.workers.folder / "stays").exists())
         worker = retire(stage)
         item.cancel(LEFT)
-        await asyncio.wait_for(worker.gone, 10)
+        await asyncio.wait_for(worker.gone, 60)
         assert "was killed: it was told to end, and had not 0.25 s later" in worker.gone.result()
         await stage.settle()
         assert stage.codes() == [Code.CANCELLED]
@@ -101,11 +100,11 @@ def test_closing_the_model_tells_those_whose_worker_was_retired(hurry):
         worker = retire(stage)
         await stage.model.close()
         assert stage.codes() == [Code.DRAINING]
-        await asyncio.wait_for(worker.gone, 5)
+        await asyncio.wait_for(worker.gone, 60)
         await stage.settle()
 
     async def run():
-        stage = Stage("process")
+        stage = InstanceHarness("process")
         await stage.model.open()
         await play(stage)
         await stage.workers.close()

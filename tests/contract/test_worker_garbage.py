@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from tests.contract.instance_stage import MERGED
-from tests.contract.test_process_instances import scene
+from tests.harness.instances import MERGED, scene
 
 from trivium.types.errors import Code
 from trivium.types.state import ItemState
@@ -107,7 +106,7 @@ def test_an_exception_that_is_none_is_the_batchs():
 def test_an_exit_does_not_wait_for_threads():
     async def play(stage):
         stage.submit("sys exit with threads")
-        await asyncio.wait_for(stage.workers.instances[0].gone, 5)
+        await asyncio.wait_for(stage.workers.instances[0].gone, 60)
         await stage.settle()
         assert "ended by itself with status 5" in stage.parts[1][0].error.message
 

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.contract.instance_stage import WORKER, Stage
-from tests.contract.test_process_instances import scene
+from tests.harness.instances import WORKER, InstanceHarness, scene
 
 from trivium.core.workers import spawn
 from trivium.core.workers.arena import Arena
@@ -22,7 +21,7 @@ def test_one_that_has_died_takes_no_port():
     async def play(stage):
         (worker,) = stage.workers.instances
         os.kill(worker.pid, signal.SIGKILL)
-        await asyncio.wait_for(worker.gone, 5)
+        await asyncio.wait_for(worker.gone, 60)
         with pytest.raises(ServeError) as caught:
             worker.attach(None)
         assert caught.value.code is Code.LOAD_FAILED
@@ -94,7 +93,7 @@ def test_starting_and_ending_many_leaves_nothing(tmp_path):
     async def run():
         before = None
         for _ in range(3):
-            async with Stage("process", instances=2) as stage:
+            async with InstanceHarness("process", instances=2) as stage:
                 stage.submit("kill")
                 stage.submit("leave child")
                 await stage.settle()
@@ -112,7 +111,7 @@ def test_a_server_that_goes_away_takes_its_workers_along():
     with ThreadPoolExecutor(1) as threads:
         spawned = threads.submit(spawn.spawn, made, arena.descriptor).result()
     spawned.wire.close()
-    assert spawned.process.wait(10) == 70
+    assert spawned.process.wait(60) == 70
     for output in spawned.outputs:
         os.close(output)
     arena.close()

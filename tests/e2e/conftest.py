@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import Serving, serve
 from tests.fixtures import models
+from tests.harness.server_process import ServerProcess, serve
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def serving(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def serving(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """They, served with all settings at their defaults."""
     with serve(tmp_path_factory.mktemp("log") / "log", repository) as server:
         yield server

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.e2e.handlers import serve_handlers, triton
-from tests.e2e.serving import Serving, until
-from tests.e2e.wire import connect, echo_request, post, read_answer
 from tests.fixtures import models
+from tests.harness.handlers import triton
+from tests.harness.raw_http import connect, echo_request, post, read_answer
+from tests.harness.server_process import ServerProcess, serve_handlers, until
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
-    reason="there is nothing to share without a second processor",
-)
+pytestmark = [
+    pytest.mark.alone,  # how often runs come, and how long they take, decides
+    pytest.mark.skipif(
+        not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+        reason="there is nothing to share without a second processor",
+    ),
+]
 
 EVERYWHERE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 ECHO = """
@@ -40,7 +43,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def load(server: Serving, model: str, clients: int = 2) -> Iterator[Callable[[], int]]:
+def load(server: ServerProcess, model: str, clients: int = 2) -> Iterator[Callable[[], int]]:
     """So many that ask again and again; how often they have been answered."""
     over, answered = threading.Event(), [0] * clients
 
@@ -62,7 +65,7 @@ def load(server: Serving, model: str, clients: int = 2) -> Iterator[Callable[[],
             client.join()
 
 
-def places(server: Serving) -> dict[int, tuple[frozenset[int], int]]:
+def places(server: ServerProcess) -> dict[int, tuple[frozenset[int], int]]:
     """Of every thread of the server and its workers: processors and policy. A worker of an unloaded model, or a thread,
     may end between being listed and being looked at; the server may not.
     """
@@ -78,7 +81,7 @@ def places(server: Serving) -> dict[int, tuple[frozenset[int], int]]:
     return found
 
 
-def together(server: Serving) -> list[int]:
+def together(server: ServerProcess) -> list[int]:
     """Policies of the threads on one processor, the loop's first; none while all are everywhere."""
     there = places(server)
     one, policy = there.pop(server.process.pid)

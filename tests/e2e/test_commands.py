@@ -10,35 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import COMMAND, SECONDS, Serving, environment, running, serve
-from tests.e2e.wire import echo_request, get, infer, post
 from tests.fixtures import models
+from tests.harness.commands import USAGE, refusal, trivium
+from tests.harness.raw_http import echo_request, get, infer, post
+from tests.harness.server_process import SECONDS, ServerProcess, running, serve
 
 from trivium.app import VERSION
 from trivium.demo import places
-
-USAGE, REFUSED = 2, 1
-
-
-def trivium(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself; both of its outputs are in `stdout`."""
-    return subprocess.run(
-        [*COMMAND, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**environment(), **variables},
-        check=False,
-    )
-
-
-def refusal(*words: str | Path, status: int = REFUSED, **variables: str) -> str:
-    """What a command says that must refuse, without a traceback."""
-    done = trivium(*words, **variables)
-    assert done.returncode == status, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
 
 
 @pytest.fixture
@@ -187,7 +165,7 @@ def test_an_access_log(tmp_path: Path, echo: Path) -> None:
     ]
 
 
-def test_a_request_to_paste_per_model(serving: Serving) -> None:
+def test_a_request_to_paste_per_model(serving: ServerProcess) -> None:
     serving.await_line(re.compile(r"(?:^curl .*\n){8}", re.MULTILINE))  # printed behind the address
     lines = [line for line in serving.said().splitlines() if line.startswith("curl ")]
     assert len(lines) == 8
@@ -290,33 +268,33 @@ def test_check_of_bad_models(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with running(tmp_path_factory.mktemp("demo") / "log", "demo") as server:
         server.await_line(re.compile(r"/digits/stats\n"))  # the last one, printed behind the address
         yield server
 
 
-def printed(demo: Serving, *marks: str) -> list[str]:
+def printed(demo: ServerProcess, *marks: str) -> list[str]:
     """The shell lines that it prints with all these words in them."""
     starts = (sys.executable, "curl ")
     lines = [line for line in demo.said().splitlines() if line.startswith(starts)]
     return [line for line in lines if all(mark in line for mark in marks)]
 
 
-def test_every_line_of_the_demo_is_tested(demo: Serving) -> None:
+def test_every_line_of_the_demo_is_tested(demo: ServerProcess) -> None:
     kinds = (("classify", "--model"), ("--json", "curl"), ("curl", "/stats"), ("curl", "-T"))
     assert [len(printed(demo, *marks)) for marks in kinds] == [2, 1, 1, 3]
     assert len(printed(demo)) == 7
 
 
-def test_the_demo_behind_handlers_takes_the_picture_itself(demo: Serving) -> None:
+def test_the_demo_behind_handlers_takes_the_picture_itself(demo: ServerProcess) -> None:
     for line in printed(demo, "curl", "-T"):
         found = json.loads(in_shell(line))
         digit = found["digit"] if "digit" in found else found["outputs"][0]["data"][0]
         assert f"digit-{digit}.png" in line
 
 
-def test_the_demo_reads_digits(demo: Serving) -> None:
+def test_the_demo_reads_digits(demo: ServerProcess) -> None:
     for line in printed(demo, "classify", "--model"):
         picture, _, verdict = in_shell(line).strip().partition(": ")
         digit, _, share = verdict.partition(" ")
@@ -324,7 +302,7 @@ def test_the_demo_reads_digits(demo: Serving) -> None:
         assert float(share.strip("(% )")) > 50
 
 
-def test_the_demo_by_curl(demo: Serving) -> None:
+def test_the_demo_by_curl(demo: ServerProcess) -> None:
     (line,) = printed(demo, "--json")
     (output,) = json.loads(in_shell(line))["outputs"]
     assert "digit-3.png" in line

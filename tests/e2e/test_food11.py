@@ -36,7 +36,7 @@ def predict(url: str, image: str) -> tuple[int, dict[str, object]]:
     body = json.dumps({"image": image}).encode()
     request = urllib.request.Request(f"{url}/predict", body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:

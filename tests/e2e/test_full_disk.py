@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import serve, until
-from tests.e2e.triton_grpc import ONE_ROW, calling, given
 from tests.fixtures import models
+from tests.harness.server_process import serve, until
+from tests.harness.triton_grpc import ONE_ROW, calling, given
 
 FULL = Path("/dev/full")  # takes no byte, by full(4)
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import serve, until
-from tests.e2e.wire import ask, connect, echo_request, get, infer_request, read_answer, tensor
 from tests.fixtures import models
+from tests.harness.raw_http import ask, connect, echo_request, get, infer_request, read_answer, tensor
+from tests.harness.server_process import serve, until
 
 SLOW = echo_request("slow", [[1, 2, 3, 4]])
 
@@ -65,24 +65,28 @@ def test_clients_that_go_on_asking_are_all_answered(root: Path, tmp_path: Path) 
     """
     request_bytes = infer_request("add", *(tensor(name, [1, 2, 3, 4], [4]) for name in ("a", "b")))
 
-    def live(port: int) -> int:
+    answered = [0] * 4
+
+    def live(port: int, number: int) -> None:
         with connect(port) as plug:
-            for count in range(1_000_000):
+            for _ in range(1_000_000):
                 try:
                     plug.sendall(request_bytes)
                     answer = read_answer(plug)
                 except ConnectionError:  # closed while it was idle: between two requests
-                    return count
+                    return
                 assert answer.status == 200
+                answered[number] += 1
                 if answer.fields.get("connection") == "close":
-                    return count + 1
+                    return
         raise AssertionError("it was never told to go")
 
     with serve(tmp_path / "log", root) as server, ThreadPoolExecutor(4) as threads:
-        lives = [threads.submit(live, server.port) for _ in range(4)]
-        time.sleep(0.5)
+        lives = [threads.submit(live, server.port, number) for number in range(4)]
+        until(lambda: min(answered) > 10, lambda: f"{answered} answers\n{server.said()}")
         server.terminate()
-        assert all(life.result(20) > 10 for life in lives)
+        for life in lives:
+            life.result(120)
         assert server.wait() == 0
         assert "0 cut off" in server.said()
 
@@ -98,6 +102,6 @@ def test_what_takes_too_long_is_cut_off_and_named(root: Path, tmp_path: Path) ->
                 with pytest.raises(ConnectionError):
                     read_answer(plug)
             assert server.wait() == 1
-            assert 1 <= time.monotonic() - began < 20
+            assert time.monotonic() - began >= 1
     assert server.said().count("cut off: POST /v2/models/endless/infer") == 2
     assert "Stopped. 1 requests finished, 2 cut off." in server.said()

@@ -13,11 +13,11 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import Serving, serve, until, withstanding
-from tests.e2e.test_commands import refusal
-from tests.e2e.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
-from tests.e2e.wire import connect
 from tests.fixtures import models
+from tests.harness.commands import refusal
+from tests.harness.raw_http import connect
+from tests.harness.server_process import ServerProcess, serve, until, withstanding
+from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
@@ -42,7 +42,7 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_compute(tmp_path: Path) ->
                 asking(client, "slow", client_timeout=0.2)
             assert caught.value.status() == "StatusCode.DEADLINE_EXCEEDED"
             for one in first:
-                one.result(30)
+                one.result(120)
         until(lambda: fails(client, "slow") == 1, lambda: "no failure was counted")
         (version,) = client.get_inference_statistics("slow").model_stats
         assert (version.execution_count, version.inference_count) == (6, 6)
@@ -67,14 +67,14 @@ def test_messages_too_large_are_refused(tmp_path: Path) -> None:
             talk.close()
 
 
-def call_raw(server: Serving, method: str, message: bytes) -> grpc.RpcError:
+def call_raw(server: ServerProcess, method: str, message: bytes) -> grpc.RpcError:
     with grpc.insecure_channel(server.grpc_address) as channel:
         with pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary(method)(message, timeout=30)
+            channel.unary_unary(method)(message, timeout=120)
         return caught.value
 
 
-def test_bytes_that_are_no_message(serving: Serving) -> None:
+def test_bytes_that_are_no_message(serving: ServerProcess) -> None:
     with withstanding(serving):
         for message in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", bytes(range(256))):
             error = call_raw(serving, INFER, message)
@@ -82,20 +82,20 @@ def test_bytes_that_are_no_message(serving: Serving) -> None:
             assert "no message ModelInferRequest" in error.details()
 
 
-def test_methods_that_are_not_there(serving: Serving) -> None:
+def test_methods_that_are_not_there(serving: ServerProcess) -> None:
     error = call_raw(serving, "/inference.GRPCInferenceService/Guess", b"")
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
     assert "no RPC '/inference.GRPCInferenceService/Guess'" in error.details()
 
 
-def test_the_health_protocol(serving: Serving) -> None:
+def test_the_health_protocol(serving: ServerProcess) -> None:
     with grpc.insecure_channel(serving.grpc_address) as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert check(b"", timeout=30) == b"\x08\x01"
-        assert check(b"\x0a\x03any", timeout=30) == b"\x08\x01"
+        assert check(b"", timeout=120) == b"\x08\x01"
+        assert check(b"\x0a\x03any", timeout=120) == b"\x08\x01"
 
 
-def test_bytes_that_are_no_http2(serving: Serving) -> None:
+def test_bytes_that_are_no_http2(serving: ServerProcess) -> None:
     port = int(serving.grpc_address.rpartition(":")[2])
     with withstanding(serving):
         for noise in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 100, b""):
@@ -111,7 +111,7 @@ LEAVING = """
 import os, sys, threading, time
 import numpy as np
 import tritonclient.grpc as triton
-from tests.e2e.triton_grpc import ONE_ROW, given, repeating
+from tests.harness.triton_grpc import ONE_ROW, given, repeating
 
 client = triton.InferenceServerClient(sys.argv[1])
 heard = threading.Event()
@@ -152,7 +152,7 @@ def test_going_down_finishes_what_is_in_work(tmp_path: Path) -> None:
             server.terminate()
             assert talk.indices(19) == list(range(1, 20))
             for one in asked:
-                np.testing.assert_array_equal(one.result(30).as_numpy("y"), ONE_ROW)
+                np.testing.assert_array_equal(one.result(120).as_numpy("y"), ONE_ROW)
             for stream in (idle, talk):
                 assert stream.hear().status() == "StatusCode.UNAVAILABLE"
         assert server.wait() == 0
@@ -169,7 +169,7 @@ def test_what_takes_too_long_is_cut_off_and_named(tmp_path: Path) -> None:
             time.sleep(0.3)
             server.terminate()
             with pytest.raises(InferenceServerException):
-                asked.result(30)
+                asked.result(120)
             assert server.wait() == 1
     assert "cut off: gRPC /inference.GRPCInferenceService/ModelInfer from ipv4:127.0.0.1" in server.said()
     assert "Stopped. 0 requests finished, 1 cut off." in server.said()

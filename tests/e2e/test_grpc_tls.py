@@ -1,6 +1,5 @@
 """gRPC over TLS: the server's certificate, and those of its clients."""
 
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,20 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import serve
-from tests.e2e.test_commands import refusal
-from tests.e2e.triton_grpc import ONE_ROW, given
 from tests.fixtures import models
+from tests.harness.certificates import pair
+from tests.harness.commands import refusal
+from tests.harness.server_process import serve
+from tests.harness.triton_grpc import ONE_ROW, given
 from tritonclient.utils import InferenceServerException
-
-
-def pair(folder: Path, name: str) -> tuple[str, str]:
-    """A certificate for this machine, signed by itself, and its key; as a person makes them."""
-    certificate, key = str(folder / f"{name}.crt"), str(folder / f"{name}.key")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    return certificate, key
 
 
 def test_tls_both_ways(tmp_path: Path) -> None:
@@ -72,7 +63,7 @@ def test_a_drain_over_tls_answers_what_is_in_work(tmp_path: Path) -> None:
             asked = thread.submit(client.infer, "slow", [given("x", ONE_ROW)])
             time.sleep(0.2)
             server.terminate()
-            np.testing.assert_array_equal(asked.result(30).as_numpy("y"), ONE_ROW)
+            np.testing.assert_array_equal(asked.result(120).as_numpy("y"), ONE_ROW)
         assert server.wait() == 0
         client.close()
     assert " 0 cut off" in server.said()

@@ -13,9 +13,9 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tests.e2e.serving import Serving, serve
-from tests.e2e.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tests.fixtures import models
+from tests.harness.server_process import ServerProcess, serve
+from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -23,7 +23,7 @@ INFER, STREAM = SERVICE + "ModelInfer", SERVICE + "ModelStreamInfer"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all calls that leave it as it is."""
     root = tmp_path_factory.mktemp("calls") / "models"
     models.identity(root, "echo", rows=16)
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield serving
 
 
-def channel_to(server: Serving) -> grpc.Channel:
+def channel_to(server: ServerProcess) -> grpc.Channel:
     return grpc.insecure_channel(server.grpc_address, [("grpc.max_send_message_length", -1)])
 
 
@@ -110,7 +110,7 @@ REFUSALS: dict[str, tuple[Callable[[grpc.Channel], Any], Any, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-def test_a_refusal_is_a_code_and_its_text(server: Serving, what: str) -> None:
+def test_a_refusal_is_a_code_and_its_text(server: ServerProcess, what: str) -> None:
     ask, code, text = REFUSALS[what]
     with channel_to(server) as channel, pytest.raises(grpc.RpcError) as caught:
         ask(channel)
@@ -118,7 +118,7 @@ def test_a_refusal_is_a_code_and_its_text(server: Serving, what: str) -> None:
     assert caught.value.details().startswith(text)
 
 
-def test_more_calls_than_are_allowed(server: Serving) -> None:
+def test_more_calls_than_are_allowed(server: ServerProcess) -> None:
     with channel_to(server) as channel:
         infer = channel.unary_unary(INFER)
         asked = [infer.future(SLOW, timeout=60) for _ in range(12)]
@@ -127,7 +127,7 @@ def test_more_calls_than_are_allowed(server: Serving) -> None:
     assert refused == [(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")] * 4
 
 
-def test_a_call_that_its_client_cancels(server: Serving) -> None:
+def test_a_call_that_its_client_cancels(server: ServerProcess) -> None:
     with channel_to(server) as channel:
         call = channel.unary_unary(INFER).future(SLOW)
         call.cancel()
@@ -144,7 +144,7 @@ WAYS: dict[str, Callable[[grpc.Channel], bytes]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_answer_is_the_same_however_it_is_asked(server: Serving, way: str) -> None:
+def test_the_answer_is_the_same_however_it_is_asked(server: ServerProcess, way: str) -> None:
     with channel_to(server) as channel:
         answer = channel.unary_unary(INFER)(ECHO)
         parsed = triton.service_pb2.ModelInferResponse.FromString(answer)
@@ -152,12 +152,12 @@ def test_the_answer_is_the_same_however_it_is_asked(server: Serving, way: str) -
         assert WAYS[way](channel) == answer
 
 
-def test_an_empty_stream_has_no_answer(server: Serving) -> None:
+def test_an_empty_stream_has_no_answer(server: ServerProcess) -> None:
     with channel_to(server) as channel:
         assert list(channel.stream_stream(STREAM)(iter([]))) == []
 
 
-def test_sixteen_mebibytes_both_ways(server: Serving) -> None:
+def test_sixteen_mebibytes_both_ways(server: ServerProcess) -> None:
     array = np.random.default_rng(0).integers(0, 256, 16 * 2**20, np.uint8)
     with calling(server.grpc_address) as client:
         for _ in range(3):
@@ -165,7 +165,7 @@ def test_sixteen_mebibytes_both_ways(server: Serving) -> None:
             np.testing.assert_array_equal(result.as_numpy("y"), array)
 
 
-def test_many_sizes_at_once(server: Serving) -> None:
+def test_many_sizes_at_once(server: ServerProcess) -> None:
     sizes = [0, 1, 1000, 16_000, 16_384, 65_535, 65_536, 300_000, 1_000_000]
 
     def ask(turn: int) -> None:
@@ -175,10 +175,10 @@ def test_many_sizes_at_once(server: Serving) -> None:
 
     with calling(server.grpc_address) as client, ThreadPoolExecutor(6) as threads:
         for done in [threads.submit(ask, turn) for turn in range(200)]:
-            done.result(60)
+            done.result(120)
 
 
-def test_large_messages_on_streams(server: Serving) -> None:
+def test_large_messages_on_streams(server: ServerProcess) -> None:
     array = np.random.default_rng(1).integers(0, 256, 5 * 2**20, np.uint8)
     with calling(server.grpc_address) as client:
         talk = Conversation(client)
@@ -188,7 +188,7 @@ def test_large_messages_on_streams(server: Serving) -> None:
         talk.close()
 
 
-def test_several_streams_beside_calls(server: Serving) -> None:
+def test_several_streams_beside_calls(server: ServerProcess) -> None:
     with calling(server.grpc_address) as client, calling(server.grpc_address) as other:
         talk = Conversation(client)
         talk.ask("repeat", repeating(50, 0.005, size=1))
@@ -220,7 +220,7 @@ def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
     def ask_until_refused(channel: grpc.Channel) -> str:
         try:
             while True:
-                channel.unary_unary(INFER)(ECHO, timeout=30)
+                channel.unary_unary(INFER)(ECHO, timeout=120)
                 answered.release()
         except grpc.RpcError as error:
             return str(error.code().name)
@@ -229,15 +229,15 @@ def test_going_down_under_load_fails_nobody(tmp_path: Path) -> None:
         with grpc.insecure_channel(server.grpc_address) as channel, ThreadPoolExecutor(8) as threads:
             asked = [threads.submit(ask_until_refused, channel) for _ in range(8)]
             for _ in range(100):
-                answered.acquire(timeout=30)
+                answered.acquire(timeout=120)
             server.terminate()
-            ends = [one.result(60) for one in asked]
+            ends = [one.result(120) for one in asked]
         assert server.wait() == 0
         assert set(ends) == {"UNAVAILABLE"}
         assert " 0 cut off" in server.said()
 
 
-def test_the_clients_own_library_reports_a_slow_server(server: Serving) -> None:
+def test_the_clients_own_library_reports_a_slow_server(server: ServerProcess) -> None:
     with calling(server.grpc_address) as client:
         with pytest.raises(InferenceServerException) as caught:
             client.infer("slow", [given("x", ONE_ROW)], client_timeout=0.05)
@@ -269,7 +269,7 @@ def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path) -
         assert ask(1).code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
     with serve(tmp_path / "log", *words) as server, grpc.insecure_channel(server.grpc_address) as channel:
-        grpc.channel_ready_future(channel).result(60)
+        grpc.channel_ready_future(channel).result(120)
         infer, stream = channel.unary_unary(INFER), channel.stream_stream(STREAM)
         asks: dict[str, Callable[[float], Any]] = {
             INFER: lambda timeout: infer.future(SLOW, timeout=timeout),

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import get, post
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 
@@ -137,7 +137,7 @@ def pieces(data: bytes, chance: random.Random) -> list[bytes]:
             return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-def serve_all(stage: Stage, chance: random.Random) -> None:
+def serve_all(stage: HttpHarness, chance: random.Random) -> None:
     """Answer what is open, in the core's own time, until nothing moves any more."""
     for _ in range(1000):
         stage.decode_all()
@@ -156,7 +156,7 @@ def serve_all(stage: Stage, chance: random.Random) -> None:
 
 
 def converse(chance: random.Random) -> None:
-    stage = Stage(LIMITS, FakeCore(is_prompt=chance.random() < 0.5))
+    stage = HttpHarness(LIMITS, FakeCore(is_prompt=chance.random() < 0.5))
     asked = [a_request(chance) for _ in range(chance.randrange(1, 5))]
     valid = len(asked)
     data = bytearray().join(request.data for request in asked)
@@ -183,7 +183,7 @@ def converse(chance: random.Random) -> None:
     stage.check_nothing_is_left()
 
 
-def finish(stage: Stage, chance: random.Random) -> None:
+def finish(stage: HttpHarness, chance: random.Random) -> None:
     """Every conversation ends: by the client, or by the clock."""
     serve_all(stage, chance)
     if chance.random() < 0.5:

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import uvloop
-from tests.e2e.loopback import BIG, PROCESS, Served, StubCore, all_that_comes, leave, run, until
-from tests.unit.frontends.actors import EchoProtocol
-from tests.unit.frontends.client import get, post, read_answers
+from tests.harness.fake_core import EchoProtocol
+from tests.harness.http_client import get, post, read_answers
+from tests.harness.loopback import BIG, PROCESS, Served, StubCore, all_that_comes, leave, run, until
 
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
@@ -74,11 +74,9 @@ def test_a_byte_at_a_time(start: bytes) -> None:
         writer.write(start)
         answer = asyncio.create_task(all_that_comes(reader))
         source = iter(get("echo", b"X: " + b"y" * 1000 + b"\r\n") if not start else b"A" * 1000)
-        began = time.monotonic()
         while not answer.done():
-            writer.write(bytes([next(source)]))
+            writer.write(bytes([next(source)]))  # raises StopIteration where it waits for all of it
             await asyncio.sleep(0.1)
-        assert time.monotonic() - began < 20  # to send all of it takes five times that
         assert read_answers(await answer)[0].status == 408
         await leave(writer)
 
@@ -149,9 +147,9 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
                 await loop.sock_connect(plug, ("127.0.0.1", stub.port))
             await until(lambda: len(stub.frontend._site.guests) == 2000)
             await until(lambda: stub.frontend._site.rouse is not None)  # asleep, for all of them are idle
-            used = time.process_time()
+            used, began = time.process_time(), time.monotonic()
             await asyncio.sleep(3)
-            assert time.process_time() - used < 0.15
+            assert (time.process_time() - used) / (time.monotonic() - began) < 0.05
             await loop.sock_sendall(plugs[777], get("echo"))
             answer = await loop.sock_recv(plugs[777], 1000)
             assert answer.endswith(b"\r\n\r\necho")
@@ -241,7 +239,7 @@ def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
         await until(lambda: len(core.tickets) == 6)
         began = time.monotonic()
         report = await stub.frontend.drain(1.0)
-        assert 0.9 < time.monotonic() - began < 20
+        assert time.monotonic() - began > 0.9
         assert report.finished == 5
         assert len(report.unfinished) == 1
         assert report.unfinished[0].startswith("GET /echo/never (")

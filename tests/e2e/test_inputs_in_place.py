@@ -7,9 +7,9 @@ import struct
 
 import numpy as np
 import pytest
-from tests.e2e.handlers import serve_handlers, triton
-from tests.e2e.serving import Serving
-from tests.e2e.wire import ask, post
+from tests.harness.handlers import triton
+from tests.harness.raw_http import ask, post
+from tests.harness.server_process import ServerProcess, serve_handlers
 from tritonclient import grpc
 
 MODEL = """
@@ -52,7 +52,7 @@ def body(array: np.ndarray, padding: int) -> tuple[bytes, int]:
     return text.encode() + array.tobytes(), len(text)
 
 
-def test_over_http_behind_a_head_of_any_length(server: Serving):
+def test_over_http_behind_a_head_of_any_length(server: ServerProcess):
     lengths = set()
     for padding in range(66):
         whole, length = body(np.full((ROWS, WIDTH), padding, "<f4"), padding)
@@ -66,7 +66,7 @@ def test_over_http_behind_a_head_of_any_length(server: Serving):
     assert len(lengths) == 64
 
 
-def test_over_grpc_from_the_copy_that_was_made_there(server: Serving):
+def test_over_grpc_from_the_copy_that_was_made_there(server: ServerProcess):
     with grpc.InferenceServerClient(server.grpc_address) as client:
         for value in range(5):
             x = grpc.InferInput("x", [ROWS, WIDTH], "FP32")

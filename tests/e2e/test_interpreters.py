@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.e2e.serving import serve
+from tests.harness.server_process import serve
 
 OTHER_NUMPY = "2.2.6"
 """Not the version that the tests themselves run with."""
@@ -95,7 +95,7 @@ def write(folder: Path, code: str, config: str) -> None:
 
 
 def ask(port: int, path: str, body: bytes) -> dict:
-    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         connection.request("POST", path, body)
         answer = connection.getresponse()
         text = answer.read()

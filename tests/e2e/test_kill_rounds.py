@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from tests.e2e.serving import Serving, serve, until
+from tests.harness.server_process import ServerProcess, serve, until
 
 SEED = 20261121
 ROUNDS = 200
@@ -62,7 +62,7 @@ class TritonPythonModel:
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Serving]:
+def serving(tmp_path: Path) -> Iterator[ServerProcess]:
     folder = tmp_path / "models" / "echo"
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "model.py").write_text(MODEL)
@@ -71,14 +71,14 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
         yield server
 
 
-def test_killing_random_workers_under_load_loses_nothing(serving: Serving) -> None:
+def test_killing_random_workers_under_load_loses_nothing(serving: ServerProcess) -> None:
     before = holdings(serving)
     stop = threading.Event()
     with ThreadPoolExecutor(CLIENTS) as threads:
         clients = [threads.submit(client, serving.port, number, stop) for number in range(CLIENTS)]
         killed = kill_rounds(serving, random.Random(SEED))
         stop.set()
-        outcomes = sum((future.result(60) for future in clients), Counter())
+        outcomes = sum((future.result(120) for future in clients), Counter())
     assert sum(outcomes.values()) > ROUNDS
     assert outcomes["wrong"] == 0
     died = Counter({what: count for what, count in outcomes.items() if what.startswith("process ")})
@@ -96,7 +96,7 @@ def test_killing_random_workers_under_load_loses_nothing(serving: Serving) -> No
     assert not [process for process in family if process.is_running()], "a process was left behind"
 
 
-def kill_rounds(serving: Serving, chance: random.Random) -> list[int]:
+def kill_rounds(serving: ServerProcess, chance: random.Random) -> list[int]:
     """Kill one worker per round, as soon as there is one that serves; the numbers of those killed."""
     killed: list[int] = []
     for _ in range(ROUNDS):
@@ -108,7 +108,7 @@ def kill_rounds(serving: Serving, chance: random.Random) -> list[int]:
     return killed
 
 
-def victims(serving: Serving, killed: list[int]) -> list[int]:
+def victims(serving: ServerProcess, killed: list[int]) -> list[int]:
     """Workers that serve."""
     found = []
     for worker in workers(serving):
@@ -122,7 +122,7 @@ def client(port: int, number: int, stop: threading.Event) -> Counter[str]:
     """Ask until told to stop; how the requests ended. Each must be answered within seconds."""
     outcomes: Counter[str] = Counter()
     count = 0
-    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         while not stop.is_set():
             count += 1
             numbers = np.array([[number, count, -count, 0.5]], "<f4")
@@ -146,7 +146,7 @@ def ask(connection: HTTPConnection, numbers: np.ndarray) -> str:
     return found[1].decode() if answer.status == 500 and found else f"{answer.status} {body!r}"
 
 
-def workers(serving: Serving) -> list[psutil.Process]:
+def workers(serving: ServerProcess) -> list[psutil.Process]:
     """Those alive."""
     found = []
     for child in serving.process.children():
@@ -158,7 +158,7 @@ def workers(serving: Serving) -> list[psutil.Process]:
     return found
 
 
-def holdings(serving: Serving) -> tuple[int, int, int]:
+def holdings(serving: ServerProcess) -> tuple[int, int, int]:
     """Descriptors, threads and anonymous shared mappings of the server."""
     maps = Path(f"/proc/{serving.process.pid}/maps").read_text()
     footprint = serving.footprint()

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import COMMAND, SECONDS, environment, until
 from tests.fixtures import models
+from tests.harness.server_process import COMMAND, SECONDS, environment, until
 
 SERVICES = {
     "TRIVIUM_SERVICE_HOST": "10.0.0.1",

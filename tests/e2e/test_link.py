@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import tritonclient.http as triton
-from tests.e2e.serving import COMMAND, SECONDS, environment
-from tests.e2e.triton_grpc import ONE_ROW
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import tritonserver
 from tests.fixtures import models
+from tests.harness.server_process import COMMAND, SECONDS, environment
+from tests.harness.triton_grpc import ONE_ROW
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import tritonserver
 
 
 def link(*words: str | Path) -> subprocess.CompletedProcess[str]:

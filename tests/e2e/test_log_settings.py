@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from tests.e2e.serving import until
-from tests.e2e.tritonserver import tritonserver
-from tests.e2e.wire import ask, post
 from tests.fixtures import models
+from tests.harness.raw_http import ask, post
+from tests.harness.server_process import until
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException
 
 
@@ -21,7 +21,7 @@ def test_what_is_written_and_how(tmp_path: Path) -> None:
     flags = ("--model-repository", tmp_path / "models", "--model-control-mode=explicit")
     # Where it listens is told in its log, which this test reads from the file.
     with tritonserver(tmp_path / "log", *flags, f"--log-file={file}") as server:
-        server._log = file
+        server.log = file
         with contextlib.closing(triton.InferenceServerClient(server.address("http"))) as client:
             before = client.get_log_settings()
             assert before == {

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
 from prometheus_client.parser import text_string_to_metric_families
-from tests.e2e.handlers import serve_handlers
-from tests.e2e.serving import Serving, serve
-from tests.e2e.wire import Answer, ask, get, infer_request, post, tensor
 from tests.fixtures import models
+from tests.harness.raw_http import Answer, ask, get, infer_request, post, tensor
+from tests.harness.server_process import ServerProcess, serve, serve_handlers
 
 PORT = re.compile(r"^Metrics on http://[\d.]+:(\d+)/metrics$", re.MULTILINE)
 
@@ -70,7 +69,7 @@ def handler(root: Path, name: str, code: str, extra: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def metered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def metered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with a port for metrics, and models that answer well, ill, and in parts."""
     root = tmp_path_factory.mktemp("models")
     models.identity(root, "echo", rows=16)
@@ -83,7 +82,7 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield serving
 
 
-def metrics_port(serving: Serving) -> int:
+def metrics_port(serving: ServerProcess) -> int:
     return int(serving.await_line(PORT)[1])
 
 
@@ -110,13 +109,13 @@ def of(samples: Samples, name: str, **labels: str) -> float:
     return samples[name, key] if (name, key) in samples else samples[f"{name}_total", key]
 
 
-def run(serving: Serving, model: str, first: float, rows: int = 0) -> Answer:
+def run(serving: ServerProcess, model: str, first: float, rows: int = 0) -> Answer:
     shape = [rows, 4] if rows else [4]
     data = [first] * (4 * max(rows, 1))
     return serving.ask(infer_request(model, tensor("x", data, shape)))
 
 
-def test_a_known_load_adds_up_exactly(metered: Serving) -> None:
+def test_a_known_load_adds_up_exactly(metered: ServerProcess) -> None:
     before = scrape(metered.port)
     for rows in (1, 2, 2, 5):
         assert run(metered, "echo", 1.0, rows).status == 200
@@ -149,11 +148,11 @@ def test_a_known_load_adds_up_exactly(metered: Serving) -> None:
     assert of(after, "nv_cpu_memory_total_bytes") > of(after, "nv_cpu_memory_used_bytes") > 0
 
 
-def statistics(serving: Serving, model: str) -> Any:
+def statistics(serving: ServerProcess, model: str) -> Any:
     return json.loads(serving.ask(get(f"/v2/models/{model}/stats")).body)["model_stats"][0]
 
 
-def test_they_agree_with_the_statistics(metered: Serving) -> None:
+def test_they_agree_with_the_statistics(metered: ServerProcess) -> None:
     run(metered, "echo", 1.0, 3)
     counts, samples = statistics(metered, "echo"), scrape(metrics_port(metered))
     echo = {"model": "echo", "version": "1"}
@@ -166,7 +165,7 @@ def test_they_agree_with_the_statistics(metered: Serving) -> None:
     assert of(samples, "nv_inference_pending_request_count", **echo) == 0
 
 
-def test_first_parts_are_timed_once_per_request(metered: Serving) -> None:
+def test_first_parts_are_timed_once_per_request(metered: ServerProcess) -> None:
     parts: queue.Queue[Any] = queue.Queue()
     with grpcclient.InferenceServerClient(metered.grpc_address) as client:
         client.start_stream(lambda result, error: parts.put((result, error)))
@@ -174,7 +173,7 @@ def test_first_parts_are_timed_once_per_request(metered: Serving) -> None:
         x.set_data_from_numpy(np.ones(4, "f4"))
         for _ in range(2):
             client.async_stream_infer("parts", [x])
-        assert all(parts.get(timeout=30)[1] is None for _ in range(6))
+        assert all(parts.get(timeout=120)[1] is None for _ in range(6))
         client.stop_stream()
     name, labels = "nv_inference_first_response_histogram_ms", {"model": "parts", "version": "1"}
     samples = scrape(metrics_port(metered))
@@ -193,7 +192,7 @@ def test_first_parts_are_timed_once_per_request(metered: Serving) -> None:
         (get("/metrics", method=b"DELETE"), 405),
     ],
 )
-def test_the_port_serves_nothing_else(metered: Serving, request_: bytes, status: int) -> None:
+def test_the_port_serves_nothing_else(metered: ServerProcess, request_: bytes, status: int) -> None:
     answer = ask(metrics_port(metered), request_)
     assert answer.status == status
     assert answer.error
@@ -208,7 +207,7 @@ def test_the_route_is_there_in_other_profiles(tmp_path: Path, profile: str) -> N
         assert not [name for name, _ in samples if name.startswith("nv_cpu")]
 
 
-def test_a_port_that_is_taken_is_named(metered: Serving, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named(metered: ServerProcess, tmp_path: Path) -> None:
     models.identity(tmp_path / "models", "echo")
     port = metrics_port(metered)
     with pytest.raises(AssertionError) as caught:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 import tritonclient.grpc as grpcclient
-from tests.e2e.handlers import serve_handlers
-from tests.e2e.serving import Serving, serve, until
-from tests.e2e.wire import get, infer_request, post, tensor
 from tests.fixtures import models
+from tests.harness.raw_http import get, infer_request, post, tensor
+from tests.harness.server_process import ServerProcess, serve, serve_handlers, until
 from tritonclient.utils import InferenceServerException
 
 HANDLER = """
@@ -58,7 +57,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def stamp(serving: Serving, model: str = "m") -> float:
+def stamp(serving: ServerProcess, model: str = "m") -> float:
     """What the model answers first; it must."""
     answer = serving.ask(infer_request(model, tensor("x", [7, 7, 7, 7], [4])))
     assert answer.status == 200, answer
@@ -67,7 +66,7 @@ def stamp(serving: Serving, model: str = "m") -> float:
 
 
 @contextlib.contextmanager
-def asking(serving: Serving) -> Iterator[list[float]]:
+def asking(serving: ServerProcess) -> Iterator[list[float]]:
     """Two clients who ask `m` all the time, each time on a connection of its own; what they are answered, in order."""
     leaves = threading.Event()
     answers: list[list[float]] = [[], []]
@@ -84,7 +83,7 @@ def asking(serving: Serving) -> Iterator[list[float]]:
         finally:
             leaves.set()
         for life in lives:
-            life.result(30)
+            life.result(120)
     for some in answers:
         assert some == sorted(some), "a client met an old model behind a new one"
         all_of_them += some

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.e2e.serving import environment
+from tests.harness.server_process import environment
 
 from trivium.cli.main import main
 from trivium.demo import places

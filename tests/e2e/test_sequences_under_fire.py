@@ -21,7 +21,7 @@ import psutil
 import pytest
 import tritonclient.grpc as over_grpc
 import tritonclient.http as over_http
-from tests.e2e.serving import SECONDS, Serving, serve, until
+from tests.harness.server_process import SECONDS, ServerProcess, serve, until
 from tritonclient.utils import InferenceServerException
 
 SEED = 20261121
@@ -86,7 +86,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with serve(tmp_path_factory.mktemp("log") / "log", root, "--log-level", "error") as server:
         yield server
 
@@ -129,14 +129,14 @@ Place = dict[str, int | bool]
 Ask = Callable[[str, int, Place], int]
 
 
-def http(server: Serving) -> tuple[Ask, Callable[[], None]]:
+def http(server: ServerProcess) -> tuple[Ask, Callable[[], None]]:
     client = over_http.InferenceServerClient(
         server.address, network_timeout=SECONDS, connection_timeout=SECONDS
     )
     return partial(_asked, over_http, client, {}), client.close
 
 
-def grpc(server: Serving) -> tuple[Ask, Callable[[], None]]:
+def grpc(server: ServerProcess) -> tuple[Ask, Callable[[], None]]:
     client = over_grpc.InferenceServerClient(server.grpc_address)
     return partial(_asked, over_grpc, client, {"client_timeout": SECONDS}), client.close
 
@@ -150,7 +150,7 @@ def _asked(library: Any, client: Any, options: dict[str, float], model: str, val
 class Crowd:
     """All clients, and how many sequences are over."""
 
-    def __init__(self, server: Serving, model: str, seed: int) -> None:
+    def __init__(self, server: ServerProcess, model: str, seed: int) -> None:
         self.server, self.model, self.seed = server, model, seed
         self.over = 0
         self._lock = threading.Lock()
@@ -189,7 +189,7 @@ def kill_one(root: Path, model: str, dice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("model", BATCHING)
-def test_a_thousand_sequences_and_killed_instances(server: Serving, root: Path, model: str) -> None:
+def test_a_thousand_sequences_and_killed_instances(server: ServerProcess, root: Path, model: str) -> None:
     crowd = Crowd(server, model, SEED)
     dice = random.Random(SEED)
     with ThreadPoolExecutor(CLIENTS) as threads:

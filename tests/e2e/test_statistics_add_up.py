@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import tritonclient.grpc as over_grpc
 import tritonclient.http as over_http
-from tests.e2e.serving import SECONDS, Serving, serve
-from tests.e2e.wire import connect, infer_request, reset, tensor
+from tests.harness.raw_http import connect, infer_request, reset, tensor
+from tests.harness.server_process import SECONDS, ServerProcess, serve
 from tritonclient.utils import InferenceServerException
 
 MODEL = """
@@ -78,7 +78,7 @@ class Books:
 class Load:
     """One client of each wire, and the books."""
 
-    def __init__(self, serving: Serving, root: Path) -> None:
+    def __init__(self, serving: ServerProcess, root: Path) -> None:
         self.serving = serving
         self.root = root
         self.http = over_http.InferenceServerClient(serving.address, concurrency=8, network_timeout=SECONDS)

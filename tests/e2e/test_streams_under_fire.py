@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.e2e.serving import GROWTH, Serving, serve, until
-from tests.e2e.triton_grpc import calling, given
-from tests.e2e.wire import PATIENCE, ask, connect, get, infer_request, post, reset, tensor
+from tests.harness.raw_http import PATIENCE, ask, connect, get, infer_request, post, reset, tensor
+from tests.harness.server_process import GROWTH, ServerProcess, serve, until
+from tests.harness.triton_grpc import calling, given
 from tritonclient.utils import InferenceServerException
 
 TALK = '''
@@ -111,7 +111,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with serve(tmp_path_factory.mktemp("log") / "log", root) as server:
         yield server
 
@@ -161,7 +161,7 @@ class Speech:
 class HttpListener:
     """Asks by generate_stream, over a socket that takes in little by itself."""
 
-    def __init__(self, server: Serving, speech: Speech, model: str = "talk") -> None:
+    def __init__(self, server: ServerProcess, speech: Speech, model: str = "talk") -> None:
         self.plug = socket.socket()
         self.plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**18)
         self.plug.settimeout(PATIENCE)
@@ -199,7 +199,7 @@ class HttpListener:
 class GrpcListener:
     """Asks on a stream of NVIDIA's client, which reads no further while nobody listens."""
 
-    def __init__(self, server: Serving, speech: Speech, model: str = "talk") -> None:
+    def __init__(self, server: ServerProcess, speech: Speech, model: str = "talk") -> None:
         self._calling = calling(server.grpc_address)
         self._client = self._calling.__enter__()
         self._heard: queue.Queue[tuple[Any, Any]] = queue.Queue(maxsize=1)
@@ -230,7 +230,7 @@ class GrpcListener:
         self._calling.__exit__(None, None, None)
 
 
-Listener = Callable[[Serving, Speech, str], HttpListener | GrpcListener]
+Listener = Callable[[ServerProcess, Speech, str], HttpListener | GrpcListener]
 WIRES = pytest.mark.parametrize("listener", [HttpListener, GrpcListener], ids=["http", "grpc"])
 MODELS = pytest.mark.parametrize("model", ["talk", "relayed"])
 
@@ -238,7 +238,7 @@ MODELS = pytest.mark.parametrize("model", ["talk", "relayed"])
 @MODELS
 @WIRES
 def test_a_dropped_stream_stops_its_model_at_once(
-    server: Serving, root: Path, listener: Listener, model: str
+    server: ServerProcess, root: Path, listener: Listener, model: str
 ) -> None:
     speech = Speech(root, f"dropped.{listener.__name__}.{model}", 1000, gated=True)
     speech.allow(0, 1, 2)
@@ -251,7 +251,7 @@ def test_a_dropped_stream_stops_its_model_at_once(
 
 
 def test_a_client_that_has_closed_its_connection_is_found_out_with_the_next_response(
-    server: Serving, root: Path
+    server: ServerProcess, root: Path
 ) -> None:
     speech = Speech(root, "closed", 1000, gated=True)
     speech.allow(0, 1, 2)
@@ -265,7 +265,7 @@ def test_a_client_that_has_closed_its_connection_is_found_out_with_the_next_resp
 @MODELS
 @WIRES
 def test_a_model_that_runs_on_is_stopped_by_the_end_of_its_reader(
-    server: Serving, root: Path, listener: Listener, model: str
+    server: ServerProcess, root: Path, listener: Listener, model: str
 ) -> None:
     speech = Speech(root, f"running.{listener.__name__}.{model}", 1_000_000)
     hearing = listener(server, speech, model)
@@ -277,7 +277,7 @@ def test_a_model_that_runs_on_is_stopped_by_the_end_of_its_reader(
 @MODELS
 @WIRES
 def test_a_slow_reader_bounds_memory_and_hears_everything_in_the_end(
-    server: Serving, root: Path, listener: Listener, model: str
+    server: ServerProcess, root: Path, listener: Listener, model: str
 ) -> None:
     speech = Speech(root, f"slow.{listener.__name__}.{model}", PARTS, SIZE)
     before = resident(server)
@@ -295,7 +295,7 @@ def test_a_slow_reader_bounds_memory_and_hears_everything_in_the_end(
     hearing.leave()
 
 
-def test_a_slow_stream_holds_nobody_elses(server: Serving, root: Path) -> None:
+def test_a_slow_stream_holds_nobody_elses(server: ServerProcess, root: Path) -> None:
     slow = Speech(root, "one.slow", PARTS, SIZE)
     hearing = GrpcListener(server, slow)
     hearing.hear(1)
@@ -313,7 +313,7 @@ def test_a_slow_stream_holds_nobody_elses(server: Serving, root: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_an_ensemble_of_a_decoupled_model_is_asked_as_that_model_is(
-    server: Serving, root: Path, count: int
+    server: ServerProcess, root: Path, count: int
 ) -> None:
     answers = []
     for model in ("talk", "relayed"):
@@ -324,7 +324,7 @@ def test_an_ensemble_of_a_decoupled_model_is_asked_as_that_model_is(
     assert plain.status == (501 if count else 500), "it ends with a response of its own, empty"
 
 
-def test_a_deadline_that_passes_in_the_queue_costs_no_compute(server: Serving, root: Path) -> None:
+def test_a_deadline_that_passes_in_the_queue_costs_no_compute(server: ServerProcess, root: Path) -> None:
     x = tensor("x", [[1]], [1, 1])
     with connect(server.port) as plug, calling(server.grpc_address) as client:
         plug.sendall(infer_request("busy", x, id="first"))
@@ -348,21 +348,21 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_compute(server: Serving, r
     assert 'trivium_request_failures_total{code="expired",model="busy",version="1"} 2' in metrics
 
 
-def infer_echo(server: Serving) -> bool:
+def infer_echo(server: ServerProcess) -> bool:
     return server.ask(infer_request("echo", tensor("x", [[1]], [1, 1]))).status == 200
 
 
-def statistics(server: Serving, model: str) -> Any:
+def statistics(server: ServerProcess, model: str) -> Any:
     return ask(server.port, get(f"/v2/models/{model}/stats")).document["model_stats"][0]
 
 
-def counted(server: Serving, model: str, what: str) -> int:
+def counted(server: ServerProcess, model: str, what: str) -> int:
     count = statistics(server, model)["inference_stats"][what]["count"]
     assert isinstance(count, int)
     return count
 
 
-def resident(server: Serving) -> dict[int, int]:
+def resident(server: ServerProcess) -> dict[int, int]:
     """Bytes of the server's memory and of each of its workers', by process."""
     processes = [server.process, *server.process.children(recursive=True)]
     return {process.pid: process.memory_info().rss for process in processes if process.is_running()}

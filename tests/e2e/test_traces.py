@@ -15,12 +15,12 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tests.e2e.serving import serve, until
-from tests.e2e.triton_grpc import given as grpc_given
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import TritonServer, tritonserver
-from tests.e2e.wire import post
 from tests.fixtures import models
+from tests.harness.raw_http import post
+from tests.harness.server_process import serve, until
+from tests.harness.triton_grpc import given as grpc_given
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import TritonServer, tritonserver
 from tritonclient.utils import InferenceServerException
 
 ENDS = """
@@ -223,7 +223,7 @@ def test_a_stream(tmp_path: Path, repository: Path) -> None:
         server.grpc.start_stream(lambda result, error: done.set() if is_last(result) else None)
         tensors = [grpc_given("x", np.array([1, 2], np.float32))]
         server.grpc.async_stream_infer("repeats", tensors, enable_empty_final_response=True)
-        assert done.wait(20)
+        assert done.wait(60)
         server.grpc.stop_stream()
         found = names(server.records(), 1)
         assert found.count("INFER_RESPONSE_COMPLETE") == 4

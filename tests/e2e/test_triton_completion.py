@@ -10,8 +10,8 @@ import onnx
 import pytest
 import tritonclient.http as triton
 from onnx import TensorProto, helper
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import tritonserver
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException
 
 OWN = """

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.serving import Serving, serve, until
-from tests.e2e.triton_tensors import A, B, given, objects, two, wanted
-from tests.e2e.wire import get, post
 from tests.fixtures import models
+from tests.harness.raw_http import get
+from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
+from tests.harness.triton_tensors import A, B, given, objects, two, wanted
 from tritonclient.utils import InferenceServerException
 
 GENERATOR = """
@@ -90,50 +91,6 @@ model_transaction_policy { decoupled: true }
 instance_group { count: 1 kind: KIND_CPU }
 """
 
-TEACHER = """
-import json
-import numpy as np
-import triton_python_backend_utils as pb
-
-class TritonPythonModel:
-    def initialize(self, args):
-        config = json.loads(args["model_config"])
-        self.factor = float(config["parameters"].get("factor", {"string_value": "1"})["string_value"])
-
-    def execute(self, requests):
-        answers = []
-        for request in requests:
-            x = pb.get_input_tensor_by_name(request, "x").as_numpy()
-            answers.append(pb.InferenceResponse([pb.Tensor("y", (x * self.factor).astype(np.float32))]))
-        return answers
-"""
-
-LABELLED = """
-backend: "identity"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] label_filename: "labels.txt" } ]
-"""
-
-TEACHER_CONFIG = """
-backend: "python"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
-instance_group { count: 1 kind: KIND_CPU }
-"""
-
-
-def write(root: Path, name: str, config: str, code: str = "", **files: str) -> Path:
-    folder = root / name
-    (folder / "1").mkdir(parents=True)
-    (folder / "config.pbtxt").write_text(config)
-    if code:
-        (folder / "1" / "model.py").write_text(code)
-    for file, text in files.items():
-        (folder / file.replace("_txt", ".txt")).write_text(text)
-    return folder
-
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -150,26 +107,21 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def serving(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def serving(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     words = ["--client-shared-memory", "--forward-headers", "x-.*"]
     with serve(tmp_path_factory.mktemp("log") / "log", repository, *words) as server:
         yield server
 
 
 @pytest.fixture
-def client(serving: Serving) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
 
 
-def sent(serving: Serving, path: str, document: Any, fields: bytes = b"") -> Any:
-    body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return serving.ask(post(path, body, fields))
-
-
-def streamed(serving: Serving, document: Any) -> tuple[int, list[Any]]:
+def streamed(serving: ServerProcess, document: Any) -> tuple[int, list[Any]]:
     """Status and events of an answer in parts, or in one."""
-    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=120)) as connection:
         connection.request("POST", "/v2/models/generator/generate_stream", json.dumps(document))
         answer = connection.getresponse()
         events = answer.read().decode().split("\n\n")
@@ -180,7 +132,7 @@ def streamed(serving: Serving, document: Any) -> tuple[int, list[Any]]:
 # -- bare data ---------------------------------------------------------------------------------------------
 
 
-def test_a_body_of_one_inputs_data_alone(serving: Serving) -> None:
+def test_a_body_of_one_inputs_data_alone(serving: ServerProcess) -> None:
     values = np.array([1, 2, 3, 4], "<f4")
     answer = sent(
         serving, "/v2/models/echo/infer", values.tobytes(), b"Inference-Header-Content-Length: 0\r\n"
@@ -192,7 +144,7 @@ def test_a_body_of_one_inputs_data_alone(serving: Serving) -> None:
     assert answer.body[length:] == values.tobytes()
 
 
-def test_the_open_dimension_follows_from_the_size(serving: Serving) -> None:
+def test_the_open_dimension_follows_from_the_size(serving: ServerProcess) -> None:
     bare = b"Inference-Header-Content-Length: 0\r\n"
     answer = sent(serving, "/v2/models/wide/infer", bytes(12), bare)
     assert b'"shape":[3]' in answer.body
@@ -202,7 +154,7 @@ def test_the_open_dimension_follows_from_the_size(serving: Serving) -> None:
     assert (refused.status, "has one" in refused.error) == (400, True)
 
 
-def test_one_text_needs_no_length(serving: Serving) -> None:
+def test_one_text_needs_no_length(serving: ServerProcess) -> None:
     answer = sent(serving, "/v2/models/bytes/infer", b"Hello", b"Inference-Header-Content-Length: 0\r\n")
     assert answer.status == 200
     assert answer.body.endswith(b"\x05\0\0\0Hello")
@@ -247,7 +199,7 @@ def test_compression_both_ways(
         np.testing.assert_array_equal(result.as_numpy("y"), x)
 
 
-def test_a_compressed_answer_is_marked(serving: Serving) -> None:
+def test_a_compressed_answer_is_marked(serving: ServerProcess) -> None:
     document = {"inputs": [{"name": "x", "shape": [3000], "datatype": "FP32", "data": [0.0] * 3000}]}
     answer = sent(serving, "/v2/models/wide/infer", document, b"Accept-Encoding: gzip;q=0.5, deflate\r\n")
     assert answer.fields["content-encoding"] == "deflate"
@@ -261,7 +213,7 @@ def test_a_compressed_answer_is_marked(serving: Serving) -> None:
     )
 
 
-def test_a_bomb_is_refused(serving: Serving) -> None:
+def test_a_bomb_is_refused(serving: ServerProcess) -> None:
     bomb = gzip.compress(bytes(300 * 2**20), 9)
     answer = sent(serving, "/v2/models/wide/infer", bomb, b"Content-Encoding: gzip\r\n")
     assert (answer.status, "unpacks to more than" in answer.error) == (413, True)
@@ -271,7 +223,7 @@ def test_a_bomb_is_refused(serving: Serving) -> None:
     ("coding", "body", "status"),
     [(b"br", b"x", 415), (b"gzip", b"x", 400), (b"gzip", gzip.compress(b"{}")[:-4], 400)],
 )
-def test_wrong_codings(serving: Serving, coding: bytes, body: bytes, status: int) -> None:
+def test_wrong_codings(serving: ServerProcess, coding: bytes, body: bytes, status: int) -> None:
     answer = sent(serving, "/v2/models/wide/infer", body, b"Content-Encoding: %s\r\n" % coding)
     assert answer.status == status, answer
     if status == 415:
@@ -281,7 +233,7 @@ def test_wrong_codings(serving: Serving, coding: bytes, body: bytes, status: int
 # -- generate ----------------------------------------------------------------------------------------------
 
 
-def test_generate(serving: Serving) -> None:
+def test_generate(serving: ServerProcess) -> None:
     request = {"PROMPT": "hi", "id": "7", "depth": 2, "parameters": {"word": "w", "priority": 1}}
     answer = sent(serving, "/v2/models/generator/generate", request)
     assert answer.status == 200, answer
@@ -290,7 +242,7 @@ def test_generate(serving: Serving) -> None:
     assert document == {"SCORES": [0.0, 1.0, 2.0], "id": "7", "model_name": "generator", "model_version": "1"}
 
 
-def test_generate_by_a_model_that_answers_once(serving: Serving) -> None:
+def test_generate_by_a_model_that_answers_once(serving: ServerProcess) -> None:
     answer = sent(serving, "/v2/models/echo/generate", {"x": [1, 2.5, 3, 4]})
     assert answer.document == {"y": [1.0, 2.5, 3.0, 4.0], "model_name": "echo", "model_version": "1"}
     answer = sent(serving, "/v2/models/echo/versions/1/generate_stream", {"x": [1, 2.5, 3, 4]})
@@ -299,12 +251,12 @@ def test_generate_by_a_model_that_answers_once(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize(("times", "found"), [(0, "no"), (2, "several")])
-def test_generate_answers_exactly_once(serving: Serving, times: int, found: str) -> None:
+def test_generate_answers_exactly_once(serving: ServerProcess, times: int, found: str) -> None:
     answer = sent(serving, "/v2/models/generator/generate", {"PROMPT": "hi", "TIMES": times})
     assert (answer.status, f"sent {found}" in answer.error) == (500, True)
 
 
-def test_generate_stream(serving: Serving) -> None:
+def test_generate_stream(serving: ServerProcess) -> None:
     status, events = streamed(serving, {"PROMPT": "hi", "TIMES": 3})
     assert status == 200
     assert [event["TEXT"][:3] for event in events] == ["hi0", "hi1", "hi2"]
@@ -312,7 +264,7 @@ def test_generate_stream(serving: Serving) -> None:
     assert (nothing.status, nothing.body) == (200, b"")
 
 
-def test_errors_of_streams(serving: Serving) -> None:
+def test_errors_of_streams(serving: ServerProcess) -> None:
     first = sent(serving, "/v2/models/generator/generate_stream", {"PROMPT": "fail", "TIMES": 0})
     assert (first.status, first.error) == (500, "no more of this")
     status, events = streamed(serving, {"PROMPT": "fail", "TIMES": 1})
@@ -327,8 +279,8 @@ def ended_ticks(repository: Path, count: int) -> list[int]:
     return [int(line) for line in file.read_text().split()]
 
 
-def test_who_leaves_a_stream_stops_its_model(serving: Serving, repository: Path) -> None:
-    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+def test_who_leaves_a_stream_stops_its_model(serving: ServerProcess, repository: Path) -> None:
+    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=120)) as connection:
         connection.request("POST", "/v2/models/ticker/generate_stream", b'{"x": 1}')
         assert (
             connection.getresponse().readline()
@@ -356,7 +308,7 @@ def test_who_leaves_a_stream_stops_its_model(serving: Serving, repository: Path)
         (b"{}", "no input 'PROMPT'"),
     ],
 )
-def test_wrong_generate_requests(serving: Serving, body: bytes, words: str) -> None:
+def test_wrong_generate_requests(serving: ServerProcess, body: bytes, words: str) -> None:
     for action in ("generate", "generate_stream"):
         answer = sent(serving, f"/v2/models/generator/{action}", body)
         assert (answer.status, words in answer.error) == (400, True), answer
@@ -365,7 +317,7 @@ def test_wrong_generate_requests(serving: Serving, body: bytes, words: str) -> N
 # -- parameters --------------------------------------------------------------------------------------------
 
 
-def test_headers_become_parameters(serving: Serving) -> None:
+def test_headers_become_parameters(serving: ServerProcess) -> None:
     answer = sent(serving, "/v2/models/generator/generate", {"PROMPT": "hi"}, b"X-Name: Val\r\nOther: no\r\n")
     assert answer.document["TEXT"] == 'hi0 {"x-name": "Val"}'
 
@@ -399,7 +351,7 @@ def test_log_settings(client: triton.InferenceServerClient) -> None:
         assert client.update_log_settings(before) == before
 
 
-def test_trace_settings(client: triton.InferenceServerClient, serving: Serving) -> None:
+def test_trace_settings(client: triton.InferenceServerClient, serving: ServerProcess) -> None:
     settings = client.get_trace_settings()
     assert settings["trace_level"] == ["OFF"]
     assert client.get_trace_settings("add") == settings

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.serving import Serving, serve
-from tests.e2e.test_triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
-from tests.e2e.triton_tensors import A, B, given, two
-from tests.e2e.wire import get
 from tests.fixtures import models
+from tests.harness.raw_http import get
+from tests.harness.server_process import ServerProcess, serve
+from tests.harness.triton_http import LABELLED, TEACHER, TEACHER_CONFIG, sent, write
+from tests.harness.triton_tensors import A, B, given, two
 from tritonclient.utils import InferenceServerException
 
 X = np.array([[1, 2]], np.float32)
@@ -30,14 +30,14 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def serving(repository: Path, tmp_path: Path) -> Iterator[Serving]:
+def serving(repository: Path, tmp_path: Path) -> Iterator[ServerProcess]:
     with serve(tmp_path / "log", repository, "--client-shared-memory") as server:
         yield server
 
 
 @pytest.fixture
-def client(serving: Serving) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
 
 
@@ -47,7 +47,7 @@ def taught(client: triton.InferenceServerClient, model: str = "teacher") -> list
 
 
 def test_index_load_and_unload(
-    client: triton.InferenceServerClient, repository: Path, serving: Serving
+    client: triton.InferenceServerClient, repository: Path, serving: ServerProcess
 ) -> None:
     index = client.get_model_repository_index()
     assert [(row["name"], row["version"], row["state"]) for row in index] == [
@@ -99,7 +99,7 @@ def test_a_load_of_files(client: triton.InferenceServerClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["../model.py", "1/../../x", "/etc/x", "", "1//x\0", "1/" + "n" * 300])
-def test_files_stay_in_their_folder(serving: Serving, name: str, tmp_path: Path) -> None:
+def test_files_stay_in_their_folder(serving: ServerProcess, name: str, tmp_path: Path) -> None:
     parameters = {"config": "{}", f"file:{name}": base64.b64encode(b"x").decode()}
     answer = sent(serving, "/v2/repository/models/m/load", {"parameters": parameters})
     assert answer.status in (400, 503), answer
@@ -121,12 +121,12 @@ def test_files_stay_in_their_folder(serving: Serving, name: str, tmp_path: Path)
         ("nobody/unload", {}, "no model 'nobody'"),
     ],
 )
-def test_wrong_changes(serving: Serving, path: str, parameters: dict[str, object], words: str) -> None:
+def test_wrong_changes(serving: ServerProcess, path: str, parameters: dict[str, object], words: str) -> None:
     answer = sent(serving, f"/v2/repository/models/{path}", {"parameters": parameters})
     assert (answer.status in (400, 404), words in answer.error) == (True, True), answer
 
 
-def test_web_pages_change_nothing(serving: Serving) -> None:
+def test_web_pages_change_nothing(serving: ServerProcess) -> None:
     page = b"Origin: https://example.org\r\n"
     for path in ("repository/models/add/unload", "systemsharedmemory/unregister", "logging"):
         answer = sent(serving, f"/v2/{path}", {}, page)

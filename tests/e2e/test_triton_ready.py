@@ -6,9 +6,9 @@ from pathlib import Path
 
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
-from tests.e2e import wire
-from tests.e2e.serving import until
-from tests.e2e.tritonserver import tritonserver
+from tests.harness import raw_http as wire
+from tests.harness.server_process import until
+from tests.harness.tritonserver import tritonserver
 
 READY = wire.get("/v2/models/own/ready")
 MODEL = """
@@ -39,7 +39,7 @@ def placed(root: Path, off: Path, hang: Path, config: str) -> Path:
 def ready(address: str) -> tuple[int, bytes]:
     """As a probe of an orchestrator asks it."""
     host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=120)
     try:
         connection.request("GET", "/v2/models/own/ready")
         answer = connection.getresponse()

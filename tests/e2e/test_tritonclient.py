@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.serving import Serving
-from tests.e2e.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, encoded, given, objects, two, wanted
 from tests.fixtures.models import KINDS
+from tests.harness.server_process import ServerProcess
+from tests.harness.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, encoded, given, objects, two, wanted
 from tritonclient.utils import InferenceServerException
 
 from trivium.app import VERSION
@@ -22,8 +22,8 @@ DOUBLE = A.astype("f8")
 
 
 @pytest.fixture
-def client(serving: Serving) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(serving.address, network_timeout=30, connection_timeout=30) as client:
+def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
+    with triton.InferenceServerClient(serving.address, network_timeout=120, connection_timeout=120) as client:
         yield client
 
 
@@ -187,7 +187,9 @@ def test_a_clients_own_batch(client: triton.InferenceServerClient) -> None:
     np.testing.assert_array_equal(result.as_numpy("sum"), a * 11)
 
 
-def test_concurrent_clients_share_executions(serving: Serving, client: triton.InferenceServerClient) -> None:
+def test_concurrent_clients_share_executions(
+    serving: ServerProcess, client: triton.InferenceServerClient
+) -> None:
     before = statistics(client, "slow_batched")
 
     def live(number: int) -> None:
@@ -199,7 +201,7 @@ def test_concurrent_clients_share_executions(serving: Serving, client: triton.In
 
     with ThreadPoolExecutor(8) as threads:
         for life in [threads.submit(live, number) for number in range(8)]:
-            life.result(30)
+            life.result(120)
     after = statistics(client, "slow_batched")
     rows = after["inference_count"] - before["inference_count"]
     executions = after["execution_count"] - before["execution_count"]
@@ -224,7 +226,7 @@ def test_priority_and_time_out_are_taken(client: triton.InferenceServerClient) -
     np.testing.assert_array_equal(result.as_numpy("sum"), A + B)
 
 
-def test_async_infer(serving: Serving) -> None:
+def test_async_infer(serving: ServerProcess) -> None:
     with triton.InferenceServerClient(serving.address, concurrency=4) as client:
         waiting = [client.async_infer("add", two(A + turn, B)) for turn in range(12)]
         for turn, request in enumerate(waiting):

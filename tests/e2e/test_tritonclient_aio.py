@@ -7,24 +7,24 @@ from typing import TypeVar
 import numpy as np
 import pytest
 import tritonclient.http.aio as triton
-from tests.e2e.serving import Serving
-from tests.e2e.triton_tensors import NOT_TEXT, TEXTS, A, B, encoded, given, objects, two, wanted
+from tests.harness.server_process import ServerProcess
+from tests.harness.triton_tensors import NOT_TEXT, TEXTS, A, B, encoded, given, objects, two, wanted
 from tritonclient.utils import InferenceServerException
 
 Result = TypeVar("Result")
 
 
 def on_asyncio(
-    serving: Serving, scene: Callable[[triton.InferenceServerClient], Awaitable[Result]]
+    serving: ServerProcess, scene: Callable[[triton.InferenceServerClient], Awaitable[Result]]
 ) -> Result:
     async def play() -> Result:
-        async with triton.InferenceServerClient(serving.address, conn_timeout=30) as client:
+        async with triton.InferenceServerClient(serving.address, conn_timeout=120) as client:
             return await scene(client)
 
     return asyncio.run(play())
 
 
-def test_reads(serving: Serving) -> None:
+def test_reads(serving: ServerProcess) -> None:
     async def scene(client: triton.InferenceServerClient) -> None:
         assert await client.is_server_live()
         assert await client.is_server_ready()
@@ -39,7 +39,7 @@ def test_reads(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("is_binary", [True, False])
-def test_infers_concurrently(serving: Serving, is_binary: bool) -> None:
+def test_infers_concurrently(serving: ServerProcess, is_binary: bool) -> None:
     async def ask(client: triton.InferenceServerClient, turn: int) -> None:
         rows = np.full((2, 4), turn, np.float32)
         inputs = [given("a", rows, "FP32", is_binary), given("b", rows, "FP32", not is_binary)]
@@ -54,7 +54,7 @@ def test_infers_concurrently(serving: Serving, is_binary: bool) -> None:
     on_asyncio(serving, scene)
 
 
-def test_texts(serving: Serving) -> None:
+def test_texts(serving: ServerProcess) -> None:
     async def scene(client: triton.InferenceServerClient) -> list[bytes]:
         result = await client.infer("bytes", [given("x", objects(TEXTS + NOT_TEXT), "BYTES")])
         return encoded(result.as_numpy("y"))
@@ -62,7 +62,7 @@ def test_texts(serving: Serving) -> None:
     assert on_asyncio(serving, scene) == TEXTS + NOT_TEXT
 
 
-def test_refusals(serving: Serving) -> None:
+def test_refusals(serving: ServerProcess) -> None:
     async def scene(client: triton.InferenceServerClient) -> None:
         with pytest.raises(InferenceServerException, match="no model 'nobody'") as refusal:
             await client.infer("nobody", two(A, B))

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 from google.protobuf.json_format import MessageToDict
-from tests.e2e.serving import Serving, serve, until
-from tests.e2e.triton_grpc import ONE_ROW, calling, given
-from tests.e2e.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, objects
 from tests.fixtures.models import KINDS
+from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.triton_grpc import ONE_ROW, calling, given
+from tests.harness.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, objects
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from trivium.app import VERSION
 
 
 @pytest.fixture
-def client(serving: Serving) -> Iterator[triton.InferenceServerClient]:
+def client(serving: ServerProcess) -> Iterator[triton.InferenceServerClient]:
     with calling(serving.grpc_address) as client:
         yield client
 

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 import tritonclient.grpc.aio as triton
-from tests.e2e.serving import Serving, serve, until
-from tests.e2e.triton_grpc import ONE_ROW, given, repeating, write_repeat
 from tests.fixtures import models
+from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.triton_grpc import ONE_ROW, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
 
 Result = TypeVar("Result")
 Client = triton.InferenceServerClient
 
 
-def on_asyncio(serving: Serving, scene: Callable[[Client], Awaitable[Result]]) -> Result:
+def on_asyncio(serving: ServerProcess, scene: Callable[[Client], Awaitable[Result]]) -> Result:
     async def play() -> Result:
         async with triton.InferenceServerClient(serving.grpc_address) as client:
             return await scene(client)
@@ -25,7 +25,7 @@ def on_asyncio(serving: Serving, scene: Callable[[Client], Awaitable[Result]]) -
     return asyncio.run(play())
 
 
-def test_reads(serving: Serving) -> None:
+def test_reads(serving: ServerProcess) -> None:
     async def scene(client: Client) -> None:
         assert await client.is_server_live()
         assert await client.is_server_ready()
@@ -36,7 +36,7 @@ def test_reads(serving: Serving) -> None:
     on_asyncio(serving, scene)
 
 
-def test_infers_concurrently(serving: Serving) -> None:
+def test_infers_concurrently(serving: ServerProcess) -> None:
     async def ask(client: Client, turn: int) -> None:
         rows = np.full((2, 4), turn, np.float32)
         result = await client.infer("echo", [given("x", rows)], request_id=str(turn))
@@ -49,7 +49,7 @@ def test_infers_concurrently(serving: Serving) -> None:
     on_asyncio(serving, scene)
 
 
-def test_refusals(serving: Serving) -> None:
+def test_refusals(serving: ServerProcess) -> None:
     async def scene(client: Client) -> None:
         with pytest.raises(InferenceServerException, match="no model 'nobody'") as refusal:
             await client.infer("nobody", [given("x", ONE_ROW)])
@@ -58,7 +58,7 @@ def test_refusals(serving: Serving) -> None:
     on_asyncio(serving, scene)
 
 
-def test_a_stream(serving: Serving) -> None:
+def test_a_stream(serving: ServerProcess) -> None:
     async def asks() -> AsyncIterator[dict[str, Any]]:
         for turn in range(10):
             rows = np.full((1, 4), turn, np.float32)
@@ -108,5 +108,5 @@ def test_cancelling_one_call_stops_what_runs_for_it(tmp_path: Path) -> None:
     with serve(tmp_path / "log", root) as serving:
         assert on_asyncio(serving, scene) == (6, 1)
         on_asyncio(serving, dropped)
-        until(diary.exists, lambda: "the model goes on for nobody", 5)
+        until(diary.exists, lambda: "the model goes on for nobody")
     assert '"sent": 1' in diary.read_text().replace('"sent": 2', '"sent": 1')

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tests.e2e.serving import serve
+from tests.harness.server_process import serve
 from tritonclient.utils import InferenceServerException
 
 MODEL = """
@@ -56,7 +56,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[triton.Inferenc
     place(root, "whole", WHOLE)
     with serve(tmp_path_factory.mktemp("log") / "log", root) as server:
         with triton.InferenceServerClient(
-            server.address, network_timeout=30, connection_timeout=30
+            server.address, network_timeout=120, connection_timeout=120
         ) as client:
             yield client
 

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from tests.e2e.serving import until
-from tests.e2e.test_grpc_tls import pair
-from tests.e2e.triton_grpc import ONE_ROW
-from tests.e2e.triton_grpc import given as grpc_given
-from tests.e2e.triton_tensors import given
-from tests.e2e.tritonserver import LINE, TritonServer, free_port, rows, told, tritonserver
-from tests.e2e.wire import ask, get, post
 from tests.fixtures import models
+from tests.harness.certificates import pair
+from tests.harness.raw_http import ask, get, post
+from tests.harness.server_process import until
+from tests.harness.triton_grpc import ONE_ROW
+from tests.harness.triton_grpc import given as grpc_given
+from tests.harness.triton_tensors import given
+from tests.harness.tritonserver import LINE, TritonServer, free_port, rows, told, tritonserver
 from tritonclient.utils import InferenceServerException
 
 PARAMETERS = """
@@ -82,7 +82,7 @@ def handler(root: Path, name: str, code: str, config: str = PARAMETERS_CONFIG) -
 
 
 def over_http(server: TritonServer) -> Any:
-    return closing(triton.InferenceServerClient(server.address("http"), network_timeout=30))
+    return closing(triton.InferenceServerClient(server.address("http"), network_timeout=120))
 
 
 def over_grpc(server: TritonServer) -> Any:
@@ -473,7 +473,7 @@ def test_what_is_in_work_is_finished(tmp_path: Path) -> None:
             server.signal(signal.SIGTERM)
             server.await_text("Waiting for in-flight requests to complete.")
             gate.touch()
-            assert later.result(30).as_numpy("who").tolist() == [b"done"]
+            assert later.result(120).as_numpy("who").tolist() == [b"done"]
         assert server.wait() == 0
         lines = ["Signal (15) received.", "All models are stopped, unloading models"]
         for line in [*lines, "successfully unloaded 'slow' version 1"]:

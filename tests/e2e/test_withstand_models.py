@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.serving import Serving, serve, withstanding
-from tests.e2e.wire import echo_request, get, infer, infer_request, tensor
 from tests.fixtures import models
+from tests.harness.raw_http import echo_request, get, infer, infer_request, tensor
+from tests.harness.server_process import ServerProcess, serve, withstanding
 
 ADD = (tensor("a", [1, 2, 3, 4], [4]), tensor("b", [1, 1, 1, 1], [4]))
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("broken")
     root = folder / "models"
     models.identity(root, "echo", rows=16)
@@ -35,7 +35,7 @@ BROKEN = {
 }
 
 
-def test_the_others_serve(server: Serving) -> None:
+def test_the_others_serve(server: ServerProcess) -> None:
     with withstanding(server):
         assert infer(server.port, "echo", [[1, 2, 3, 4]]) == [[1, 2, 3, 4]]
         answer = server.ask(infer_request("good", *ADD))
@@ -43,14 +43,14 @@ def test_the_others_serve(server: Serving) -> None:
         assert server.ask(get("/v2/models/good/ready")).status == 200
 
 
-def test_the_server_lives_and_is_not_ready(server: Serving) -> None:
+def test_the_server_lives_and_is_not_ready(server: ServerProcess) -> None:
     assert server.ask(get("/v2/health/live")).status == 200
     assert server.ask(get("/v2/health/ready")).status == 400
     assert "4 of 6 did not load" in server.said()
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_model_is_answered_for(server: Serving, name: str) -> None:
+def test_a_broken_model_is_answered_for(server: ServerProcess, name: str) -> None:
     answer = server.ask(infer_request(name, *ADD))
     assert answer.status == 503
     assert f"Model '{name}'" in answer.error
@@ -64,7 +64,7 @@ def test_a_broken_model_is_answered_for(server: Serving, name: str) -> None:
     assert BROKEN[name] in line
 
 
-def test_a_typo_comes_with_its_mend(server: Serving) -> None:
+def test_a_typo_comes_with_its_mend(server: ServerProcess) -> None:
     assert "Did you mean max_batch_size?" in server.ask(infer_request("misspelt", *ADD)).error
 
 

@@ -6,7 +6,7 @@ For a server of the models in `tests.fixtures.models` that takes bodies of `LIMI
 import json
 from typing import Any
 
-from tests.e2e.wire import get, infer_request, post, tensor
+from tests.harness.raw_http import get, infer_request, post, tensor
 
 LIMIT = 1_000_000
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.e2e.client_examples import models
 from tests.e2e.client_examples.wires import Wire, wires
-from tests.e2e.tritonserver import tritonserver
+from tests.harness.tritonserver import tritonserver
 
 
 @pytest.fixture(scope="session")

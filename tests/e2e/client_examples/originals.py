@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.client_examples import models
-from tests.e2e.serving import SECONDS
-from tests.e2e.tritonserver import TritonServer, tritonserver
+from tests.harness.server_process import SECONDS
+from tests.harness.tritonserver import TritonServer, tritonserver
 
 HTTP, GRPC = ("-u", "{http}"), ("-u", "{grpc}")
 DYNA = ((), ("-d",))

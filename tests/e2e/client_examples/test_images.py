@@ -9,8 +9,8 @@ import numpy as np
 import tritonclient.grpc as over_grpc
 from tests.e2e.client_examples.models import LABELS
 from tests.e2e.client_examples.wires import Wire
-from tests.e2e.serving import SECONDS
-from tests.e2e.triton_tensors import Array
+from tests.harness.server_process import SECONDS
+from tests.harness.triton_tensors import Array
 
 COLOURS = [(250, 10, 20), (5, 200, 30)]
 BEST = [["RED", "BLUE"], ["GREEN", "BLUE"]]

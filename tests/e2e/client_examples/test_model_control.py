@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.e2e.client_examples import models
 from tests.e2e.client_examples.wires import Wire, wires
-from tests.e2e.tritonserver import tritonserver
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from tests.e2e.client_examples.backend_models import write_repository
 from tests.e2e.client_examples.wires import Wire, wires
-from tests.e2e.serving import SECONDS
-from tests.e2e.tritonserver import tritonserver
+from tests.harness.server_process import SECONDS
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException
 
 A = np.array([0.25, 0.5, 0.75, 1], np.float32)
@@ -23,7 +23,7 @@ B = np.array([1, 2, 3, 4], np.float32)
 
 
 @dataclass(frozen=True)
-class Stage:
+class PythonBackendHarness:
     """The wires to a server of all the models, and where its metrics are."""
 
     http: Wire
@@ -32,12 +32,12 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonBackendHarness]:
     root = write_repository(tmp_path_factory.mktemp("models"))
     log = tmp_path_factory.mktemp("log") / "log"
     with tritonserver(log, "--model-repository", root, models_raise=True) as server:
         to = wires(server.address("http"), server.address("grpc"))
-        yield Stage(to["http"], to["grpc"], server.address("metrics"))
+        yield PythonBackendHarness(to["http"], to["grpc"], server.address("metrics"))
 
 
 def infer(wire: Wire, model: str, *more: Any) -> Any:
@@ -53,12 +53,12 @@ def check(result: Any) -> None:
     np.testing.assert_allclose(result.as_numpy("OUTPUT1"), A - B)
 
 
-def test_add_sub(stage: Stage) -> None:
+def test_add_sub(stage: PythonBackendHarness) -> None:
     check(infer(stage.http, "add_sub"))
 
 
 @pytest.mark.parametrize("model", ["bls_sync", "bls_async"])
-def test_bls(stage: Stage, model: str) -> None:
+def test_bls(stage: PythonBackendHarness, model: str) -> None:
     def name(text: str) -> Any:
         return stage.http.given("MODEL_NAME", np.array([text], object), "BYTES")
 
@@ -68,7 +68,7 @@ def test_bls(stage: Stage, model: str) -> None:
 
 
 @pytest.mark.parametrize(("model", "times"), [("bls_decoupled_sync", 1), ("bls_decoupled_async", 2)])
-def test_bls_decoupled(stage: Stage, model: str, times: int) -> None:
+def test_bls_decoupled(stage: PythonBackendHarness, model: str, times: int) -> None:
     with stage.http.client() as client:
         for value in (4, 2, 0, 1):
             given = stage.http.given("IN", np.array([value], np.int32), "INT32")
@@ -76,7 +76,7 @@ def test_bls_decoupled(stage: Stage, model: str, times: int) -> None:
             assert found.tolist() == [times * value * value]
 
 
-def test_decoupled_square(stage: Stage) -> None:
+def test_decoupled_square(stage: PythonBackendHarness) -> None:
     values = [4, 2, 0, 1]
     heard: queue.Queue[tuple[Any, Any]] = queue.Queue()
     with stage.grpc.client() as client:
@@ -93,7 +93,7 @@ def test_decoupled_square(stage: Stage) -> None:
     assert heard.empty()
 
 
-def test_custom_metrics(stage: Stage) -> None:
+def test_custom_metrics(stage: PythonBackendHarness) -> None:
     infer(stage.http, "custom_metrics")
     with urllib.request.urlopen(f"http://{stage.metrics}/metrics", timeout=SECONDS) as answer:
         lines = answer.read().decode().splitlines()
@@ -105,7 +105,7 @@ def test_custom_metrics(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("model", "rows"), [("nobatch_auto_complete", 0), ("batch_auto_complete", 4)])
-def test_auto_complete(stage: Stage, model: str, rows: int) -> None:
+def test_auto_complete(stage: PythonBackendHarness, model: str, rows: int) -> None:
     with stage.http.client() as client:
         config = client.get_model_config(model)
     assert config["max_batch_size"] == rows

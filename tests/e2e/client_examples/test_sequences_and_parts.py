@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc.aio as over_grpc_aio
 from tests.e2e.client_examples.wires import Wire
-from tests.e2e.serving import SECONDS
+from tests.harness.server_process import SECONDS
 
 VALUES = [11, 7, 5, 3, 2, 0, 1]
 _ids = itertools.count(1000)

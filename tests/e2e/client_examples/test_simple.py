@@ -18,8 +18,8 @@ import tritonclient.grpc as over_grpc
 import tritonclient.grpc.aio as over_grpc_aio
 import tritonclient.http.aio as over_http_aio
 from tests.e2e.client_examples.wires import COUNTING, ONES, Wire, check, texts
-from tests.e2e.serving import SECONDS
-from tests.e2e.triton_tensors import Array
+from tests.harness.server_process import SECONDS
+from tests.harness.triton_tensors import Array
 from tritonclient.utils import InferenceServerException, deserialize_bytes_tensor, serialize_byte_tensor
 
 UNKNOWN = "Request for unknown model"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tritonclient.grpc as over_grpc
 import tritonclient.http as over_http
-from tests.e2e.triton_tensors import Array
+from tests.harness.triton_tensors import Array
 
 COUNTING = np.arange(16, dtype=np.int32).reshape(1, 16)
 ONES = np.ones((1, 16), np.int32)

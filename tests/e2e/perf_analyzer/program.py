@@ -12,12 +12,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.serving import SECONDS, environment
 from tests.e2e.side_by_side.original import ENVIRONMENT
+from tests.harness.server_process import environment
 
 PROGRAM = Path(sys.executable).with_name("perf_analyzer")
 LIBRARIES = {"libcudart.so.12": "libcudart-*.so.12*", "libb64.so.0d": "libb64-*.so.0d"}
 """What it asks for, and how the wheel names it."""
+
+SECONDS = 60.0
+"""After which it is looked at, whether it sleeps."""
 
 LOOKS = 20
 """At a thread that sleeps again and again."""

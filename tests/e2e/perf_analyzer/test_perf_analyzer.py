@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from tests.e2e.perf_analyzer import models, program
 from tests.e2e.perf_analyzer.program import REFUSED, Asleep, Run
-from tests.e2e.serving import SECONDS
-from tests.e2e.tritonserver import tritonserver
+from tests.harness.server_process import SECONDS
+from tests.harness.tritonserver import tritonserver
 
 WINDOWS = ("--measurement-interval", "300", "--max-trials", "4", "--stability-percentage", "999")
 """Three windows are alike whatever happens: where they are not, it ends with status 2 and without a report."""
@@ -32,7 +32,7 @@ Statistics = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
-class Stage:
+class PerfAnalyzerHarness:
     """A server of all models, and the program beside it."""
 
     http: str
@@ -135,16 +135,16 @@ MEMBERS = {"both": ("sleeper", "identity")}
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PerfAnalyzerHarness]:
     root, folder = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("program")
     flags = ("--allow-client-shm=true", "--cache-config=local,size=1048576")
     with tritonserver(folder / "log", "--model-repository", models.write_repository(root), *flags) as server:
         data, libraries = models.write_data(folder), program.libraries(tmp_path_factory.mktemp("libraries"))
-        yield Stage(*map(server.address, ("http", "grpc", "metrics")), data, libraries)
+        yield PerfAnalyzerHarness(*map(server.address, ("http", "grpc", "metrics")), data, libraries)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_in_windows(stage: Stage, name: str) -> None:
+def test_in_windows(stage: PerfAnalyzerHarness, name: str) -> None:
     case = CASES[name]
     ran, counts = measure(stage, case, WINDOWS, tries=3)
     assert 'Using "time_windows" mode' in ran.text
@@ -159,7 +159,7 @@ def test_in_windows(stage: Stage, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.model != "sequence"])
-def test_to_the_last_request(stage: Stage, name: str) -> None:
+def test_to_the_last_request(stage: PerfAnalyzerHarness, name: str) -> None:
     # Not of sequences: told a number of requests it now and then ends one that it has not begun.
     case = CASES[name]
     ran, counts = measure(stage, case, COUNTED)
@@ -174,7 +174,9 @@ def test_to_the_last_request(stage: Stage, name: str) -> None:
         assert 0 <= asked["execution_count"] - block.executions <= asked["success"] - block.successes
 
 
-def measure(stage: Stage, case: Case, words: tuple[str, ...], tries: int = 1) -> tuple[Run, Statistics]:
+def measure(
+    stage: PerfAnalyzerHarness, case: Case, words: tuple[str, ...], tries: int = 1
+) -> tuple[Run, Statistics]:
     """One run, with what every report must have looked at, and what the server counted meanwhile. On a machine that
     stands still for whole windows it ends with 2, "not stable", and is tried again.
     """
@@ -215,7 +217,7 @@ def grown(before: Statistics, after: Statistics) -> Statistics:
 # -- what else it does with a server ---------------------------------------------------------------------------
 
 
-def test_its_table_of_numbers(stage: Stage, tmp_path: Path) -> None:
+def test_its_table_of_numbers(stage: PerfAnalyzerHarness, tmp_path: Path) -> None:
     ran = stage.run("sleeper", *at_a_time(2), *COUNTED, "-f", tmp_path / "table.csv")
     (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert row["Concurrency"] == "2"
@@ -233,7 +235,7 @@ def test_its_table_of_numbers(stage: Stage, tmp_path: Path) -> None:
     assert int(row["p99 latency"]) >= int(row["p50 latency"]) > 2000
 
 
-def test_its_wide_table_with_metrics(stage: Stage, tmp_path: Path) -> None:
+def test_its_wide_table_with_metrics(stage: PerfAnalyzerHarness, tmp_path: Path) -> None:
     where = (
         "--collect-metrics",
         "--metrics-url",
@@ -251,12 +253,12 @@ def test_its_wide_table_with_metrics(stage: Stage, tmp_path: Path) -> None:
     assert int(row["request/response"]) >= 0
 
 
-def test_requests_in_flight_are_merged(stage: Stage) -> None:
+def test_requests_in_flight_are_merged(stage: PerfAnalyzerHarness) -> None:
     block = stage.run("sleeper", *at_a_time(16), *COUNTED).blocks[""]
     assert block.executions <= block.successes / 2, "16 at a time, and each takes about as long as a batch"
 
 
-def test_a_range_of_loads(stage: Stage, tmp_path: Path) -> None:
+def test_a_range_of_loads(stage: PerfAnalyzerHarness, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     ran = stage.run("sleeper", "-x", "1", "--concurrency-range", "1:3", *WINDOWS, "-f", table)
     assert ran.status == 0, ran.text
@@ -268,7 +270,7 @@ def test_a_range_of_loads(stage: Stage, tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_is_left_of_its_shared_memory(stage: Stage) -> None:
+def test_nothing_is_left_of_its_shared_memory(stage: PerfAnalyzerHarness) -> None:
     assert stage.run("sleeper", "--shared-memory", "system", *COUNTED).status == 0
     with urllib.request.urlopen(
         f"http://{stage.http}/v2/systemsharedmemory/status", timeout=SECONDS
@@ -290,7 +292,9 @@ def test_nothing_is_left_of_its_shared_memory(stage: Stage) -> None:
     ],
     ids=["no such model", "a batch too large", "decoupled without a stream", "open dims without a shape"],
 )
-def test_what_it_says_when_it_cannot(stage: Stage, model: str, flags: tuple[str, ...], text: str) -> None:
+def test_what_it_says_when_it_cannot(
+    stage: PerfAnalyzerHarness, model: str, flags: tuple[str, ...], text: str
+) -> None:
     ran = stage.run(model, *flags, *WINDOWS)
     assert ran.status == REFUSED
     assert text in ran.text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.perf_analyzer import models, program
-from tests.e2e.serving import until
-from tests.e2e.tritonserver import TritonServer, tritonserver
+from tests.harness.server_process import until
+from tests.harness.tritonserver import TritonServer, tritonserver
 
 SLEEPS = "import time; {begun}; time.sleep(60)"
 ASLEEP = "import threading; lock = threading.Lock(); lock.acquire(); {begun}; lock.acquire()"

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 from google.protobuf import json_format
-from tests.e2e.wire import HOST, PATIENCE
+from tests.harness.raw_http import HOST, PATIENCE
 from tritonclient.grpc import service_pb2 as pb
 
 SERVICE = "/inference.GRPCInferenceService/"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e.side_by_side.http_requests import Document, Make, floats, infer, ints, tensor, three, two
-from tests.e2e.wire import get, post
+from tests.harness.raw_http import get, post
 
 
 def _altered(index: int, **changes: Any) -> Make:

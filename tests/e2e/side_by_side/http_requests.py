@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.e2e.wire import get, post
+from tests.harness.raw_http import get, post
 
 Make = Callable[[random.Random], bytes]
 Document = dict[str, Any]

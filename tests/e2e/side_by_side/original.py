@@ -14,7 +14,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.e2e.serving import SECONDS, until
+from tests.harness.server_process import SECONDS, until
 
 ENVIRONMENT = Path(
     os.environ.get("TRITONSERVER_ENVIRONMENT", Path(__file__).parents[3] / ".venv-tritonserver")

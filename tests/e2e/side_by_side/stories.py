@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e.side_by_side.http_requests import infer, tensor
-from tests.e2e.wire import get, post
+from tests.harness.raw_http import get, post
 
 KEY = "/side_by_side"
 FRESH_KEY = "/side_by_side_fresh"

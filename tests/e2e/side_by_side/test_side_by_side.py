@@ -11,13 +11,13 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.e2e.serving import Serving, serve
 from tests.e2e.side_by_side.differences import ACCEPTED
 from tests.e2e.side_by_side.exchange import Answer, Request, exchange
 from tests.e2e.side_by_side.models import write_repository
 from tests.e2e.side_by_side.original import original
 from tests.e2e.side_by_side.requests import COUNT, LEAST_BAD, all_of_them, drawn
 from tests.e2e.side_by_side.stories import FRESH_KEY, KEY, MEMORY_BYTES
+from tests.harness.server_process import ServerProcess, serve
 
 MOST_ACCEPTED = 15
 EXPECTED = {f"{wire}: {row}": each.aspects for each in ACCEPTED for wire, row in each.requests}
@@ -45,7 +45,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
             memory.unlink(missing_ok=True)
 
 
-def _ours(repository: Path, scratch: Path) -> AbstractContextManager[Serving]:
+def _ours(repository: Path, scratch: Path) -> AbstractContextManager[ServerProcess]:
     words = ("--profile", "triton", "--client-shared-memory", "--log-level", "info")
     return serve(scratch / "log", *words, repository, models_raise=True)
 

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.unit.core.virtual import VirtualClock
+from tests.harness.virtual_models import VirtualClock
 
 from trivium.affinity.observer import LOOK_SECONDS, AffinityObserver
 from trivium.affinity.policy import FIRST_PAUSE, LONGEST_PAUSE
@@ -73,7 +73,7 @@ class Clock(VirtualClock):
         return super().call_at(when, callback)
 
 
-class Stage:
+class AffinityHarness:
     """An observer whose loop's thread is LOOP."""
 
     def __init__(self, monkeypatch, *threads):
@@ -94,7 +94,7 @@ class Stage:
 
 
 def test_shares_while_there_are_brief_runs(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF, OTHER) == [ThreadPlace({SHARED}, os.SCHED_OTHER), BESIDE_LOOP, HOME]
     stage.run(0.2)
@@ -105,13 +105,13 @@ def test_shares_while_there_are_brief_runs(monkeypatch):
 
 
 def test_few_runs_are_left_where_they_are(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(1.0, Brief(BRIEF), rate=40)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
 
 
 def test_shares_with_those_alone_whose_runs_are_brief_now(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.1, Brief(BRIEF))
     stage.run(0.1, Brief(OTHER))
     assert stage.places(BRIEF, OTHER) == [HOME, BESIDE_LOOP]
@@ -119,7 +119,7 @@ def test_shares_with_those_alone_whose_runs_are_brief_now(monkeypatch):
 
 def test_longer_runs_stay_where_they_are(monkeypatch):
     """Beside a run of milliseconds the loop has time for other requests."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(5.0, Brief(BRIEF), rate=120, mean=0.007)
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
     assert stage.clock.asked == 0, "nobody looks because of them"
@@ -127,7 +127,7 @@ def test_longer_runs_stay_where_they_are(monkeypatch):
 
 def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
     """A thread, or a process, is born with the place of whoever starts it."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.1, Brief(BRIEF))
     with stage.observer.opening():
         assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -138,7 +138,7 @@ def test_nothing_is_shared_while_an_instance_is_opened(monkeypatch):
 
 
 def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.places[STRAY] = BESIDE_LOOP
     stage.machine.pass_a_second(0.1, 0.5, 0.1)
@@ -148,7 +148,7 @@ def test_threads_born_on_the_shared_processor_are_let_go(monkeypatch):
 
 def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
     """Its own, not those of the server: they were started while nothing was shared."""
-    stage = Stage(monkeypatch, WORKER)
+    stage = AffinityHarness(monkeypatch, WORKER)
     one = Brief(WORKER)
     stage.run(0.2, one)
     stage.machine.places[HELPER] = stage.machine.places[SISTER] = BESIDE_LOOP
@@ -159,7 +159,7 @@ def test_processes_that_a_handler_starts_meanwhile_are_let_go(monkeypatch):
 
 
 def test_one_that_somebody_has_placed_stays_there(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     placed = stage.machine.places[OTHER] = ThreadPlace(frozenset({2}), os.SCHED_OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     assert stage.places(BRIEF, OTHER) == [BESIDE_LOOP, placed]
@@ -167,7 +167,7 @@ def test_one_that_somebody_has_placed_stays_there(monkeypatch):
 
 def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
     """A handler may choose its processors at its first request."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.places[BRIEF] = ThreadPlace(frozenset({0, 2}), os.SCHED_BATCH)
     stage.run(0.2, Brief(BRIEF))
@@ -176,14 +176,14 @@ def test_one_that_somebody_moves_meanwhile_stays_there(monkeypatch):
 
 
 def test_a_policy_that_somebody_has_chosen_stays(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.machine.places[BRIEF] = ThreadPlace(ALL, os.SCHED_IDLE)
     stage.run(0.2, Brief(BRIEF))
     assert stage.places(BRIEF) == [ThreadPlace(frozenset({SHARED}), os.SCHED_IDLE)]
 
 
 def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.pass_a_second(0.5, 1.0, 0.02)
     stage.run(1.0, Brief(BRIEF))
@@ -195,7 +195,7 @@ def test_a_full_processor_beside_an_idle_one_is_not_shared(monkeypatch):
 
 
 def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.machine.pass_a_second(0.5, 1.0, 0.6)
     stage.run(1.2, Brief(BRIEF))
@@ -203,14 +203,14 @@ def test_a_full_processor_is_shared_where_none_is_idle(monkeypatch):
 
 
 def test_one_processor_is_nothing_to_share(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     only = stage.machine.places[LOOP] = stage.machine.places[BRIEF] = ThreadPlace({SHARED}, os.SCHED_OTHER)
     stage.run(0.5, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [only, only]
 
 
 def test_a_thread_that_is_gone_is_nobodys_loss(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF, OTHER)
+    stage = AffinityHarness(monkeypatch, BRIEF, OTHER)
     stage.run(0.2, Brief(BRIEF, OTHER))
     del stage.machine.places[OTHER]
     stage.run(0.2, Brief(BRIEF, OTHER))
@@ -220,7 +220,7 @@ def test_a_thread_that_is_gone_is_nobodys_loss(monkeypatch):
 
 @pytest.mark.parametrize("refusal", [PermissionError(1, "no"), OSError(22, "not there")])
 def test_a_system_that_refuses_is_left_alone_for_a_while(monkeypatch, refusal):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.machine.refusal = refusal
     stage.run(0.3, Brief(BRIEF))
     assert stage.places(LOOP, BRIEF) == [HOME, HOME]
@@ -233,7 +233,7 @@ def test_a_system_that_refuses_is_left_alone_for_a_while(monkeypatch, refusal):
 
 def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
     """The place that a thread had is none any more: it may use whatever there is."""
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     put, machine = stage.machine.put, stage.machine
 
@@ -249,7 +249,7 @@ def test_what_a_process_may_use_has_changed_meanwhile(monkeypatch):
 
 
 def test_closed_it_leaves_everything_as_it_was(monkeypatch):
-    stage = Stage(monkeypatch, BRIEF)
+    stage = AffinityHarness(monkeypatch, BRIEF)
     stage.run(0.2, Brief(BRIEF))
     stage.observer.close()
     asked = stage.clock.asked

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.properties import examples
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import binary
 from trivium.types.datatype import DataType
@@ -11,7 +12,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(tensors(st.sampled_from(DataType)), st.binary(max_size=3))
 def test_round_trip_at_any_offset(tensor, before):
     blob = bytes(binary.encode(tensor))
@@ -30,7 +31,7 @@ def test_a_numeric_tensor_is_a_view_both_ways(shape):
     assert np.shares_memory(np.frombuffer(binary.encode(tensor), "u1"), tensor.array)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(tensors(st.sampled_from([d for d in DataType if d.itemsize])), st.binary(max_size=3), st.booleans())
 def test_a_packed_tensor_is_the_same_tensor(tensor, before, is_read_first):
     blob = bytes(binary.encode(tensor))

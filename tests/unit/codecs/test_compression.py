@@ -5,6 +5,7 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.codecs.compression import CODINGS, Inflater, accepted, deflate
 from trivium.types.errors import Code, ServeError
@@ -37,7 +38,7 @@ def test_it_is_what_others_read():
     assert bytes(inflater().inflate(zlib.compress(bytes(MEGABYTE)), "deflate")) == bytes(MEGABYTE)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=200) | st.binary(max_size=40).map(lambda tail: gzip.compress(b"x" * 50) + tail))
 def test_anything_else_is_refused(data):
     for coding in CODINGS:

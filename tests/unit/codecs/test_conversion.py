@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.codecs.bodies import (
+from tests.harness.payload_bodies import (
     BOTH,
     EXTRA,
     MODELS,

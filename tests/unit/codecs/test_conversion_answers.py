@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.codecs.bodies import (
+from tests.harness.payload_bodies import (
     BOTH,
     MODELS,
     ONE,
@@ -23,7 +23,7 @@ from tests.unit.codecs.bodies import (
     json_values,
     outcome,
 )
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs.conversion import negotiated, to_outputs, to_tensors
 from trivium.codecs.payload_table import READERS

@@ -3,12 +3,13 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.codecs import elements
 from trivium.types.errors import Code, ServeError
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.binary(max_size=8)))
 def test_round_trip(items):
     blob = elements.encode("x", items)
@@ -38,7 +39,7 @@ def test_refuses_what_does_not_add_up(blob, count, words):
     assert refused.value.code is Code.INVALID
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=40), st.integers(0, 6))
 def test_hostile_bytes_are_decoded_or_refused(blob, count):
     with suppress(ServeError):

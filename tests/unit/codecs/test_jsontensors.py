@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.properties import examples
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import jsontensors
 from trivium.types.datatype import DataType
@@ -26,14 +27,14 @@ def elements(datatype, text):
     return decode(datatype, (len(json.loads(text)),), text).array.tolist()
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(tensors(st.sampled_from(IN_JSON), elements=utf8))
 def test_round_trip(tensor):
     text = jsontensors.encode(tensor)
     assert same(jsontensors.decode("t", tensor.datatype, tensor.shape, msgspec.Raw(text)), tensor)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(tensors(st.sampled_from(IN_JSON), elements=utf8))
 def test_nested_data_are_the_flat_data(tensor):
     flat = json.loads(jsontensors.encode(tensor))
@@ -123,7 +124,7 @@ def test_refuses_another_number_of_elements(shape, text):
         decode(DataType.FP32, shape, text)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.sampled_from(DataType),
     st.one_of(st.binary(max_size=20), st.text('[]{},1.e-NaInfity"tru', max_size=20)),

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.properties import examples
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import ndlist
 from trivium.types.datatype import DataType
@@ -48,7 +49,7 @@ def one(data):
     return tensor
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(any_text, tensors(st.sampled_from(list(DataType)), elements=words)), max_size=3))
 def test_round_trip(named):
     sent = [Tensor(name, tensor.datatype, tensor.shape, tensor.array) for name, tensor in named]
@@ -164,7 +165,7 @@ def test_a_list_beyond_the_limit_is_not_looked_at():
     assert refused.value.code is Code.TOO_LARGE
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=40), st.integers(0, 200), st.booleans())
 def test_hostile_bytes_are_decoded_or_refused(noise, place, replaces):
     whole = listed(array(name="x"), strings("a", "b"), array("BOOL", data=b"\1\0", order=b">"))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.properties import examples
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs.npy import MAX_MEMBERS, decode_npy, decode_npz, encode_npy, encode_npz
 from trivium.types.datatype import DataType
@@ -37,7 +38,7 @@ def headed(descr, shape="(1,)", order="False", data=b"1234"):
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(tensors(st.sampled_from(IN_NPY), elements=unpadded))
 def test_npy_round_trip(tensor):
     data = encode_npy(tensor, LIMIT)
@@ -45,7 +46,7 @@ def test_npy_round_trip(tensor):
     assert np.load(io.BytesIO(data)).shape == tensor.shape
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.dictionaries(
         st.text("aä/. b", max_size=5), tensors(st.sampled_from(IN_NPY), elements=unpadded), max_size=4
@@ -155,7 +156,7 @@ def test_bombs_are_not_unpacked(data):
     assert refused.value.code is Code.TOO_LARGE
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=60), st.integers(0, 200))
 @pytest.mark.filterwarnings("ignore:Reading `.npy`:UserWarning")
 def test_hostile_bytes_are_decoded_or_refused(noise, place):

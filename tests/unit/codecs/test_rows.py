@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.codecs.rows import Stacker, split
 from trivium.types.errors import Code, ServeError
@@ -12,7 +13,7 @@ def item(rows, start=0, dtype="<f4"):
     return Tensors.of({"a": np.arange(start, start + rows * 3).reshape(rows, 3).astype(dtype)})
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_stacked_and_split_are_the_items(batches):
     stacker = Stacker()

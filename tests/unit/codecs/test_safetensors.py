@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.codecs.tensor_strategies import same, tensors
+from tests.harness.tensor_strategies import same, tensors
 
 from trivium.codecs import safetensors
 from trivium.codecs.safetensors import DATATYPES, MAX_HEADER_BYTES, decode, encode

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.codecs.bodies import ONE, PNG, as_ndlist, as_npy, as_npz, as_safetensors
+from tests.harness.payload_bodies import ONE, PNG, as_ndlist, as_npy, as_npz, as_safetensors
 
 from trivium.codecs import signatures
 from trivium.codecs.payload_table import READERS, by_signature

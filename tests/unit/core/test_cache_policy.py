@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.cache_policy import LastUsed, digest, own_copy, size_of
 from trivium.types.datatype import DataType
@@ -15,7 +16,7 @@ LIMIT = 100
 STEPS = st.lists(st.tuples(st.sampled_from("gp"), st.integers(0, 9), st.integers(0, 120)), max_size=60)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(STEPS)
 def test_never_more_than_its_bytes_and_never_another_value(steps):
     kept: LastUsed[int] = LastUsed(LIMIT)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.calls import Call, Calls, is_held
 from trivium.types.errors import Code, ServeError
@@ -22,7 +23,7 @@ class Model:
         return next((items for items in self.instances if call in items), ())
 
 
-class Scene:
+class CallsHarness:
     """`calls` are rows of parent, number and model."""
 
     def __init__(self, *rows):
@@ -43,21 +44,21 @@ class Scene:
 
 
 def test_a_free_instance_or_one_to_come_serves():
-    assert not Scene().holds(Model("a", [1], []), 1)
-    assert not Scene().holds(Model("a", [1], grows=True), 1)
-    assert not Scene().holds(Model("a"), 1), "it is given up, which others say"
+    assert not CallsHarness().holds(Model("a", [1], []), 1)
+    assert not CallsHarness().holds(Model("a", [1], grows=True), 1)
+    assert not CallsHarness().holds(Model("a"), 1), "it is given up, which others say"
 
 
 def test_itself():
-    assert Scene().holds(Model("a", [1]), 1)
-    assert Scene().holds(Model("a", [1], [2]), 1, 2)
-    assert Scene().holds(Model("a", [1, 5]), 1), "the batch ends as one"
-    assert not Scene().holds(Model("a", [1], [7]), 1)
+    assert CallsHarness().holds(Model("a", [1]), 1)
+    assert CallsHarness().holds(Model("a", [1], [2]), 1, 2)
+    assert CallsHarness().holds(Model("a", [1, 5]), 1), "the batch ends as one"
+    assert not CallsHarness().holds(Model("a", [1], [7]), 1)
 
 
 def test_round_three_corners():
     a, b = Model("a", [1]), Model("b", [2])
-    scene = Scene((1, 2, b))
+    scene = CallsHarness((1, 2, b))
     assert scene.holds(a, 1, 2)
     assert scene.holds(Model("c", [3]), 3) is True
     assert not scene.holds(Model("c", [9]), 1, 2)
@@ -65,20 +66,20 @@ def test_round_three_corners():
 
 def test_two_that_wait_for_each_other():
     a, b = Model("a", [1]), Model("b", [2])
-    assert not Scene().holds(b, 1)
-    assert Scene((1, 10, b)).holds(a, 2)
-    assert not Scene((1, 10, Model("b", [2], [3]))).holds(a, 2), "the other one of b comes free"
+    assert not CallsHarness().holds(b, 1)
+    assert CallsHarness((1, 10, b)).holds(a, 2)
+    assert not CallsHarness((1, 10, Model("b", [2], [3]))).holds(a, 2), "the other one of b comes free"
 
 
 def test_a_diamond_is_none():
     d = Model("d", [30])
-    scene = Scene((1, 20, Model("b", [20])), (20, 30, d), (1, 21, Model("c", [21])))
+    scene = CallsHarness((1, 20, Model("b", [20])), (20, 30, d), (1, 21, Model("c", [21])))
     assert not scene.holds(d, 1, 21)
 
 
 def test_a_call_that_runs_waits_for_its_own_instance_only():
     x, b = Model("x", [3]), Model("b", [2], [])
-    scene = Scene((1, 2, b), (2, 10, x))
+    scene = CallsHarness((1, 2, b), (2, 10, x))
     assert scene.holds(Model("a", [1]), 3), "the free instance of b does not help 1"
 
 
@@ -89,13 +90,13 @@ def test_many_callers_do_not_make_it_slow():
         for level in range(4)
         for i in range(100)
     ]
-    assert not Scene(*rows).holds(levels[0], 7)
+    assert not CallsHarness(*rows).holds(levels[0], 7)
     rows += [(400 + i, 20_000 + i, levels[0]) for i in range(99)]
-    assert Scene(*rows).holds(levels[0], 499)
+    assert CallsHarness(*rows).holds(levels[0], 499)
 
 
 def test_the_chain_is_named():
-    scene, a = Scene(), Model("a", [1])
+    scene, a = CallsHarness(), Model("a", [1])
     with pytest.raises(ServeError) as caught:
         scene.calls.check("a", a, CallRef((1, 2), ("a", "b")))
     assert caught.value.code is Code.QUEUE_FULL
@@ -108,7 +109,7 @@ def test_the_chain_is_named():
 
 def test_what_has_ended_is_forgotten():
     b = Model("b", [2])
-    scene = Scene((1, 10, b), (1, 11, b))
+    scene = CallsHarness((1, 10, b), (1, 11, b))
     scene.calls.ended(10, CallRef((1,), ("p",)))
     assert scene.holds(Model("a", [1]), 2)
     scene.calls.ended(11, CallRef((1,), ("p",)))
@@ -119,7 +120,7 @@ def test_what_has_ended_is_forgotten():
 
 def test_when_an_instance_is_lost_those_who_wait_for_themselves_are_told_and_no_more_than_that():
     a, b, c = Model("a", [1], [3]), Model("b", [2], [], grows=True), Model("c", [4])
-    scene = Scene((1, 10, b), (2, 11, a), (3, 12, b), (4, 13, b))
+    scene = CallsHarness((1, 10, b), (2, 11, a), (3, 12, b), (4, 13, b))
     scene.calls.review()
     assert scene.ended == []
     b.instances.pop()
@@ -189,11 +190,11 @@ def simulate(models, rows, caller, target):
             return False
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(worlds())
 def test_it_is_held_just_where_a_simulation_never_begins_it(world):
     models, rows, parents, caller, target = world
     path = [caller]
     while path[0] in parents:
         path.insert(0, parents[path[0]])
-    assert Scene(*rows).holds(target, *path) == (not simulate(models, rows, caller, target))
+    assert CallsHarness(*rows).holds(target, *path) == (not simulate(models, rows, caller, target))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.core.made_up import PATH, Scene, no_facts, serving, spec
+from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, spec
 
 from trivium.core.repository import Found, chosen
 from trivium.core.server import CoreServices, Server
@@ -53,7 +53,7 @@ def states(stage):
 
 def test_others_are_known_and_can_be_loaded_later():
     async def scene():
-        stage = Scene(spec("a"), spec("b"))
+        stage = ServerHarness(spec("a"), spec("b"))
         stage.form.broken = (unreadable("bad"),)
         async with stage.server as server:
             server.add(PATH)
@@ -71,7 +71,7 @@ def test_others_are_known_and_can_be_loaded_later():
 
 def test_a_name_that_is_not_there_has_failed():
     async def scene():
-        stage = Scene(spec("a"))
+        stage = ServerHarness(spec("a"))
         async with stage.server as server:
             server.add(PATH)
             await server.start(only=("none",))
@@ -83,7 +83,7 @@ def test_a_name_that_is_not_there_has_failed():
 
 def test_a_lenient_server_is_ready_whatever_did_not_load():
     async def scene():
-        stage = Scene(spec("a"), spec("b", stamp="9"))
+        stage = ServerHarness(spec("a"), spec("b", stamp="9"))
         stage.engine.faults["9"] = FAULT
         stage.server.readiness.is_lenient = True
         async with stage.server as server:
@@ -98,7 +98,7 @@ def test_a_lenient_server_is_ready_whatever_did_not_load():
 
 def test_a_form_that_is_given_is_not_asked_whether_it_claims():
     async def scene():
-        stage = Scene(spec("a"))
+        stage = ServerHarness(spec("a"))
         async with stage.server as server:
             server.add(Path("nobody claims this"), stage.form)
             await server.start()
@@ -132,7 +132,7 @@ def test_names_are_unique_if_told():
             return one
 
     async def scene():
-        stage = Scene()
+        stage = ServerHarness()
         stage.form = Twice()
         async with with_defaults(stage, unique_names=True) as server:
             for path in ("one", "two"):
@@ -148,7 +148,7 @@ def test_names_are_unique_if_told():
 )
 def test_loading_is_tried_as_often_as_told(retries, failures, state):
     async def scene():
-        stage = Scene(spec("a"))
+        stage = ServerHarness(spec("a"))
         opened = stage.engine.open
         left = [failures]
 

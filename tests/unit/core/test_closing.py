@@ -4,8 +4,8 @@ import asyncio
 import threading
 
 import pytest
-from tests.unit.core.made_up import Scene, serving, spec
-from tests.unit.core.virtual import make_infer
+from tests.harness.fake_models import ServerHarness, serving, spec
+from tests.harness.virtual_models import make_infer
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Unload
@@ -101,7 +101,7 @@ def test_a_load_that_has_not_ended_is_given_up_and_leaves_nothing_open():
 
 def test_a_start_that_is_cancelled_leaves_nothing_open():
     async def scene():
-        stage = Scene(spec("a"), spec("b", stamp="2"))
+        stage = ServerHarness(spec("a"), spec("b", stamp="2"))
         two = spec("a")
         object.__setattr__(two, "groups", (InstanceGroup("a", 2, 2),))
         stage.form.specs = [two]
@@ -147,7 +147,7 @@ def test_after_the_end_requests_are_told_so():
 
 def test_a_server_that_never_started_closes():
     async def scene():
-        async with Scene(spec()).server as server:
+        async with ServerHarness(spec()).server as server:
             pass
         assert server.state is ServerState.STOPPED
 

@@ -1,7 +1,7 @@
 """Deadlines: the earlier one holds, a recall begins the run's anew, and items without one have no timer."""
 
 import pytest
-from tests.unit.core.virtual import make_infer
+from tests.harness.virtual_models import make_infer
 
 from trivium.core.deadlines import Deadlines
 from trivium.core.item import Item

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import make_infer, make_spec
+from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.door import Door
 from trivium.core.item import Item

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.virtual import X, make_spec
+from tests.harness.virtual_models import X, make_spec
 
 from trivium.core.graph_policy import behind, circle, examined, faults, joined, members, needed, waves
 from trivium.types.schedules import Graph, Step

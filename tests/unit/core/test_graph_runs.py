@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import X, make_spec
+from tests.harness.virtual_models import X, make_spec
 
 from trivium.core.graph import GraphInstance
 from trivium.types.datatype import DataType

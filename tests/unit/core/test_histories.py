@@ -7,7 +7,7 @@ import asyncio
 import random
 
 import pytest
-from tests.unit.core.virtual import Bench, make_infer, make_spec
+from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core.schedulers import dynamic
 from trivium.core.schedulers.policy import decide
@@ -15,7 +15,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Batching, Dynamic, InstanceGroup, OnExpiry, QueuePolicy
 
 HISTORIES = 10_000
-PARTS = 8
+PARTS = 40
 CANCELLED = ServeError(Code.CANCELLED, "by the test")
 
 
@@ -73,7 +73,7 @@ def random_spec(dice):
 
 def live(dice, run):
     """One history; returns its bench and the tickets of what was submitted."""
-    bench = Bench(random_spec(dice), lambda rows: 0.2 + 0.1 * rows, run)
+    bench = VirtualModelHarness(random_spec(dice), lambda rows: 0.2 + 0.1 * rows, run)
     tickets = []
     for _ in range(dice.randrange(3, 14)):
         rows = dice.choice([1, 1, 1, 2, bench.model.spec.batching.max_rows])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.sequences import CONTROLS, LEFT, Adder, SequenceBench, spec
+from tests.harness.properties import examples
+from tests.harness.virtual_sequences import CONTROLS, LEFT, Adder, SequenceHarness, spec
 
 from trivium.core.schedulers.sequence import FIRST_OWN
 from trivium.types.datatype import DataType
@@ -40,15 +41,15 @@ class Repeater(Adder):
         return Tensors((Tensor("x", DataType.FP32, array.shape, array),))
 
 
-class RepeaterBench(SequenceBench):
+class RepeaterHarness(SequenceHarness):
     make = Repeater
 
 
 def bench(kind, instances=2):
-    return RepeaterBench(spec(rows=4, instances=instances, scheduling=KINDS[kind]))
+    return RepeaterHarness(spec(rows=4, instances=instances, scheduling=KINDS[kind]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.tuples(st.integers(1, 6), st.floats(0, 0.05)), min_size=1, max_size=25),

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.core.made_up import Scene, serving, spec
+from tests.harness.fake_models import ServerHarness, serving, spec
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
@@ -145,7 +145,7 @@ def test_a_broken_configuration_after_a_good_one_leaves_the_good_one():
 
 def test_a_broken_configuration_mended_is_forgotten():
     async def scene():
-        stage = Scene()
+        stage = ServerHarness()
         stage.form.broken = [broken()]
         async with stage.server:
             await stage.start()

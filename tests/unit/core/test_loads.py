@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from tests.unit.core.made_up import PATH, Scene, serving, spec
+from tests.harness.fake_models import PATH, ServerHarness, serving, spec
 
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
@@ -28,7 +28,7 @@ async def refusal(awaitable):
 
 def test_a_model_is_known_before_it_is_loaded_and_ready_after():
     async def scene():
-        stage = Scene(spec())
+        stage = ServerHarness(spec())
         gate = stage.gate("open", "1")
         async with stage.server:
             starting = asyncio.ensure_future(stage.start())
@@ -51,7 +51,7 @@ def test_a_model_is_known_before_it_is_loaded_and_ready_after():
 
 def test_models_load_side_by_side():
     async def scene():
-        stage = Scene(*(spec(name) for name in "abcd"))
+        stage = ServerHarness(*(spec(name) for name in "abcd"))
         together, opened = threading.Barrier(4), stage.engine.open
 
         def opening(spec, placement):
@@ -68,7 +68,7 @@ def test_models_load_side_by_side():
 
 def test_one_that_fails_says_why_and_its_neighbours_serve():
     async def scene():
-        stage = Scene(spec("bad", stamp="9"), spec("good"))
+        stage = ServerHarness(spec("bad", stamp="9"), spec("good"))
         stage.engine.faults["9"] = BROKEN
         async with stage.server:
             listing = await stage.start()
@@ -119,7 +119,7 @@ def test_an_engine_that_there_is_not_is_named():
 
 def test_a_fault_of_ours_fails_that_model_alone(caplog):
     async def scene():
-        stage = Scene(spec("a", stamp="7"), spec("b"))
+        stage = ServerHarness(spec("a", stamp="7"), spec("b"))
         stage.engine.has_facts = True
 
         def finish(spec, facts):
@@ -142,7 +142,7 @@ def test_what_the_model_file_says_completes_the_spec():
         return ModelFacts(spec.inputs, (), True, ("it is old",))
 
     async def scene():
-        stage = Scene(spec(), facts=facts)
+        stage = ServerHarness(spec(), facts=facts)
         stage.engine.has_facts = True
         async with stage.server:
             await stage.start()
@@ -156,7 +156,7 @@ def test_what_the_model_file_says_completes_the_spec():
 
 def test_examine_tells_what_would_not_be_served_and_loads_nothing():
     async def scene():
-        stage = Scene(spec("a"), spec("b"))
+        stage = ServerHarness(spec("a"), spec("b"))
         stage.form.broken = [broken("c")]
         stage.engine.has_facts = True
 

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.ordering import Line
 from trivium.types.errors import Code, ServeError
@@ -55,7 +56,7 @@ def test_a_receiver_that_fails_or_asks_again_hurts_nobody():
     assert told == ["fails", "two", "late"]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.permutations(range(8)), st.sets(st.integers(0, 7)))
 def test_any_order_of_ends(ends, leavers):
     line, told = Line(), []

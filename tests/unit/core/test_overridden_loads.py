@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.made_up import PATH, MadeUpEngine, MadeUpFormat, Scene, no_facts, spec
+from tests.harness.fake_models import PATH, FakeEngine, FakeFormat, ServerHarness, no_facts, spec
 
 from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
@@ -16,7 +16,7 @@ from trivium.types.spec import All, Defaults, Reading, Unreadable
 TYPO = Finding(Severity.ERROR, "config", 1, "a", "b")
 
 
-class OverridableFormat(MadeUpFormat):
+class OverridableFormat(FakeFormat):
     """The sent configuration is the stamp that the model answers; `bad` cannot be read."""
 
     def override(self, load, source, into):
@@ -42,9 +42,9 @@ class OverridableFormat(MadeUpFormat):
         return Reading(tuple(replace(made, root=path / made.version, version_policy=All()) for made in specs))
 
 
-class OverrideScene(Scene):
+class OverrideHarness(ServerHarness):
     def __init__(self, *specs, scratch=None):
-        self.form, self.engine, self.progress = OverridableFormat(*specs), MadeUpEngine(), []
+        self.form, self.engine, self.progress = OverridableFormat(*specs), FakeEngine(), []
         self.server = Server(
             [self.form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(scratch=scratch), "0"
         )
@@ -60,7 +60,7 @@ def test_what_is_sent_is_served_until_the_next_load(tmp_path):
     async def scene():
         scratch = tmp_path / "scratch"
         scratch.mkdir()
-        stage = OverrideScene(spec(), scratch=scratch)
+        stage = OverrideHarness(spec(), scratch=scratch)
         async with stage.server:
             await stage.start()
             assert await stage.stamp() == 1
@@ -80,7 +80,7 @@ def test_what_is_sent_is_served_until_the_next_load(tmp_path):
 
 def test_what_serves_keeps_its_folder_though_other_versions_fail(tmp_path):
     async def scene():
-        stage = OverrideScene(scratch=tmp_path)
+        stage = OverrideHarness(scratch=tmp_path)
         stage.engine.faults["broken"] = ServeError(Code.LOAD_FAILED, "damaged")
         async with stage.server:
             await stage.start()
@@ -95,11 +95,11 @@ def test_what_serves_keeps_its_folder_though_other_versions_fail(tmp_path):
 
 def test_without_a_folder_or_a_format_for_it(tmp_path):
     async def scene():
-        stage = OverrideScene(spec())
+        stage = OverrideHarness(spec())
         async with stage.server:
             await stage.start()
             assert "scratch" in (await refusal(stage.server.execute(Load("m", "2")))).message
-        plain = Scene(spec())
+        plain = ServerHarness(spec())
         plain.server = Server(
             [plain.form], {"made-up": plain.engine}, CoreServices(no_facts), Defaults(scratch=tmp_path), "0"
         )
@@ -113,7 +113,7 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
 
 def test_a_graph_is_unloaded_with_its_members_if_asked():
     async def scene(with_members):
-        stage = Scene(spec("a"), spec("b"), spec("graph"), spec("other"))
+        stage = ServerHarness(spec("a"), spec("b"), spec("graph"), spec("other"))
         async with stage.server:
             await stage.start()
             record = stage.server._registry.record("graph", "1")

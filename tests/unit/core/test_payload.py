@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.payload import SMALLEST, BufferPool
 from trivium.types.buffers import Lease
@@ -76,7 +77,7 @@ def test_room_comes_back_with_a_buffer_that_is_lent_again():
         again.release()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.one_of(st.integers(0, 5 * SMALLEST), st.just(-1)), max_size=30), st.integers(0, 4))
 def test_nothing_is_lent_twice_and_what_is_kept_is_bounded(steps, room):
     pool = BufferPool(kept_bytes=room * SMALLEST)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.made_up import MadeUpEngine, Scene, no_facts, replace_model, spec
-from tests.unit.core.virtual import X, make_infer
+from tests.harness.fake_models import FakeEngine, ServerHarness, no_facts, replace_model, spec
+from tests.harness.properties import examples
+from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.polling import stamp
 from trivium.core.server import CoreServices, Server
@@ -149,11 +150,11 @@ class PlacedFormat(FolderFormat):
         return {folder.name: folder for folder in path.iterdir()}
 
 
-class Followed(Scene):
+class Followed(ServerHarness):
     """A server that follows the folders below `path`; `poll` looks once."""
 
     def __init__(self, path, form):
-        self.path, self.form, self.engine, self.progress = path, form, MadeUpEngine(), []
+        self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
         self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(), "0")
 
     async def start(self):
@@ -482,7 +483,7 @@ class Expected:
                     self.answers[name] = {**self.answers.get(name, {}), **good}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(steps=STEPS)
 def test_after_any_history_what_serves_is_what_the_folders_hold(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("folders")

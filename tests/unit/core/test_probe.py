@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.probe import Probe, Question, Refused, Told, answer
 from trivium.types.datatype import DataType

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
@@ -112,7 +113,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS)
 def test_counts_are_those_of_what_waits(steps):
     queue = RequestQueue(2, lambda: ())

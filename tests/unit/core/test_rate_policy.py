@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.rate_limiter import RateLimiter
 from trivium.core.rate_policy import Wish, grants, limits, needs_on, supply_of
@@ -44,7 +45,7 @@ WISHES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(WISHES, st.integers(0, 6), st.integers(0, 6))
 def test_never_more_than_there_is_and_the_first_before_all(wishes, r, s):
     granted = grants(wishes, {R: r, S: s})
@@ -110,7 +111,7 @@ class Model:
 KINDS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(KINDS, min_size=1, max_size=4), st.integers(0, 999))
 def test_nobody_starves_and_nothing_is_exceeded(kinds, seed):
     """Models look when they begin, when something of theirs ends, and when they are told to; never otherwise."""

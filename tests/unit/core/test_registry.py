@@ -1,7 +1,7 @@
 """Who serves a request, and every sentence for one that nobody does."""
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.registry import Registry
 from trivium.types.errors import Code, ServeError

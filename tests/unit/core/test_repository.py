@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.repository import Repository
 from trivium.types.errors import Code, ServeError

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.unit.core.made_up import serving, spec
-from tests.unit.core.virtual import make_infer, make_spec
+from tests.harness.fake_models import serving, spec
+from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.answers import Answers
 from trivium.core.cache import ResponseCache

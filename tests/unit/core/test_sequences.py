@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.unit.core.sequences import CONTROLS, LEFT, SequenceBench, infer, spec
-from tests.unit.core.virtual import make_infer
+from tests.harness.virtual_models import make_infer
+from tests.harness.virtual_sequences import CONTROLS, LEFT, SequenceHarness, infer, spec
 
 from trivium.core.schedulers.controls import Controls
 from trivium.types.datatype import DataType
@@ -21,7 +21,7 @@ def refusal(bench, number):
 
 
 def test_requests_of_a_sequence_add_up_and_sequences_do_not_mix():
-    bench = SequenceBench(spec())
+    bench = SequenceHarness(spec())
     for round_ in range(3):
         for sequence in (7, 8, 9):
             bench.send(sequence, sequence, starts=round_ == 0, ends=round_ == 2)
@@ -33,7 +33,7 @@ def test_requests_of_a_sequence_add_up_and_sequences_do_not_mix():
 
 
 def test_what_is_no_request_of_a_sequence_is_refused():
-    bench = SequenceBench(spec())
+    bench = SequenceHarness(spec())
     cases = [
         (make_infer(rows=1), "must specify a non-zero or non-empty correlation ID"),
         (infer(7), "for sequence 7 to model 'm' must specify the START flag"),
@@ -50,7 +50,7 @@ def test_what_is_no_request_of_a_sequence_is_refused():
 
 
 def test_after_its_end_a_sequence_begins_anew_or_not_at_all():
-    bench = SequenceBench(spec())
+    bench = SequenceHarness(spec())
     bench.send(7, starts=True, ends=True)
     bench.send(7)  # refused at once, though the end has not run
     bench.send(7, 5, starts=True)
@@ -60,7 +60,7 @@ def test_after_its_end_a_sequence_begins_anew_or_not_at_all():
 
 
 def test_a_start_in_the_middle_begins_anew_in_the_same_place():
-    bench = SequenceBench(spec())
+    bench = SequenceHarness(spec())
     bench.send(7, 4, starts=True)
     bench.send(7, 5, starts=True)
     bench.send(7, 6, ends=True)
@@ -69,7 +69,7 @@ def test_a_start_in_the_middle_begins_anew_in_the_same_place():
 
 
 def test_a_direct_batch_has_a_row_for_every_slot():
-    bench = SequenceBench(spec())
+    bench = SequenceHarness(spec())
     for sequence in (1, 2, 3, 4):
         bench.send(sequence, starts=True)
     bench.clock.run(0.05)
@@ -85,7 +85,7 @@ def test_a_direct_batch_has_a_row_for_every_slot():
 
 
 def test_more_sequences_than_slots_wait_until_one_ends():
-    bench = SequenceBench(spec(rows=2))
+    bench = SequenceHarness(spec(rows=2))
     for sequence in (1, 2, 3):
         bench.send(sequence, starts=True)
     bench.clock.run(0.5)
@@ -98,7 +98,7 @@ def test_more_sequences_than_slots_wait_until_one_ends():
 
 
 def test_an_idle_sequence_makes_room_and_a_late_request_of_it_is_told():
-    bench = SequenceBench(spec(rows=1, idle_seconds=1.0))
+    bench = SequenceHarness(spec(rows=1, idle_seconds=1.0))
     bench.send(1, starts=True)
     bench.send(2, starts=True)
     bench.clock.run(1.005)
@@ -116,7 +116,7 @@ def test_an_idle_sequence_makes_room_and_a_late_request_of_it_is_told():
 
 
 def test_a_sequence_is_not_idle_while_its_request_runs():
-    bench = SequenceBench(spec(rows=1, idle_seconds=1.0), lambda rows: 2.0)
+    bench = SequenceHarness(spec(rows=1, idle_seconds=1.0), lambda rows: 2.0)
     bench.send(1, starts=True)
     bench.send(2, starts=True)
     bench.clock.run(2.5)
@@ -126,7 +126,7 @@ def test_a_sequence_is_not_idle_while_its_request_runs():
 
 
 def test_sequences_are_spread_over_instances_and_stay_where_they_are():
-    bench = SequenceBench(spec(rows=2, instances=2))
+    bench = SequenceHarness(spec(rows=2, instances=2))
     for round_ in range(3):
         for sequence in (1, 2, 3, 4):
             bench.send(sequence, starts=round_ == 0, ends=round_ == 2)
@@ -136,7 +136,7 @@ def test_sequences_are_spread_over_instances_and_stay_where_they_are():
 
 
 def test_oldest_batches_what_waits_longest_one_of_each_sequence():
-    bench = SequenceBench(spec(rows=2, **OLDEST))
+    bench = SequenceHarness(spec(rows=2, **OLDEST))
     for sequence in (1, 1, 2, 3):
         bench.send(sequence, starts=not bench.parts or sequence > 1)
     bench.clock.run()
@@ -144,7 +144,7 @@ def test_oldest_batches_what_waits_longest_one_of_each_sequence():
 
 
 def test_oldest_waits_for_a_preferred_size_or_its_delay():
-    bench = SequenceBench(spec(max_delay=0.1, preferred_rows=(2, 3), **OLDEST))
+    bench = SequenceHarness(spec(max_delay=0.1, preferred_rows=(2, 3), **OLDEST))
     bench.send(1, starts=True)
     bench.clock.run(0.05)
     assert bench.adders[0].batches == []
@@ -159,7 +159,7 @@ def test_oldest_waits_for_a_preferred_size_or_its_delay():
 
 
 def test_direct_waits_until_enough_slots_have_a_request_or_its_delay():
-    bench = SequenceBench(spec(max_delay=0.1, utilization=0.5))
+    bench = SequenceHarness(spec(max_delay=0.1, utilization=0.5))
     bench.send(1, starts=True)
     bench.clock.run(0.05)
     assert bench.adders[0].batches == []
@@ -172,7 +172,7 @@ def test_direct_waits_until_enough_slots_have_a_request_or_its_delay():
 
 
 def test_a_lost_instance_breaks_its_sequences_and_no_others():
-    bench = SequenceBench(spec(rows=2, instances=2))
+    bench = SequenceHarness(spec(rows=2, instances=2))
     for sequence in (1, 2, 3, 4):
         bench.send(sequence, starts=True)
     bench.clock.run(0.1)
@@ -193,7 +193,7 @@ def test_a_lost_instance_breaks_its_sequences_and_no_others():
 
 
 def test_a_first_request_that_had_not_begun_is_run_elsewhere():
-    bench = SequenceBench(spec(rows=1, instances=2))
+    bench = SequenceHarness(spec(rows=1, instances=2))
     bench.send(1, starts=True)
     bench.clock.run(0.001)
     bench.adders[0].is_dead = True
@@ -207,7 +207,7 @@ def test_a_first_request_that_had_not_begun_is_run_elsewhere():
 
 
 def test_a_start_behind_a_break_begins_anew():
-    bench = SequenceBench(spec(rows=1))
+    bench = SequenceHarness(spec(rows=1))
     bench.send(1, starts=True)
     bench.clock.run(0.001)
     bench.send(1)
@@ -222,7 +222,7 @@ def test_a_start_behind_a_break_begins_anew():
 
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_without_its_first_request_a_sequence_does_not_begin(is_bound):
-    bench = SequenceBench(
+    bench = SequenceHarness(
         spec(rows=1 if not is_bound else 2, max_delay=0.5 if is_bound else 0.0, utilization=1.0)
     )
     if not is_bound:
@@ -239,7 +239,7 @@ def test_without_its_first_request_a_sequence_does_not_begin(is_bound):
 
 
 def test_a_cancelled_end_releases_the_slot():
-    bench = SequenceBench(spec(rows=1))
+    bench = SequenceHarness(spec(rows=1))
     bench.send(1, starts=True)
     end = bench.send(1, ends=True)
     bench.clock.run(0.001)
@@ -250,7 +250,7 @@ def test_a_cancelled_end_releases_the_slot():
 
 
 def test_a_full_queue_refuses_without_touching_the_sequence():
-    bench = SequenceBench(spec(rows=1))
+    bench = SequenceHarness(spec(rows=1))
     bench.model._entrance.limit = 1
     bench.send(1, starts=True)
     bench.clock.run(0.001)
@@ -264,7 +264,7 @@ def test_a_full_queue_refuses_without_touching_the_sequence():
 
 
 def test_a_closed_model_leaves_no_timer_behind():
-    bench = SequenceBench(spec(idle_seconds=3600.0))
+    bench = SequenceHarness(spec(idle_seconds=3600.0))
     bench.send(1, starts=True)
     bench.clock.run(0.1)
     bench.send(1)
@@ -274,7 +274,7 @@ def test_a_closed_model_leaves_no_timer_behind():
 
 
 def test_models_without_a_batch_dimension_run_one_at_a_time():
-    bench = SequenceBench(spec(rows=0, strategy=Strategy.OLDEST, candidates=2))
+    bench = SequenceHarness(spec(rows=0, strategy=Strategy.OLDEST, candidates=2))
     for sequence in (1, 2):
         bench.send(sequence, rows=0, starts=True)
     bench.clock.run()

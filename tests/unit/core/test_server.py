@@ -5,8 +5,8 @@ import threading
 
 import numpy as np
 import pytest
-from tests.unit.core.made_up import PATH, Scene, serving, spec
-from tests.unit.core.virtual import make_infer
+from tests.harness.fake_models import PATH, ServerHarness, serving, spec
+from tests.harness.virtual_models import make_infer
 
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -63,7 +63,7 @@ def test_only_the_wanted_outputs_come():
 
 def test_health_follows_the_server_and_its_models():
     async def scene():
-        stage = Scene(spec("a"), spec("b", stamp="9"))
+        stage = ServerHarness(spec("a"), spec("b", stamp="9"))
         stage.engine.faults["9"] = ServeError(Code.LOAD_FAILED, "Damaged.")
         async with stage.server:
             assert await answer(stage, Live()) == Readiness(True)
@@ -247,7 +247,7 @@ def test_a_lent_body_comes_back_when_both_are_done_with_it():
 
 def test_a_path_nobody_knows_is_refused_when_it_is_added():
     async def scene():
-        async with Scene().server as server:
+        async with ServerHarness().server as server:
             with pytest.raises(ServeError, match="Known formats are: made-up: any path"):
                 server.add(PATH.parent)
 

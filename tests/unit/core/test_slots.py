@@ -3,7 +3,7 @@
 import asyncio
 
 import numpy as np
-from tests.unit.core.sequences import CONTROLS, infer
+from tests.harness.virtual_sequences import CONTROLS, infer
 
 from trivium.core.schedulers.controls import Controls
 from trivium.core.schedulers.slots import FIRST_IDLE, around

@@ -7,7 +7,7 @@ from bisect import bisect_left
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.virtual import Bench, make_infer, make_spec
+from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core.item import Item
 from trivium.core.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
@@ -126,7 +126,7 @@ def test_the_first_run_counts_whole_in_the_means():
 
 def mixed_history():
     """Batches of several sizes, a refusal, cancellations in the queue and at work, an expiry."""
-    bench = Bench(make_spec(Batching(True, 4, merge=True)), lambda rows: float(rows))
+    bench = VirtualModelHarness(make_spec(Batching(True, 4, merge=True)), lambda rows: float(rows))
     submitted = [bench.submit(make_infer(1)) for _ in range(3)]
     bench.clock.run(0.5)  # three rows run until 3.0
     submitted += [bench.submit(make_infer(rows)) for rows in (2, 1, 1, 4, 5)]
@@ -155,7 +155,7 @@ def test_a_history_adds_up():
 
 
 def test_what_waits_is_in_the_report():
-    bench = Bench(make_spec())
+    bench = VirtualModelHarness(make_spec())
     for _ in range(3):
         bench.submit()
     bench.clock.run(0.5)
@@ -163,7 +163,7 @@ def test_what_waits_is_in_the_report():
 
 
 def test_retry_after_is_the_time_to_empty_the_queue():
-    bench = Bench(make_spec(), lambda rows: 10.0)
+    bench = VirtualModelHarness(make_spec(), lambda rows: 10.0)
     bench.submit()
     bench.clock.run()
     for _ in range(4):

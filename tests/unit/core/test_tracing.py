@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import Bench, make_infer, make_spec
+from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core import tracing
 from trivium.core.item import CANCELLED, Item
@@ -55,7 +55,7 @@ def moments(trace):
 
 
 def test_every_moment_of_a_request():
-    bench = Bench(make_spec())
+    bench = VirtualModelHarness(make_spec())
     exporter = traced(bench)
     bench.submit()
     bench.submit(make_infer(id="second", origin=Origin("HTTP", -2.0, -1.0)))
@@ -92,7 +92,7 @@ def test_every_moment_of_a_request():
 
 
 def test_who_ran_together():
-    bench = Bench(make_spec(Batching(batch_axis=True, max_rows=4, merge=True)))
+    bench = VirtualModelHarness(make_spec(Batching(batch_axis=True, max_rows=4, merge=True)))
     exporter = traced(bench)
     for _ in range(3):
         bench.submit(make_infer(rows=1))
@@ -101,7 +101,7 @@ def test_who_ran_together():
 
 
 def test_tensors_are_copies():
-    bench = Bench(make_spec())
+    bench = VirtualModelHarness(make_spec())
     exporter = traced(bench, TraceSettings(frozenset({Detail.TENSORS}), 1))
     infer = make_infer(value=3.0)
     bench.submit(infer)
@@ -114,7 +114,7 @@ def test_tensors_are_copies():
 
 
 def test_off_costs_nothing_and_leaves_the_receiver_alone():
-    bench = Bench(make_spec())
+    bench = VirtualModelHarness(make_spec())
     exporter = traced(bench, TraceSettings(frozenset(), 1))
     assert not bench.model._tracing.is_on
     sink = lambda part: None  # noqa: E731
@@ -124,7 +124,7 @@ def test_off_costs_nothing_and_leaves_the_receiver_alone():
 
 
 def test_what_is_refused_at_the_door_is_not_traced_and_what_the_queue_refuses_is():
-    bench = Bench(make_spec(limits=Limits(queue_items=1)))
+    bench = VirtualModelHarness(make_spec(limits=Limits(queue_items=1)))
     exporter = traced(bench)
     bench.submit(make_infer(rows=1))
     assert exporter.taken == []
@@ -139,7 +139,7 @@ def test_what_is_refused_at_the_door_is_not_traced_and_what_the_queue_refuses_is
 
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_cancelled_one_ends_at_once(is_running):
-    bench = Bench(make_spec())
+    bench = VirtualModelHarness(make_spec())
     exporter = traced(bench)
     if not is_running:
         bench.submit()
@@ -155,7 +155,7 @@ def test_a_cancelled_one_ends_at_once(is_running):
 # -- by hand: one tracing, and the items that a model would have ---------------------------------------------
 
 
-class Stage:
+class TracingHarness:
     def __init__(self, settings=TraceSettings(TIMES, 1), spec=SPEC, **options):  # noqa: B008 - it is frozen
         self.now = 0.0
         self.exporter = Exporter(**options)
@@ -184,7 +184,7 @@ class Stage:
 
 
 def test_an_answer_in_parts_waits_for_the_end_of_its_execution():
-    stage = Stage()
+    stage = TracingHarness()
     item = stage.item(7)
     stage.end(item, final=False)
     stage.end(item)
@@ -196,7 +196,7 @@ def test_an_answer_in_parts_waits_for_the_end_of_its_execution():
 
 
 def test_or_has_seen_it_before():
-    stage = Stage()
+    stage = TracingHarness()
     item = stage.item(7)
     stage.executed(7)
     assert stage.exporter.taken == []
@@ -205,7 +205,7 @@ def test_or_has_seen_it_before():
 
 
 def test_an_error_waits_for_nothing_nor_does_what_no_instance_had():
-    stage = Stage()
+    stage = TracingHarness()
     stage.end(stage.item(1), error=ServeError(Code.MODEL_FAILED, "no"))
     cached = stage.item(2)
     cached.instance = 0
@@ -216,7 +216,7 @@ def test_an_error_waits_for_nothing_nor_does_what_no_instance_had():
 
 def test_only_so_many_wait(monkeypatch):
     monkeypatch.setattr(tracing, "MOST_WAITING", 2)
-    stage = Stage()
+    stage = TracingHarness()
     for number in (1, 2, 3):
         stage.end(stage.item(number))
     assert [trace.id for trace in stage.exporter.traces] == [1]
@@ -225,7 +225,7 @@ def test_only_so_many_wait(monkeypatch):
 
 
 def test_a_family_is_handed_on_whole_with_its_first_in_front():
-    stage = Stage()
+    stage = TracingHarness()
     graph = replace(SPEC, name="graph", scheduling=Graph(()))
     whole = stage.item(1, graph)
     inner = stage.item(2, parent=CallRef((1,), ("graph",), 1))
@@ -244,15 +244,15 @@ def test_a_family_is_handed_on_whole_with_its_first_in_front():
 
 
 def test_each_of_a_family_is_told_its_own_context():
-    stage = Stage(follows=True)
+    stage = TracingHarness(follows=True)
     outer = stage.item(1)
     inner = stage.item(2, parent=CallRef((1,), ("m",), 1))
     assert (outer.operation.context, inner.operation.context) == ("/1", "/1/2")
-    assert Stage().item(1).operation.context == ""
+    assert TracingHarness().item(1).operation.context == ""
 
 
 def test_a_child_is_traced_whatever_its_own_model_says():
-    stage = Stage(TraceSettings(every=1))
+    stage = TracingHarness(TraceSettings(every=1))
     stage.tracing.answer(TraceControl("graph", TraceChange(details=TIMES)))
     stage.item(1, replace(SPEC, name="graph", scheduling=Graph(())))
     assert stage.item(2, parent=CallRef((1,), ("graph",), 1)).sink != stage.got.append
@@ -263,7 +263,7 @@ def test_a_child_is_traced_whatever_its_own_model_says():
     ("follows", "parent", "count"), [(True, PARENT, 1), (True, "", 0), (False, PARENT, 0)]
 )
 def test_what_belongs_to_a_clients_trace(follows, parent, count):
-    stage = Stage(TraceSettings(TIMES, 0), follows=follows)
+    stage = TracingHarness(TraceSettings(TIMES, 0), follows=follows)
     item = stage.item(1, origin=Origin("GRPC", 0, 0, parent))
     stage.executed(1)
     stage.end(item)
@@ -271,7 +271,7 @@ def test_what_belongs_to_a_clients_trace(follows, parent, count):
 
 
 def test_settings_are_told_and_what_is_held_is_written_when_they_change():
-    stage = Stage(TraceSettings(TIMES, 1, None, 5))
+    stage = TracingHarness(TraceSettings(TIMES, 1, None, 5))
     report = stage.tracing.answer(TraceControl())
     assert (report.settings, report.file, report.told) == (TraceSettings(TIMES, 1, None, 5), "/t", {"a": "b"})
     item = stage.item(1)
@@ -285,7 +285,7 @@ def test_settings_are_told_and_what_is_held_is_written_when_they_change():
 
 
 def test_one_that_began_before_tracing_was_switched_off_is_finished():
-    stage = Stage()
+    stage = TracingHarness()
     item = stage.item(1)
     stage.tracing.answer(TraceControl("", TraceChange(details=frozenset())))
     assert stage.tracing.is_on
@@ -296,7 +296,7 @@ def test_one_that_began_before_tracing_was_switched_off_is_finished():
 
 
 def test_what_was_open_when_settings_changed_is_not_held_for_ever():
-    stage = Stage(TraceSettings(TIMES, 1, None, 5))
+    stage = TracingHarness(TraceSettings(TIMES, 1, None, 5))
     items = [stage.item(number) for number in (1, 2, 3)]
     stage.executed(1, 2, 3)
     stage.end(items[0])
@@ -308,7 +308,7 @@ def test_what_was_open_when_settings_changed_is_not_held_for_ever():
 
 
 def test_closing_hands_on_what_is_left():
-    stage = Stage(TraceSettings(TIMES, 1, None, 5))
+    stage = TracingHarness(TraceSettings(TIMES, 1, None, 5))
     stage.item(1)
     stage.end(stage.item(2))
     stage.tracing.close()
@@ -322,7 +322,7 @@ def test_without_a_place_there_is_nothing_to_tell():
 
 
 def test_a_receiver_that_fails_leaves_no_trace_behind():
-    stage = Stage()
+    stage = TracingHarness()
     item = Item(1, make_infer(), lambda part: 1 / 0, 0.0, SimpleNamespace(), instance=1)
     stage.tracing.admitted(item, SPEC)
     stage.executed(1)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.version_policy import Plan, by_number, plan, wanted
 from trivium.types.spec import All, Latest, Specific
@@ -53,7 +54,7 @@ POLICIES = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(NUMBERS, NUMBERS, POLICIES)
 def test_nothing_wanted_is_dropped_and_nothing_unwanted_stays(serving, available, policy):
     steps = plan(serving, available, policy)

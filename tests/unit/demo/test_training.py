@@ -43,9 +43,9 @@ def test_a_slope_is_that_of_the_loss(which) -> None:
     assert (above - loss(point, FEW)) / (2 * step) == pytest.approx(length, rel=1e-3)
 
 
-def test_ten_passes_teach_something_and_the_same_each_time() -> None:
-    first, second = train.train(FEW, 10, seed=1), train.train(FEW, 10, seed=1)
-    assert train.accuracy(first, FEW) > 0.5
+def test_passes_teach_something_and_the_same_each_time() -> None:
+    assert train.accuracy(train.train(FEW, 10, seed=1), FEW) > 0.5
+    first, second = train.train(FEW, 2, seed=1), train.train(FEW, 2, seed=1)
     assert all((one == other).all() for one, other in zip(first, second, strict=True))
 
 

@@ -1,7 +1,7 @@
 """What may be read but must not be said: each with its severity, line and key."""
 
 import pytest
-from tests.unit.dialects.config_samples import GPUS, RICH
+from tests.harness.triton_configs import GPUS, RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.reader import read_config

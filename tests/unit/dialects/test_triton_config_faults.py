@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.model_folders import make
+from tests.harness.triton_folders import make
 
 from trivium.dialects.triton.error_codes import ErrorCode
 from trivium.dialects.triton.texts import said

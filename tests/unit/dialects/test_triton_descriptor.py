@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from tests.harness.proto_signatures import signatures
 
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.keys import ROWS
@@ -13,17 +14,6 @@ from trivium.dialects.triton.schema import MESSAGES, Field
 
 NEWER = {"ModelConfig.model_metrics", "ModelEnsembling.max_inflight_requests"}
 """Fields of releases after 2.51, the client's."""
-
-
-def signatures(proto: DescriptorProto, path: str = "") -> Iterator[tuple[str, tuple[object, ...]]]:
-    name = f"{path}{proto.name}"
-    for field in proto.field:
-        oneof = proto.oneof_decl[field.oneof_index].name if field.HasField("oneof_index") else ""
-        yield f"{name}.{field.name}", (field.number, field.type, field.label, field.type_name, oneof)
-    for enum in proto.enum_type:
-        yield f"{name}.{enum.name}", tuple((value.name, value.number) for value in enum.value)
-    for nested in proto.nested_type:
-        yield from signatures(nested, f"{name}.")
 
 
 def family(file: FileDescriptorProto) -> dict[str, tuple[object, ...]]:

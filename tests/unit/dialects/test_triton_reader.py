@@ -7,7 +7,8 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.dialects.config_samples import RICH
+from tests.harness.properties import examples
+from tests.harness.triton_configs import RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config
@@ -140,10 +141,10 @@ def test_lines_of_keys() -> None:
 
 def test_depth_is_bounded() -> None:
     for text in (
-        "{" * 100_000,
-        "input {" * 100_000,
-        "x: " + "[" * 100_000,
-        "input { dims: " + "[{" * 100_000,
+        "{" * 20_000,
+        "input {" * 20_000,
+        "x: " + "[" * 20_000,
+        "input { dims: " + "[{" * 20_000,
     ):
         findings = read_config("c", text.encode()).findings
         assert 0 < len(findings) <= MAX_FINDINGS + 1
@@ -176,7 +177,7 @@ TOKENS = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.one_of(
         st.binary(max_size=200), st.lists(TOKENS, max_size=60).map(lambda words: " ".join(words).encode())
@@ -245,7 +246,7 @@ def written(draw: st.DrawFn, type_: str, field: Field, depth: int) -> list[str]:
     return [f"{field.name}{colon} {text}{end}" for text in texts]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(blocks("ModelConfig", dict(MESSAGES["ModelConfig"]), 3))
 def test_valid_text_reads_as_protobuf_reads_it(text: str) -> None:
     theirs = text_format.Parse(text, new_config())

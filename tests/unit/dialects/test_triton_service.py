@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import tritonclient.grpc as triton
 from google.protobuf.descriptor_pb2 import DescriptorProto
-from tests.unit.dialects.test_triton_descriptor import signatures
+from tests.harness.proto_signatures import signatures
 
 from trivium.dialects.triton.service_messages import new, parse, parse_infer_request
 from trivium.dialects.triton.service_schema import HEALTH, SERVICE

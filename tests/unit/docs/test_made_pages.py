@@ -9,4 +9,5 @@ def test_no_page_is_out_of_date():
     spec = importlib.util.spec_from_file_location("make_docs", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.outdated() == []
+    stale = [str(page.relative_to(place.parents[1])) for page in module.outdated()]
+    assert not stale, f"out of date: {', '.join(stale)}; run `make docs`, which writes them, and commit them"

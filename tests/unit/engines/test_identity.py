@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.identity import ENGINE
 from trivium.types.datatype import DataType

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from tests.unit.engines.onnx_models import (
+from tests.harness.onnx_models import (
     FLOAT,
     HERE,
     ROWS,

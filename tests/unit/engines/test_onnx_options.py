@@ -2,7 +2,7 @@
 
 import onnxruntime
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.onnx.options import (
     IN_DEVICE,

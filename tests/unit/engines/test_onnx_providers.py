@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.types.errors import Code, ServeError

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 import trivium_child
 from trivium.engines.python import KEEP_MEMORY, PythonEngine

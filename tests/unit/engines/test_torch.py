@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.engines.torch_models import (
+from tests.harness.torch_models import (
     HERE,
     ROWS,
     batched,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.engines.torch_models import HERE, batched, run, spec, tensors
+from tests.harness.torch_models import HERE, batched, run, spec, tensors
 
 from trivium.engines.torch.engine import ENGINE
 from trivium.engines.torch.programs import of_compiled

@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.torch.options import KNOWN, Options, ProcessSettings, options, unknown_parameters
 from trivium.types.errors import Code, ServeError

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.formats import archive
 from trivium.formats.archive import Bounds, names, unpack
@@ -379,7 +380,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(TREES, st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]))
 def test_reads_what_tarfile_writes(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes], form: int
@@ -389,7 +390,7 @@ def test_reads_what_tarfile_writes(
         assert contents(unpack(placed(folder, tarred(files, form)), folder / "scratch")) == files
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from(["zip", "tar", "gz"]),
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=8),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.formats.model_folders import make, one
+from tests.harness.triton_folders import make, one
 
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.datatype import DataType

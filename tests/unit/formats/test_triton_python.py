@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.model_folders import TENSORS, faults, make, one
+from tests.harness.triton_folders import TENSORS, faults, make, one
 
 from trivium.formats.triton import environments
 from trivium.formats.triton.repository import FORMAT

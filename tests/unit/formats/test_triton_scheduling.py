@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.dialects.config_samples import DIRECT, ENSEMBLE, OLDEST
-from tests.unit.formats.model_folders import TENSORS, faults, make, one
+from tests.harness.triton_configs import DIRECT, ENSEMBLE, OLDEST
+from tests.harness.triton_folders import TENSORS, faults, make, one
 
 from trivium.dialects.triton.description import config_json, platform_of
 from trivium.formats.triton.repository import FORMAT

@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.model_folders import TENSORS, make, one
+from tests.harness.triton_folders import TENSORS, make, one
 
 from trivium.types.datatype import DataType
 from trivium.types.spec import (

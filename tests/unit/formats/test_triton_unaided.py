@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.model_folders import TENSORS, make
+from tests.harness.triton_folders import TENSORS, make
 
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.spec import Defaults

@@ -1,16 +1,16 @@
 """Whole exchanges as lists of bytes: keep-alive, pipelining, bodies of every kind, HEAD, HTTP/1.0, upgrades."""
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import get, post, read_answers
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import get, post, read_answers
+from tests.harness.http_connection import HttpHarness
 
 BIG = bytes(range(256)) * 1024  # 256 KiB
 
 
 @pytest.mark.parametrize("pieces_of", [None, 1, 3, 50])
 def test_bodies_come_back_however_the_bytes_are_cut(pieces_of: int | None) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(
         post("a", b"first") + get("b") + post("c", b"") + post("a", b"first") * 2 + post("a", b"other"),
         pieces_of,
@@ -24,7 +24,7 @@ def test_bodies_come_back_however_the_bytes_are_cut(pieces_of: int | None) -> No
 
 
 def test_a_repeated_head_is_recalled_with_its_own_body() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     for body in (b"11111", b"22222", b"33333"):
         stage.send(post("a", body))
     stage.send(get("a"))
@@ -48,7 +48,7 @@ def test_a_repeated_head_is_recalled_with_its_own_body() -> None:
 @pytest.mark.parametrize("cut", [1, 20])
 def test_what_is_left_of_an_earlier_head_in_the_shared_buffer_is_no_head(body: bytes, cut: int) -> None:
     """Behind the first bytes of a head there may be the rest of the same one, from another connection."""
-    stage = Stage()
+    stage = HttpHarness()
     request = post("a", body)
     head = request[: len(request) - len(body)]
     stage.send(request)
@@ -60,7 +60,7 @@ def test_what_is_left_of_an_earlier_head_in_the_shared_buffer_is_no_head(body: b
 
 
 def test_what_stands_around_a_request_is_not_taken_for_its_head() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     request = post("a", b"\r\n\r\nx")
     for data in (
         b"\r\n" + request,
@@ -76,7 +76,7 @@ def test_what_stands_around_a_request_is_not_taken_for_its_head() -> None:
 
 @pytest.mark.parametrize("pieces_of", [None, 1, 7])
 def test_chunks(pieces_of: int | None) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     head = b"POST /echo/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
     stage.send(head + b"3;ext=1\r\nabc\r\n02\r\nde\r\n0\r\nTrailer: t\r\n\r\n" + get("next"), pieces_of)
     assert [answer.body for answer in stage.answers] == [b"abcde", b"next"]
@@ -86,7 +86,7 @@ def test_chunks(pieces_of: int | None) -> None:
 
 @pytest.mark.parametrize("pieces_of", [None, 1000, 65536])
 def test_a_large_body_is_received_in_place_and_the_next_request_is_parsed(pieces_of: int | None) -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(post("a", BIG) + get("next"), pieces_of)
     lease = stage.core.tickets[0].operation.payload.lease
     assert lease is not None
@@ -100,7 +100,7 @@ def test_a_large_body_is_received_in_place_and_the_next_request_is_parsed(pieces
 
 @pytest.mark.parametrize("pieces_of", [None, 1000, 65536])
 def test_a_repeated_head_of_large_bodies_is_recalled_with_its_own_body(pieces_of: int | None) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     bodies = [bytes([number]) * len(BIG) for number in range(4)]
     for body in bodies:
         stage.send(post("a", body), pieces_of)
@@ -112,7 +112,7 @@ def test_a_repeated_head_of_large_bodies_is_recalled_with_its_own_body(pieces_of
 
 def test_the_last_read_of_a_large_body_asks_for_more_than_there_is() -> None:
     """A transport that gets less than it asks for need not ask again."""
-    stage = Stage()
+    stage = HttpHarness()
     for _ in range(2):
         request = post("a", BIG)
         stage.send(request[:-1000])
@@ -138,7 +138,7 @@ def test_the_last_read_of_a_large_body_asks_for_more_than_there_is() -> None:
 def test_what_comes_with_the_end_of_a_large_body_is_the_next_request(
     behind: bytes, statuses: list[int], is_closed: bool, is_recalled: bool
 ) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     if is_recalled:
         stage.send(post("a", BIG))
     stage.send(post("a", BIG) + behind)
@@ -149,7 +149,7 @@ def test_what_comes_with_the_end_of_a_large_body_is_the_next_request(
 
 
 def test_behind_a_large_body_that_closes_anything_may_come() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("a", BIG).replace(b"Host", b"Connection: close\r\nHost") + b"\0")
     assert stage.statuses == [200]
     assert stage.is_closed
@@ -157,7 +157,7 @@ def test_behind_a_large_body_that_closes_anything_may_come() -> None:
 
 
 def test_pipelined_large_bodies_with_one_head_wait_their_turn() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     bodies = [bytes([number]) * len(BIG) for number in range(4)]
     stage.send(post("a", bodies[0]))
     stage.core.tickets[0].echo()
@@ -171,7 +171,7 @@ def test_pipelined_large_bodies_with_one_head_wait_their_turn() -> None:
 
 
 def test_the_lease_is_kept_until_the_answer_has_left() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("first"))
     stage.transport.is_stuck = True
     stage.send(post("a", BIG))
@@ -186,7 +186,7 @@ def test_the_lease_is_kept_until_the_answer_has_left() -> None:
 
 
 def test_a_lease_that_cannot_be_had_is_refused() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("unlendable", BIG))
     assert stage.statuses == [503]
     assert stage.is_closed
@@ -194,7 +194,7 @@ def test_a_lease_that_cannot_be_had_is_refused() -> None:
 
 
 def test_answers_keep_their_order_and_one_request_is_in_work() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("a") + get("b") + get("missing") + get("c"))
     assert [ticket.operation.model for ticket in stage.core.tickets] == ["a"]
     assert not stage.transport.reads
@@ -207,7 +207,7 @@ def test_answers_keep_their_order_and_one_request_is_in_work() -> None:
 
 
 def test_a_pipelined_large_body_waits_its_turn_in_the_kernel() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("a") + post("b", BIG) + post("c", BIG))
     assert len(stage.kernel) > 400_000
     assert stage.lent == 0
@@ -222,7 +222,7 @@ def test_a_pipelined_large_body_waits_its_turn_in_the_kernel() -> None:
 
 
 def test_head_is_answered_like_get_without_the_body() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     request = get("abc").replace(b"GET", b"HEAD")
     stage.send(request)
     stage.send(request)  # recalled
@@ -232,14 +232,14 @@ def test_head_is_answered_like_get_without_the_body() -> None:
 
 @pytest.mark.parametrize(("fields", "stays"), [(b"", False), (b"Connection: Keep-Alive\r\n", True)])
 def test_http10(fields: bytes, stays: bool) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(b"GET /echo/a HTTP/1.0\r\n" + fields + b"\r\n")
     assert stage.answers[0].fields[b"connection"] == (b"keep-alive" if stays else b"close")
     assert stage.is_closed is not stays
 
 
 def test_connection_close_ends_it_and_what_follows_is_ignored() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("a", b"Connection: close\r\n") + get("b") + b"rubbish")
     assert [answer.body for answer in stage.answers] == [b"a"]
     assert stage.answers[0].fields[b"connection"] == b"close"
@@ -248,7 +248,7 @@ def test_connection_close_ends_it_and_what_follows_is_ignored() -> None:
 
 @pytest.mark.parametrize("verb", ["a", "costly"])
 def test_expect_100_continue(verb: str) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     whole = post(verb, BIG, b"Expect: 100-Continue\r\n")
     head, body = whole[: -len(BIG)], whole[-len(BIG) :]
     stage.send(head, pieces_of=10)
@@ -262,7 +262,7 @@ def test_expect_100_continue(verb: str) -> None:
 
 
 def test_no_continue_for_a_body_that_has_begun_nor_before_its_turn() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     expecting = post("b", b"xyz", b"Expect: 100-continue\r\n")
     stage.send(get("a") + expecting[:-3])
     assert stage.statuses == []
@@ -289,19 +289,19 @@ def test_an_upgrade_is_answered_as_http11(kind: str, pieces_of: int | None) -> N
         case _:
             chunks = b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
             request = b"POST /echo/x HTTP/1.1\r\nHost: x\r\n" + fields + chunks
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(request + get("next") + request * 3, pieces_of)
     assert [answer.body for answer in stage.answers] == [b"a", b"next", b"a", b"a", b"a"]
 
 
 def test_a_stream_of_upgrades_does_not_exhaust_the_stack() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("a", b"Connection: upgrade\r\nUpgrade: x\r\n") * 1000)
     assert stage.statuses == [200] * 1000
 
 
 def test_an_answer_in_parts_goes_out_in_chunks() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("a") + get("b"))
     ticket = stage.core.tickets[0]
     ticket.say(b"one")
@@ -313,7 +313,7 @@ def test_an_answer_in_parts_goes_out_in_chunks() -> None:
 
 
 def test_in_http10_an_answer_in_parts_ends_with_the_connection() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(b"GET /echo/a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     stage.core.tickets[0].say(b"one")
     stage.core.tickets[0].say(b"two", final=True)
@@ -323,7 +323,7 @@ def test_in_http10_an_answer_in_parts_ends_with_the_connection() -> None:
 
 
 def test_an_answer_in_parts_to_head_has_no_chunks() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("a").replace(b"GET", b"HEAD"))
     stage.core.tickets[0].say(b"one")
     stage.core.tickets[0].say(b"two", final=True)
@@ -333,7 +333,7 @@ def test_an_answer_in_parts_to_head_has_no_chunks() -> None:
 
 
 def test_costly_decoding_happens_elsewhere_and_in_order() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("costly", b"abc") + get("next"))
     assert stage.statuses == []
     stage.decode_all()
@@ -341,7 +341,7 @@ def test_costly_decoding_happens_elsewhere_and_in_order() -> None:
 
 
 def test_a_client_that_leaves_while_its_body_is_decoded() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("costly", BIG))
     stage.leave()
     assert stage.lent == 1, "the thread still reads it"
@@ -351,6 +351,6 @@ def test_a_client_that_leaves_while_its_body_is_decoded() -> None:
 
 
 def test_an_absolute_target_and_a_query() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(b"GET http://h:1/echo/a?b=c HTTP/1.1\r\nHost: h:1\r\n\r\n")
     assert stage.answers[0].body == b"a"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
+from tests.harness.fake_core import FakeCore
 
 from trivium.frontends.grpc_site import (
     ANSWERED,

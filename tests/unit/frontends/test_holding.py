@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import get
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import get
+from tests.harness.http_connection import HttpHarness
 from tests.unit.frontends.test_grpc_calls import Client, streaming
 
 from trivium.frontends.grpc_stream import FULL
 
 
-def stuck() -> Stage:
+def stuck() -> HttpHarness:
     """A client that has asked for an answer in parts, and does not read."""
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.transport.is_stuck = True
     stage.send(get("a"))
     return stage

@@ -3,9 +3,9 @@
 from errno import ECONNRESET
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import get, post
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 from trivium.types.errors import Code
@@ -22,8 +22,8 @@ LIMITS = HttpLimits(
 )
 
 
-def staged(is_prompt: bool = True) -> Stage:
-    return Stage(LIMITS, FakeCore(is_prompt))
+def staged(is_prompt: bool = True) -> HttpHarness:
+    return HttpHarness(LIMITS, FakeCore(is_prompt))
 
 
 STATES = {

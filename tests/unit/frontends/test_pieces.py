@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.frontends.client import get, post
-from tests.unit.frontends.stage import Stage
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.answer_bytes import CHUNKED, CLOSE, opening, part, whole
@@ -74,7 +74,7 @@ def test_parts() -> None:
 
 def test_the_access_log_has_a_line_per_answer(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
-    stage = Stage()
+    stage = HttpHarness()
     stage.core.is_prompt = False
     stage.site.log = AccessLog(str(path))
     stage.send(get("a").replace(b"GET", b"HEAD") + post("b", b"abc") + get("missing") + get("c"))

@@ -3,9 +3,9 @@
 import logging
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import get, post
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 
@@ -61,7 +61,7 @@ MALFORMED = {
 @pytest.mark.parametrize("pieces_of", [None, 1], ids=["at once", "byte by byte"])
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_requests(case: str, pieces_of: int | None) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("before") + MALFORMED[case] + get("behind"), pieces_of)
     assert stage.statuses == [200, 400]
     assert len(stage.answers[1].body) > 20
@@ -92,7 +92,7 @@ def test_malformed_requests(case: str, pieces_of: int | None) -> None:
     ],
 )
 def test_other_refusals_of_http(request_bytes: bytes, status: int) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(request_bytes)
     if b"Expect: 200" in request_bytes:  # no body, so that nothing is in doubt
         assert stage.statuses == [417]
@@ -105,7 +105,7 @@ def test_other_refusals_of_http(request_bytes: bytes, status: int) -> None:
 
 
 def test_header_limits_count_one_head_however_it_comes() -> None:
-    stage = Stage(HttpLimits(header_bytes=2000))
+    stage = HttpHarness(HttpLimits(header_bytes=2000))
     for _ in range(10):
         stage.send(get("a", b"X: " + b"a" * 1500 + b"\r\n"), pieces_of=100)
     stage.send(get("a", b"X: " + b"a" * 1500 + b"\r\n") * 100)
@@ -113,7 +113,7 @@ def test_header_limits_count_one_head_however_it_comes() -> None:
 
 
 def test_an_unknown_path_names_what_is_known_and_the_connection_stays() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + get("a"))
     assert stage.statuses == [404, 200]
     assert b"/echo" in stage.answers[0].body
@@ -123,7 +123,7 @@ def test_an_unknown_path_names_what_is_known_and_the_connection_stays() -> None:
 
 @pytest.mark.parametrize("size", [70_000, None])
 def test_a_refused_head_with_a_long_body_closes_without_reading_it(size: int | None) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     framing = b"Transfer-Encoding: chunked" if size is None else b"Content-Length: %d" % size
     stage.send(b"POST /echo/missing HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n")
     assert stage.statuses == [404]
@@ -131,14 +131,14 @@ def test_a_refused_head_with_a_long_body_closes_without_reading_it(size: int | N
 
 
 def test_a_refused_head_that_expects_100_closes() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("missing", b"", b"Expect: 100-continue\r\n").replace(b"Length: 0", b"Length: 3"))
     assert stage.statuses == [404]
     assert stage.is_closed
 
 
 def test_a_body_where_none_is_taken() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     with_body = get("a", b"Content-Length: 3\r\n") + b"abc"
     stage.send(with_body)
     stage.send(with_body)  # recalled
@@ -150,7 +150,7 @@ def test_a_body_where_none_is_taken() -> None:
 
 @pytest.mark.parametrize("fields", [b"", b"Expect: 100-continue\r\n"])
 def test_a_declared_body_beyond_the_limit(fields: bytes) -> None:
-    stage = Stage(HttpLimits(body_bytes=100))
+    stage = HttpHarness(HttpLimits(body_bytes=100))
     stage.send(post("a", b"a" * 100))
     assert stage.statuses == [200]
     stage.send(post("a", b"a" * 101, fields))
@@ -163,7 +163,7 @@ def test_a_declared_body_beyond_the_limit(fields: bytes) -> None:
 
 
 def test_chunks_beyond_the_limit() -> None:
-    stage = Stage(HttpLimits(body_bytes=100))
+    stage = HttpHarness(HttpLimits(body_bytes=100))
     stage.send(CHUNKED + b"40\r\n" + b"a" * 64 + b"\r\n")
     assert stage.statuses == []
     stage.send(b"40\r\n" + b"a" * 64 + b"\r\n0\r\n\r\n")
@@ -173,7 +173,7 @@ def test_chunks_beyond_the_limit() -> None:
 
 def test_bodies_of_all_connections_together_are_bounded() -> None:
     core = FakeCore(is_prompt=False)
-    stage = Stage(HttpLimits(total_body_bytes=150_000), core)
+    stage = HttpHarness(HttpLimits(total_body_bytes=150_000), core)
     stage.send(post("a", b"a" * 100_000))
     first = stage.connection, stage.transport
     stage.connect()
@@ -191,7 +191,7 @@ def test_bodies_of_all_connections_together_are_bounded() -> None:
 
 
 def test_one_connection_too_many_is_told_so() -> None:
-    stage = Stage(HttpLimits(connections=1))
+    stage = HttpHarness(HttpLimits(connections=1))
     first = stage.connection, stage.transport
     stage.connect()
     assert stage.statuses == [503]
@@ -211,7 +211,7 @@ def test_one_connection_too_many_is_told_so() -> None:
 def test_faults_of_our_own_are_logged_answered_and_close(
     where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     with caplog.at_level(logging.ERROR):
         stage.send(post(f"crash-{where}", b"abc") + get("behind"))
     assert stage.statuses == [500]
@@ -225,7 +225,7 @@ def test_faults_of_our_own_are_logged_answered_and_close(
 
 
 def test_a_fault_in_a_decoding_thread_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("crash-decode/costly", b"abc"))
     stage.decode_all()
     assert stage.statuses == [500]
@@ -238,7 +238,7 @@ def test_a_fault_in_a_decoding_thread_is_logged_and_answered(caplog: pytest.LogC
 
 
 def test_a_fault_in_refusing_is_answered_bare(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("unspeakable") + get("behind"))
     assert [(answer.status, answer.body) for answer in stage.answers] == [(500, b"")]
     assert stage.is_closed
@@ -246,14 +246,14 @@ def test_a_fault_in_refusing_is_answered_bare(caplog: pytest.LogCaptureFixture) 
 
 
 def test_an_answer_that_is_none_cuts_the_connection(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(get("crash-send"))
     assert stage.transport.is_gone
     assert "send raised" in caplog.text
 
 
 def test_a_fault_in_encoding_cancels_what_still_runs() -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("crash-encode"))
     ticket = stage.core.tickets[0]
     ticket.say(b"one")
@@ -263,7 +263,7 @@ def test_a_fault_in_encoding_cancels_what_still_runs() -> None:
 
 
 def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage(core=FakeCore(is_prompt=False))
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
     stage.send(get("a"))
     ticket = stage.core.tickets[0]
     ticket.say(b"one")
@@ -275,7 +275,7 @@ def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(caplog: pytest.LogCapt
 
 
 def test_a_bad_body_is_refused_and_the_connection_stays() -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("bad", b"abc") + get("a"))
     assert stage.statuses == [400, 200]
     assert not stage.is_closed

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.client import post
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore
+from tests.harness.http_client import post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends import stamped
 from trivium.frontends.limits import HttpLimits
@@ -32,12 +32,12 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return read
 
 
-def origins(stage: Stage) -> list[Origin | None]:
+def origins(stage: HttpHarness) -> list[Origin | None]:
     return [ticket.operation.origin for ticket in stage.core.tickets]
 
 
 def test_each_request_has_its_own_times_the_repeated_ones_too(ticks: list[float]) -> None:
-    stage = Stage(HttpLimits(stamps=True))
+    stage = HttpHarness(HttpLimits(stamps=True))
     for body in (b"11111", b"22222", b"33333"):
         stage.send(post("a", body))
     found = origins(stage)
@@ -52,7 +52,7 @@ def test_each_request_has_its_own_times_the_repeated_ones_too(ticks: list[float]
 
 
 def test_the_head_comes_before_the_body(ticks: list[float]) -> None:
-    stage = Stage(HttpLimits(stamps=True), FakeCore())
+    stage = HttpHarness(HttpLimits(stamps=True), FakeCore())
     request = post("a", b"12345")
     stage.send(request[:-3])
     assert ticks == [1.0]
@@ -61,7 +61,7 @@ def test_the_head_comes_before_the_body(ticks: list[float]) -> None:
 
 
 def test_a_trace_context_among_the_headers() -> None:
-    stage = Stage(HttpLimits(stamps=True))
+    stage = HttpHarness(HttpLimits(stamps=True))
     head, _, body = post("a", b"1").partition(b"\r\n\r\n")
     fields = f"\r\ntraceparent: {PARENT}\r\ntracestate: a=b".encode()
     stage.send(head + fields + b"\r\n\r\n" + body)
@@ -71,7 +71,7 @@ def test_a_trace_context_among_the_headers() -> None:
 
 
 def test_without_stamps_there_are_none(ticks: list[float]) -> None:
-    stage = Stage()
+    stage = HttpHarness()
     stage.send(post("a", b"1"))
     assert (origins(stage), ticks) == ([None], [])
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tests.unit.frontends.stage import Stage
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.phase import HEAD, IDLE, Phase
@@ -54,7 +54,7 @@ class IdleGuest:
 
 
 def site() -> Site:
-    place = Stage(HttpLimits()).site
+    place = HttpHarness(HttpLimits()).site
     place.guests.clear()
     return place
 

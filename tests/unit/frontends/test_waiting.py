@@ -1,9 +1,9 @@
 """Time-outs by a clock moved by hand, and back-pressure both ways."""
 
 import pytest
-from tests.unit.frontends.actors import FakeCore, FakeTicket
-from tests.unit.frontends.client import get, post
-from tests.unit.frontends.stage import Stage
+from tests.harness.fake_core import FakeCore, FakeTicket
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 from trivium.types.errors import Code
@@ -22,8 +22,8 @@ LIMITS = HttpLimits(
 )
 
 
-def staged(is_prompt: bool = True) -> Stage:
-    return Stage(LIMITS, FakeCore(is_prompt))
+def staged(is_prompt: bool = True) -> HttpHarness:
+    return HttpHarness(LIMITS, FakeCore(is_prompt))
 
 
 def test_an_idle_connection_is_closed_and_a_request_starts_the_wait_anew() -> None:
@@ -226,7 +226,7 @@ def test_too_many_parts_within_submit_cancel_too() -> None:
                 ticket.say(b"x" * 50_000)
             return ticket
 
-    stage = Stage(LIMITS, Eager(is_prompt=False))
+    stage = HttpHarness(LIMITS, Eager(is_prompt=False))
     stage.transport.is_stuck = True
     stage.send(get("a"))
     assert stage.core.tickets[0].cancelled is not None

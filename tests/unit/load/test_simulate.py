@@ -4,7 +4,7 @@ import random
 from itertools import accumulate
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.load.simulate import VirtualClock, simulate
 from trivium.types.datatype import DataType
@@ -25,20 +25,25 @@ def mean_wait(report):
     return report.queue.ns / report.queue.count / 1e9
 
 
+MANY = pytest.param(40_000, 0.05, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.75])
-def test_the_mean_wait_of_one_server_with_constant_service_is_the_textbooks(load):
+@pytest.mark.parametrize(("count", "error"), [(6_000, 0.1), MANY])
+def test_the_mean_wait_of_one_server_with_constant_service_is_the_textbooks(load, count, error):
     """M/D/1 (Pollaczek and Khinchine): rho s / (2 (1 - rho))."""
     service = 1.0
-    report = simulate(make_spec(limits=ENDLESS), poisson(load / service, 40_000), lambda rows: service)
-    assert report.success.count == 40_000
-    assert mean_wait(report) == pytest.approx(load * service / (2 * (1 - load)), rel=0.05)
+    report = simulate(make_spec(limits=ENDLESS), poisson(load / service, count), lambda rows: service)
+    assert report.success.count == count
+    assert mean_wait(report) == pytest.approx(load * service / (2 * (1 - load)), rel=error)
 
 
-def test_the_mean_wait_of_two_servers_is_about_half_of_erlangs():
+@pytest.mark.parametrize(("count", "error"), [(6_000, 0.05), MANY])
+def test_the_mean_wait_of_two_servers_is_about_half_of_erlangs(count, error):
     """M/M/2 at 75 % waits 1.286 service times (Erlang's C over 2 mu - lambda); constant service, about half."""
     spec = make_spec(groups=(InstanceGroup("m", 2, 2),), limits=ENDLESS)
-    report = simulate(spec, poisson(1.5, 40_000), lambda rows: 1.0)
-    assert mean_wait(report) == pytest.approx(1.286 / 2, rel=0.1)
+    report = simulate(spec, poisson(1.5, count), lambda rows: 1.0)
+    assert mean_wait(report) == pytest.approx(1.286 / 2, rel=2 * error)
 
 
 def test_batches_grow_with_the_load_beyond_the_capacity_of_single_runs():

@@ -1,5 +1,5 @@
 import pytest
-from tests.unit.trivium_child.djl_stage import SHIMS, Stage, forget, raw, text
+from tests.harness.djl_child import SHIMS, DjlChildHarness, forget, raw, text
 
 from trivium_child import djl_ndlist
 from trivium_child.values import END, Failure, Part, Raw, Tensor
@@ -38,7 +38,7 @@ def handle(inputs):
 def stage(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(SHIMS))
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield Stage(tmp_path)
+    yield DjlChildHarness(tmp_path)
     forget()
 
 

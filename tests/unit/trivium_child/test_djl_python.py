@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.trivium_child.djl_stage import SHIMS, forget
+from tests.harness.djl_child import SHIMS, forget
+from tests.harness.properties import examples
 
 from trivium_child import djl_ndlist
 from trivium_child.values import Tensor
@@ -324,7 +325,7 @@ def test_encode_of_arrays():
         assert inputs([("data", one(output))]).get_as_numpy()[0].tolist() == [1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.tuples(st.text(st.characters(exclude_categories=("Cs",)), max_size=3), st.binary()), max_size=3
@@ -338,7 +339,7 @@ def test_ndlist_round_trip(named):
     ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=40), st.integers(0, 90))
 def test_hostile_ndlists_are_read_or_refused(noise, place):
     whole = bytes(

@@ -6,6 +6,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium_child import frames
 from trivium_child.frames import HEAD, AnswerTexts, Texts
@@ -14,7 +15,7 @@ from trivium_child.values import Failure, Part, Raw, Tensor
 bodies = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=30)), max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(bodies, st.data())
 def test_frames_are_found_however_they_come(sent, data):
     stream = b"".join(frames.frame(kind, body) for kind, body in sent)
@@ -30,7 +31,7 @@ def test_frames_are_found_however_they_come(sent, data):
     assert came == sent
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=60))
 def test_noise_is_frames_or_refused(noise):
     try:

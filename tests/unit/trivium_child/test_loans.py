@@ -13,7 +13,7 @@ from trivium_child.values import Tensor
 SIZE = 4096
 
 
-class Stage:
+class LoansHarness:
     """Loans over an arena, and what they would send."""
 
     def __init__(self):
@@ -45,7 +45,7 @@ class Stage:
 
 @pytest.fixture
 def stage():
-    return Stage()
+    return LoansHarness()
 
 
 def test_data_is_seen_in_place_and_may_be_written(stage):

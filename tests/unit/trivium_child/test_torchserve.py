@@ -5,7 +5,7 @@ import logging
 import sys
 
 import pytest
-from tests.unit.trivium_child.torchserve_stage import SEES, Stage, body, failures, returning, stage
+from tests.harness.torchserve_child import SEES, TorchServeChildHarness, body, failures, returning, stage
 
 from trivium_child.values import Failure, Part
 
@@ -15,14 +15,14 @@ __all__ = ["stage"]
 # -- entry points ------------------------------------------------------------------------------------------
 
 
-def test_a_function_is_called_once_at_load(stage: Stage) -> None:
+def test_a_function_is_called_once_at_load(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(SEES)
     ((data, context),) = sys.modules["handler"].SEEN
     assert data is None
     assert context is adapter.context
 
 
-def test_a_named_function(stage: Stage) -> None:
+def test_a_named_function(stage: TorchServeChildHarness) -> None:
     text = "def handle(data, context):\n    return ['no']\ndef run(data, context):\n    return data and ['yes']\n"
     assert body(stage.load(text, function="run").run([stage.item()])[0]) == b"yes"
 
@@ -47,12 +47,12 @@ def handle(data, context):
 """
 
 
-def test_the_only_class(stage: Stage) -> None:
+def test_the_only_class(stage: TorchServeChildHarness) -> None:
     assert body(stage.load(CLASS).run([stage.item()])[0]) == b"m"
     assert body(stage.load(CLASS, "deep/other.py", function="nothing").run([stage.item()])[0]) == b"m"
 
 
-def test_the_old_form_of_a_service(stage: Stage) -> None:
+def test_the_old_form_of_a_service(stage: TorchServeChildHarness) -> None:
     assert body(stage.load(CLASS + OLD).run([stage.item()])[0]) == b"m"
 
 
@@ -67,13 +67,13 @@ def test_the_old_form_of_a_service(stage: Stage) -> None:
         ("class A:\n    async def handle(self, data, context):\n        pass\n", "asyncCommunication"),
     ],
 )
-def test_handlers_that_cannot_be_loaded(stage: Stage, text: str, words: str) -> None:
+def test_handlers_that_cannot_be_loaded(stage: TorchServeChildHarness, text: str, words: str) -> None:
     with pytest.raises(Failure, match=words) as caught:
         stage.load(text)
     assert caught.value.code == "load failed"
 
 
-def test_what_user_code_raises_at_load_is_told(stage: Stage) -> None:
+def test_what_user_code_raises_at_load_is_told(stage: TorchServeChildHarness) -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_library"):
         stage.load("import no_such_library\n")
     with pytest.raises(ValueError, match="mine"):
@@ -86,13 +86,13 @@ def test_what_user_code_raises_at_load_is_told(stage: Stage) -> None:
         stage.load("def handle(data, context):\n    raise RuntimeError('other')\n", "third.py")
 
 
-def test_a_handler_called_like_a_module_of_python(stage: Stage) -> None:
+def test_a_handler_called_like_a_module_of_python(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(returning("['mine']"), "json.py")
     assert body(adapter.run([stage.item()])[0]) == b"mine"
     assert sys.modules["json"] is json
 
 
-def test_a_neighbour_is_imported(stage: Stage) -> None:
+def test_a_neighbour_is_imported(stage: TorchServeChildHarness) -> None:
     (stage.root / "neighbour_of_it.py").write_text("WORD = 'hello'\n")
     adapter = stage.load("import neighbour_of_it\n" + returning("[neighbour_of_it.WORD]"))
     assert body(adapter.run([stage.item()])[0]) == b"hello"
@@ -101,7 +101,7 @@ def test_a_neighbour_is_imported(stage: Stage) -> None:
 # -- the context -------------------------------------------------------------------------------------------
 
 
-def test_what_the_context_says(stage: Stage) -> None:
+def test_what_the_context_says(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(
         SEES, manifest={"model": {"handler": "h"}}, config={"handler": {"k": 1}}, device="gpu", device_id=3
     )
@@ -134,13 +134,13 @@ def test_what_the_context_says(stage: Stage) -> None:
     assert (context.get_sequence_id(0), context.get_sequence_id(1)) == ("s", None)
 
 
-def test_a_form_s_field_does_not_become_a_header_of_the_server(stage: Stage) -> None:
+def test_a_form_s_field_does_not_become_a_header_of_the_server(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(SEES)
     adapter.run([stage.item([Part(b"True", "", "explain")], properties={})])
     assert adapter.context.get_request_header(0, "explain") == "False"
 
 
-def test_status_and_headers_of_an_answer(stage: Stage) -> None:
+def test_status_and_headers_of_an_answer(stage: TorchServeChildHarness) -> None:
     text = """
 def handle(data, context):
     if data is None:
@@ -165,7 +165,7 @@ def handle(data, context):
     assert third.properties == first.properties
 
 
-def test_a_status_for_all_and_one_that_is_none(stage: Stage) -> None:
+def test_a_status_for_all_and_one_that_is_none(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(returning("[context.set_all_response_status(201, 'made'), 2]"))
     assert [(one.status, one.reason) for one in adapter.run([stage.item(), stage.item()])] == [
         (201, "made")
@@ -199,11 +199,11 @@ def again(context):
         ("[]", b"[]"),
     ],
 )
-def test_elements(stage: Stage, text: str, expected: bytes) -> None:
+def test_elements(stage: TorchServeChildHarness, text: str, expected: bytes) -> None:
     assert body(stage.load(returning(f"[{text}]")).run([stage.item()])[0]) == expected
 
 
-def test_a_torch_tensor(stage: Stage) -> None:
+def test_a_torch_tensor(stage: TorchServeChildHarness) -> None:
     torch = pytest.importorskip("torch")
     import io
 
@@ -232,7 +232,7 @@ def test_a_torch_tensor(stage: Stage) -> None:
     ],
 )
 def test_failures_are_the_whole_batch_s(
-    stage: Stage, text: str, code: str, words: str, status: int | None
+    stage: TorchServeChildHarness, text: str, code: str, words: str, status: int | None
 ) -> None:
     outcomes = stage.load(FAILING + returning(text)).run([stage.item(), stage.item()])
     for found in failures(outcomes):
@@ -240,18 +240,18 @@ def test_failures_are_the_whole_batch_s(
         assert found[1].startswith(words) or words == "continuous batching"
 
 
-def test_criteria_that_are_all_met(stage: Stage) -> None:
+def test_criteria_that_are_all_met(stage: TorchServeChildHarness) -> None:
     head = "def again(context):\n    context.stopping_criteria = [lambda x: x == 1]\n    return [1]\n"
     assert body(stage.load(head + returning("again(context)")).run([stage.item()])[0]) == b"1"
 
 
-def test_leaving_ends_the_worker(stage: Stage) -> None:
+def test_leaving_ends_the_worker(stage: TorchServeChildHarness) -> None:
     adapter = stage.load("import sys\n" + returning("sys.exit(3)"))
     with pytest.raises(SystemExit):
         adapter.run([stage.item()])
 
 
-def test_the_next_batch_is_a_new_one(stage: Stage) -> None:
+def test_the_next_batch_is_a_new_one(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(returning("[context.get_request_id(0) if data[0]['body'] else 1 / 0]"))
     assert isinstance(adapter.run([stage.item(b"")])[0], Failure)
     assert body(adapter.run([stage.item(b"x", request_id="two")])[0]) == b"two"
@@ -273,7 +273,7 @@ def handle(data, context):
 
 
 @pytest.mark.parametrize("module", ["ts.handler_utils.utils", "ts.protocol.otf_message_handler"])
-def test_parts(stage: Stage, module: str) -> None:
+def test_parts(stage: TorchServeChildHarness, module: str) -> None:
     items = [stage.item(), stage.item()]
     outcomes = stage.load(STREAM.format(module)).run(items)
     assert [body(outcome) for outcome in outcomes] == [b"end", b"end"]
@@ -293,21 +293,21 @@ def test_parts(stage: Stage, module: str) -> None:
         ("send(['a'], context.request_ids, '', 200)", "Prediction failed: ValueError: send_intermediate"),
     ],
 )
-def test_parts_that_are_none(stage: Stage, call: str, words: str) -> None:
+def test_parts_that_are_none(stage: TorchServeChildHarness, call: str, words: str) -> None:
     head = "from ts.handler_utils.utils import send_intermediate_predict_response as send\n"
     outcomes = stage.load(head + returning(call)).run([stage.item()])
     assert failures(outcomes)[0][1].startswith(words)
     assert stage.parts == {}
 
 
-def test_a_part_that_belongs_to_no_request_is_refused(stage: Stage) -> None:
+def test_a_part_that_belongs_to_no_request_is_refused(stage: TorchServeChildHarness) -> None:
     adapter = stage.load(returning("['x']"))
     adapter.run([stage.item()])
     with pytest.raises(Failure, match="1 elements for 0 requests"):
         adapter.send_parts(["late"], {}, "", 200)
 
 
-def test_a_part_with_another_code_is_an_error(stage: Stage) -> None:
+def test_a_part_with_another_code_is_an_error(stage: TorchServeChildHarness) -> None:
     head = "from ts.handler_utils.utils import send_intermediate_predict_response as send\n"
     stage.load(head + returning("[send(['a'], context.request_ids, 'no', 429, context)]")).run(
         [item := stage.item()]
@@ -315,7 +315,9 @@ def test_a_part_with_another_code_is_an_error(stage: Stage) -> None:
     assert failures(stage.parts[item.number]) == [("model failed", "no", 429)]
 
 
-def test_logging_goes_to_the_worker_s_output(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_goes_to_the_worker_s_output(
+    stage: TorchServeChildHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     adapter = stage.load("import logging\n" + returning("[logging.getLogger('x').warning('hello')]"))
     with caplog.at_level(logging.INFO):
         adapter.run([stage.item()])

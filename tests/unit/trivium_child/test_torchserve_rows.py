@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.trivium_child.torchserve_stage import SEES, Stage, bytes_tensor, stage
+from tests.harness.torchserve_child import SEES, TorchServeChildHarness, bytes_tensor, stage
 
 from trivium.dialects.torchserve.yaml_values import as_json
 from trivium_child.torchserve_rows import decoded
@@ -19,7 +19,7 @@ from trivium_child.values import Part, Tensor
 __all__ = ["stage"]
 
 
-def seen(stage: Stage, *items: Any, **told: Any) -> list[Any]:
+def seen(stage: TorchServeChildHarness, *items: Any, **told: Any) -> list[Any]:
     """The rows that a handler gets."""
     adapter = stage.load(SEES, **told)
     adapter.run(list(items))
@@ -43,13 +43,13 @@ def seen(stage: Stage, *items: Any, **told: Any) -> list[Any]:
         (b"\xff", "text/csv", bytearray(b"\xff")),
     ],
 )
-def test_whole_bodies(stage: Stage, data: bytes, content_type: str, expected: Any) -> None:
+def test_whole_bodies(stage: TorchServeChildHarness, data: bytes, content_type: str, expected: Any) -> None:
     (row,) = seen(stage, stage.item(data, content_type))
     assert row == {"body": expected}
     assert type(row["body"]) is type(expected)
 
 
-def test_forms(stage: Stage) -> None:
+def test_forms(stage: TorchServeChildHarness) -> None:
     parts = [
         Part(b"1", "application/json", "field"),
         Part(b"first", "", "twice"),
@@ -69,17 +69,17 @@ def test_forms(stage: Stage) -> None:
     assert empty == {}
 
 
-def test_query_arguments_are_inputs(stage: Stage) -> None:
+def test_query_arguments_are_inputs(stage: TorchServeChildHarness) -> None:
     (row,) = seen(stage, stage.item(b"x", query={"a": "ä"}))
     assert row == {"a": bytearray("ä".encode()), "body": bytearray(b"x")}
 
 
-def test_bytes_only_where_nothing_is_decoded(stage: Stage) -> None:
+def test_bytes_only_where_nothing_is_decoded(stage: TorchServeChildHarness) -> None:
     (row,) = seen(stage, stage.item(b"[1]", "application/json"), decodes=False)
     assert row == {"body": bytearray(b"[1]")}
 
 
-def test_tensors(stage: Stage) -> None:
+def test_tensors(stage: TorchServeChildHarness) -> None:
     picture = stage.item([bytes_tensor("x", b"\x89PNG")])
     tensors = stage.item(
         [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.trivium_child.torchserve_stage import Stage, body, failures, returning, stage
+from tests.harness.torchserve_child import TorchServeChildHarness, body, failures, returning, stage
 
 from trivium_child.values import Failure
 
@@ -44,7 +44,7 @@ def torch() -> Any:
     return pytest.importorskip("torch")
 
 
-def eager(stage: Stage, torch: Any, **more: Any) -> Any:
+def eager(stage: TorchServeChildHarness, torch: Any, **more: Any) -> Any:
     (stage.root / "net.py").write_text(NET)
     torch.save({"scale": torch.tensor([3.0])}, stage.root / "w.pt")
     told = {"manifest": manifest(modelFile="net.py", serializedFile="w.pt"), **more}
@@ -54,7 +54,7 @@ def eager(stage: Stage, torch: Any, **more: Any) -> Any:
 # -- BaseHandler -------------------------------------------------------------------------------------------
 
 
-def test_an_eager_model(stage: Stage, torch: Any) -> None:
+def test_an_eager_model(stage: TorchServeChildHarness, torch: Any) -> None:
     adapter = eager(stage, torch)
     outcomes = adapter.run([stage.item(b"[1, 2]", JSON), stage.item(b"[3, 4]", JSON)])
     assert [json.loads(body(outcome)) for outcome in outcomes] == [[3.0, 6.0], [9.0, 12.0]]
@@ -68,7 +68,7 @@ def test_an_eager_model(stage: Stage, torch: Any) -> None:
     assert (handler.initialized, handler.device.type, handler.mapping) == (True, "cpu", None)
 
 
-def test_explanations_and_descriptions(stage: Stage, torch: Any) -> None:
+def test_explanations_and_descriptions(stage: TorchServeChildHarness, torch: Any) -> None:
     adapter = eager(stage, torch)
     explained = adapter.run([stage.item(b"[1.0]", JSON, method="explain")])
     assert json.loads(body(explained[0])) == {"tensor": [[1.0]], "raw": [1.0], "target": 0}
@@ -78,7 +78,7 @@ def test_explanations_and_descriptions(stage: Stage, torch: Any) -> None:
     assert json.loads(body(plain[0])) == [3.0]
 
 
-def test_a_script_by_the_handler_that_no_archive_holds(stage: Stage, torch: Any) -> None:
+def test_a_script_by_the_handler_that_no_archive_holds(stage: TorchServeChildHarness, torch: Any) -> None:
     class Double(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, x: Any) -> Any:
             return x * 2
@@ -92,7 +92,7 @@ def test_a_script_by_the_handler_that_no_archive_holds(stage: Stage, torch: Any)
     assert handler.postprocess(handler.inference(handler.preprocess([[1.0, 2.0]]))) == [[2.0, 4.0]]
 
 
-def test_an_onnx_model(stage: Stage, torch: Any) -> None:
+def test_an_onnx_model(stage: TorchServeChildHarness, torch: Any) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     info = onnx.helper.make_tensor_value_info
@@ -119,7 +119,9 @@ def test_an_onnx_model(stage: Stage, torch: Any) -> None:
         ({"modelFile": "two.py"}, "exactly one class"),
     ],
 )
-def test_what_cannot_be_loaded(stage: Stage, torch: Any, named: dict[str, str], words: str) -> None:
+def test_what_cannot_be_loaded(
+    stage: TorchServeChildHarness, torch: Any, named: dict[str, str], words: str
+) -> None:
     (stage.root / "two.py").write_text("class A:\n    pass\nclass B:\n    pass\n")
     with pytest.raises((RuntimeError, ValueError), match=words):
         stage.load(OWN, manifest=manifest(**named))
@@ -131,7 +133,7 @@ class Evil:
 
 
 def test_pickles_are_not_trusted_unless_the_model_says_so(
-    stage: Stage, torch: Any, capsys: pytest.CaptureFixture[str]
+    stage: TorchServeChildHarness, torch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (stage.root / "net.py").write_text(NET)
     torch.save({"scale": torch.tensor([3.0]), "evil": Evil()}, stage.root / "w.pt")
@@ -144,7 +146,9 @@ def test_pickles_are_not_trusted_unless_the_model_says_so(
     assert "likes" in capsys.readouterr().out
 
 
-def test_compilation_by_configuration(stage: Stage, torch: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_compilation_by_configuration(
+    stage: TorchServeChildHarness, torch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     eager(stage, torch)
     loading = importlib.import_module("ts.torch_handler.loading")
     assert loading.compile_options("eager") == {"backend": "eager"}
@@ -173,7 +177,7 @@ def test_compilation_by_configuration(stage: Stage, torch: Any, caplog: pytest.L
         ('{"object_type_names": ["a", "b"]}', {"0": "a", "1": "b"}),
     ],
 )
-def test_label_files(stage: Stage, text: str, expected: dict[str, str]) -> None:
+def test_label_files(stage: TorchServeChildHarness, text: str, expected: dict[str, str]) -> None:
     util = importlib.import_module("ts.utils.util")
     (stage.root / "i.json").write_text(text)
     assert util.load_label_mapping(str(stage.root / "i.json")) == expected
@@ -181,14 +185,14 @@ def test_label_files(stage: Stage, text: str, expected: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '{"0": 5}', '{"0": []}', '{"object_type_names": {}}', "{"])
-def test_label_files_of_another_shape(stage: Stage, text: str) -> None:
+def test_label_files_of_another_shape(stage: TorchServeChildHarness, text: str) -> None:
     util = importlib.import_module("ts.utils.util")
     (stage.root / "i.json").write_text(text)
     with pytest.raises(ValueError):
         util.load_label_mapping(str(stage.root / "i.json"))
 
 
-def test_labels_of_classes(stage: Stage) -> None:
+def test_labels_of_classes(stage: TorchServeChildHarness) -> None:
     label = importlib.import_module("ts.utils.util").map_class_to_label
     assert label([[0.1, 0.9]]) == [{"0": 0.1, "1": 0.9}]
     assert label([[0.9, 0.1]], {"0": "a", "3": "b"}, [[3, 0]]) == [{"b": 0.9, "a": 0.1}]
@@ -197,7 +201,7 @@ def test_labels_of_classes(stage: Stage) -> None:
             label(*wrong)
 
 
-def test_other_names_of_util(stage: Stage) -> None:
+def test_other_names_of_util(stage: TorchServeChildHarness) -> None:
     util = importlib.import_module("ts.utils.util")
     (stage.root / "c.yaml").write_text("a: 1\n")
     assert util.get_yaml_config(str(stage.root / "c.yaml")) == {"a": 1}
@@ -217,7 +221,7 @@ def test_other_names_of_util(stage: Stage) -> None:
 # -- metrics -----------------------------------------------------------------------------------------------
 
 
-def measured(stage: Stage, text: str) -> list[tuple[str, str, str, float]]:
+def measured(stage: TorchServeChildHarness, text: str) -> list[tuple[str, str, str, float]]:
     """Kind, name, labels and number of what an expression of `context.metrics` tells."""
     head = (
         "from ts.metrics.metric_type_enum import MetricTypes\nfrom ts.metrics.dimension import Dimension\n"
@@ -278,7 +282,7 @@ MODEL = "ModelName=m,Level=Model"
         ("emit_metrics([Metric('old', 5, 'ms', [Dimension('D', 'd')])])", ("gauge", "old", "D=d", 5.0)),
     ],
 )
-def test_metrics(stage: Stage, text: str, expected: tuple[str, str, str, float]) -> None:
+def test_metrics(stage: TorchServeChildHarness, text: str, expected: tuple[str, str, str, float]) -> None:
     assert measured(stage, text) == [expected]
 
 
@@ -297,7 +301,7 @@ def test_metrics(stage: Stage, text: str, expected: tuple[str, str, str, float])
         ("context.metrics.add_metric_to_cache('m', 'u', 'd')", "expected list or tuple"),
     ],
 )
-def test_metrics_that_are_none(stage: Stage, text: str, words: str) -> None:
+def test_metrics_that_are_none(stage: TorchServeChildHarness, text: str, words: str) -> None:
     (outcome,) = stage.load(returning(f"[{text}]")).run([stage.item()])
     assert words in outcome.message
     assert stage.host.measured == []
@@ -315,13 +319,13 @@ def test_metrics_that_are_none(stage: Stage, text: str, words: str) -> None:
     ],
 )
 def test_what_the_original_logs_and_drops_fails_no_handler(
-    stage: Stage, caplog: pytest.LogCaptureFixture, text: str, words: str
+    stage: TorchServeChildHarness, caplog: pytest.LogCaptureFixture, text: str, words: str
 ) -> None:
     assert measured(stage, text) == []
     assert words in caplog.text
 
 
-def test_metrics_at_load_and_the_older_class(stage: Stage) -> None:
+def test_metrics_at_load_and_the_older_class(stage: TorchServeChildHarness) -> None:
     stage.load("def handle(data, context):\n    context.metrics.add_counter('loads', 1)\n")
     assert [step["name"] for step in stage.host.measured] == ["loads"]
     store = importlib.import_module("ts.metrics.metrics_store").MetricsStore("id", "other")
@@ -329,7 +333,7 @@ def test_metrics_at_load_and_the_older_class(stage: Stage) -> None:
     assert stage.host.measured[-1]["labels"]["ModelName"] == "other"
 
 
-def test_timed_steps(stage: Stage) -> None:
+def test_timed_steps(stage: TorchServeChildHarness) -> None:
     text = """
 from ts.handler_utils.timer import timed
 class H:
@@ -372,7 +376,7 @@ class H:
         ("ts.handler_utils.distributed.deepspeed", "get_ds_engine"),
     ],
 )
-def test_names_that_are_not_served_yet(stage: Stage, module: str, name: str) -> None:
+def test_names_that_are_not_served_yet(stage: TorchServeChildHarness, module: str, name: str) -> None:
     found = getattr(importlib.import_module(module), name)
     kinds = (found, type("Own", (found,), {})) if isinstance(found, type) else (found,)
     for kind in kinds:
@@ -380,7 +384,7 @@ def test_names_that_are_not_served_yet(stage: Stage, module: str, name: str) -> 
             kind(1, two=2)
 
 
-def test_versions(stage: Stage) -> None:
+def test_versions(stage: TorchServeChildHarness) -> None:
     assert (
         importlib.import_module("ts").__version__
         == importlib.import_module("ts.version").__version__
@@ -388,7 +392,7 @@ def test_versions(stage: Stage) -> None:
     )
 
 
-def test_nothing_but_the_standard_library_is_loaded_with_the_adapter(stage: Stage) -> None:
+def test_nothing_but_the_standard_library_is_loaded_with_the_adapter(stage: TorchServeChildHarness) -> None:
     import subprocess
     import sys
 

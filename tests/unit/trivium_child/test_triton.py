@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.trivium_child.triton_stage import ECHO, PREFIX, Stage, failures, fp32, model, rows, stage
+from tests.harness.triton_child import ECHO, PREFIX, TritonChildHarness, failures, fp32, model, rows, stage
 
 from trivium_child.values import Failure, Tensor
 
@@ -14,7 +14,7 @@ __all__ = ["stage"]
 # -- loading -----------------------------------------------------------------------------------------------
 
 
-def test_every_argument_of_initialize_is_text(stage: Stage) -> None:
+def test_every_argument_of_initialize_is_text(stage: TritonChildHarness) -> None:
     text = (
         ECHO
         + "    def initialize(self, args):\n        pb_utils.Logger.log_info(repr(sorted(args.items())))\n"
@@ -32,7 +32,7 @@ def test_every_argument_of_initialize_is_text(stage: Stage) -> None:
     }
 
 
-def test_the_module_is_the_version_s_and_its_siblings_are_found(stage: Stage) -> None:
+def test_the_module_is_the_version_s_and_its_siblings_are_found(stage: TritonChildHarness) -> None:
     (stage.folder / "beside_it.py").write_text("WORD = 'beside'\n")
     (stage.folder.parent / "above_it.py").write_text("WORD = 'above'\n")
     text = (
@@ -48,7 +48,7 @@ def test_the_module_is_the_version_s_and_its_siblings_are_found(stage: Stage) ->
     assert stage.host.lines == [("info", f"model.py:8] 1.model {file} beside beside above {stage.folder}")]
 
 
-def test_a_package_of_its_own(stage: Stage) -> None:
+def test_a_package_of_its_own(stage: TritonChildHarness) -> None:
     (stage.folder / "__init__.py").write_text("WORD = 'package'\n")
     text = (
         "from . import WORD\n"
@@ -74,7 +74,7 @@ def test_a_package_of_its_own(stage: Stage) -> None:
         ),
     ],
 )
-def test_what_fails_the_load(stage: Stage, text: str, said: str) -> None:
+def test_what_fails_the_load(stage: TritonChildHarness, text: str, said: str) -> None:
     with pytest.raises(Failure) as raised:
         stage.load(text)
     assert raised.value.message.startswith(said.format(file=stage.folder / "model.py"))
@@ -82,23 +82,23 @@ def test_what_fails_the_load(stage: Stage, text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ["model.so", "gone.py"])
-def test_an_entry_that_is_no_python_file(stage: Stage, entry: str) -> None:
+def test_an_entry_that_is_no_python_file(stage: TritonChildHarness, entry: str) -> None:
     with pytest.raises(Failure, match="is no Python file"):
         stage.open(entry=entry)
 
 
-def test_an_interpreter_without_numpy(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_without_numpy(stage: TritonChildHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "numpy", None)
     with pytest.raises(Failure, match="has no numpy"):
         stage.open()
 
 
-def test_sys_exit_while_loading_passes(stage: Stage) -> None:
+def test_sys_exit_while_loading_passes(stage: TritonChildHarness) -> None:
     with pytest.raises(SystemExit):
         stage.load("import sys\nsys.exit(3)\n")
 
 
-def test_a_model_without_execute_loads_and_fails_its_requests(stage: Stage) -> None:
+def test_a_model_without_execute_loads_and_fails_its_requests(stage: TritonChildHarness) -> None:
     adapter = stage.load("class TritonPythonModel:\n    def finalize(self):\n        print('finalised')\n")
     file = stage.folder / "model.py"
     assert failures(adapter.run([stage.item()])) == [
@@ -106,7 +106,9 @@ def test_a_model_without_execute_loads_and_fails_its_requests(stage: Stage) -> N
     ]
 
 
-def test_finalize_is_called_and_may_raise(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finalize_is_called_and_may_raise(
+    stage: TritonChildHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage.load(
         ECHO + "    def finalize(self):\n        print('bye')\n        raise ValueError('too late')\n"
     ).close()
@@ -118,12 +120,12 @@ def test_finalize_is_called_and_may_raise(stage: Stage, capsys: pytest.CaptureFi
 # -- what execute returns ----------------------------------------------------------------------------------
 
 
-def test_a_response_for_each_request(stage: Stage) -> None:
+def test_a_response_for_each_request(stage: TritonChildHarness) -> None:
     outcomes = stage.load(ECHO).run([stage.item(1), stage.item(2)])
     assert [rows(outcome) for outcome in outcomes] == [[[1.0, 2.0]], [[2.0, 2.0]]]
 
 
-def test_outputs_that_nobody_asked_for_are_dropped(stage: Stage) -> None:
+def test_outputs_that_nobody_asked_for_are_dropped(stage: TritonChildHarness) -> None:
     config = {"output": [{"name": name, "data_type": "TYPE_FP32", "dims": [2]} for name in ("OUT", "MORE")]}
     body = (
         "one = np.zeros((1, 2), np.float32)\n"
@@ -158,19 +160,19 @@ def test_outputs_that_nobody_asked_for_are_dropped(stage: Stage) -> None:
         ),
     ],
 )
-def test_what_fails_the_whole_batch(stage: Stage, body: str, said: str) -> None:
+def test_what_fails_the_whole_batch(stage: TritonChildHarness, body: str, said: str) -> None:
     outcomes: Any = stage.load(model(body)).run([stage.item(1), stage.item(2)])
     text = PREFIX + said.format(file=stage.folder / "model.py")
     assert failures(outcomes) == [text, text]
     assert {outcome.code for outcome in outcomes} == {"model failed"}
 
 
-def test_lack_of_memory_is_told_as_such(stage: Stage) -> None:
+def test_lack_of_memory_is_told_as_such(stage: TritonChildHarness) -> None:
     outcomes: Any = stage.load(model("raise MemoryError('no room')")).run([stage.item()])
     assert outcomes[0].code == "out of memory"
 
 
-def test_sys_exit_passes(stage: Stage) -> None:
+def test_sys_exit_passes(stage: TritonChildHarness) -> None:
     adapter = stage.load(model("import sys\nsys.exit(3)"))
     with pytest.raises(SystemExit):
         adapter.run([stage.item()])
@@ -190,7 +192,9 @@ def test_sys_exit_passes(stage: Stage) -> None:
         ("CANCELLED", "cancelled", None),
     ],
 )
-def test_an_error_is_its_request_s_alone(stage: Stage, code: str, ours: str, status: int | None) -> None:
+def test_an_error_is_its_request_s_alone(
+    stage: TritonChildHarness, code: str, ours: str, status: int | None
+) -> None:
     given = f", pb_utils.TritonError.{code}" if code else ""
     body = (
         "good = pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.ones((1, 2), 'f4'))])\n"
@@ -203,14 +207,14 @@ def test_an_error_is_its_request_s_alone(stage: Stage, code: str, ours: str, sta
     assert rows(good) == [[1.0, 1.0]]
 
 
-def test_parameters_of_a_response_go_with_its_final_part(stage: Stage) -> None:
+def test_parameters_of_a_response_go_with_its_final_part(stage: TritonChildHarness) -> None:
     body = "return [pb_utils.InferenceResponse([], parameters={'a': 1, 'b': True, 'c': 'x'})]"
     assert stage.load(model(body)).run([stage.item()]) == [None]
     assert stage.sent.parts == {1: [([], True, {"a": 1, "b": True, "c": "x"})]}
 
 
 @pytest.mark.parametrize("body", ["return None", "return [None, None]"])
-def test_nothing_returned_fails_instead_of_hanging(stage: Stage, body: str) -> None:
+def test_nothing_returned_fails_instead_of_hanging(stage: TritonChildHarness, body: str) -> None:
     assert stage.load(model(body)).run([stage.item(1), stage.item(2)]) == [None, None]
     for number in (1, 2):
         ((outcome, final, _),) = stage.sent.ended(number)
@@ -221,7 +225,7 @@ def test_nothing_returned_fails_instead_of_hanging(stage: Stage, body: str) -> N
 # -- what execute gets -------------------------------------------------------------------------------------
 
 
-def test_a_request_as_user_code_sees_it(stage: Stage) -> None:
+def test_a_request_as_user_code_sees_it(stage: TritonChildHarness) -> None:
     body = (
         "r = requests[0]\n"
         "seen = [r.request_id(), r.correlation_id(), sorted(r.requested_output_names()), r.flags(), r.timeout(),\n"
@@ -240,7 +244,7 @@ def test_a_request_as_user_code_sees_it(stage: Stage) -> None:
     assert seen == [first, 2, ["", 0, ["OTHER"], 0, 0, "{}", False, ["IN"], None], 2]
 
 
-def test_an_input_may_be_written_into_and_kept(stage: Stage) -> None:
+def test_an_input_may_be_written_into_and_kept(stage: TritonChildHarness) -> None:
     body = (
         "kept = [pb_utils.get_input_tensor_by_name(r, 'IN').as_numpy() for r in requests]\n"
         "for array in kept:\n    array += 1\n"
@@ -255,7 +259,7 @@ def test_an_input_may_be_written_into_and_kept(stage: Stage) -> None:
     assert rows(outcome) == [[2.0, 3.0]]
 
 
-def test_an_array_may_be_used_again_for_the_next_answer(stage: Stage) -> None:
+def test_an_array_may_be_used_again_for_the_next_answer(stage: TritonChildHarness) -> None:
     body = (
         "global BUFFER\n"
         "BUFFER[:] = requests[0].inputs()[0].as_numpy()\n"
@@ -266,7 +270,7 @@ def test_an_array_may_be_used_again_for_the_next_answer(stage: Stage) -> None:
     assert (rows(first[0]), rows(second[0])) == ([[1.0, 2.0]], [[2.0, 2.0]])
 
 
-def test_an_input_passed_on_is_not_copied(stage: Stage) -> None:
+def test_an_input_passed_on_is_not_copied(stage: TritonChildHarness) -> None:
     config = {"output": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [2]}]}
     item = stage.item()
     (outcome,) = stage.load(
@@ -277,7 +281,7 @@ def test_an_input_passed_on_is_not_copied(stage: Stage) -> None:
     assert outcome[0] is item.payload[0]
 
 
-def test_the_shipped_text_model(stage: Stage, tmp_path: Path) -> None:
+def test_the_shipped_text_model(stage: TritonChildHarness, tmp_path: Path) -> None:
     """A model that decodes its input and returns text as objects, as many do."""
     config = {"output": [{"name": "OUT", "data_type": "TYPE_STRING", "dims": [1]}]}
     body = (

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.unit.trivium_child.triton_stage import HEAD, Stage, fp32, model, rows, stage
+from tests.harness.triton_child import HEAD, TritonChildHarness, fp32, model, rows, stage
 
 from trivium_child.adapter import Answer
 from trivium_child.values import Failure, Item, Part, Raw
@@ -27,14 +27,14 @@ def say(expression: str) -> str:
     return f"pb_utils.Logger.log_info(repr({expression}))\n"
 
 
-def said(stage: Stage) -> list[Any]:
+def said(stage: TritonChildHarness) -> list[Any]:
     return [eval(line.partition("] ")[2]) for _, line in stage.host.lines]  # noqa: S307 - our own text
 
 
 DONE = "return [pb_utils.InferenceResponse() for _ in requests]\n"
 
 
-def test_a_call_passes_everything_on(stage: Stage) -> None:
+def test_a_call_passes_everything_on(stage: TritonChildHarness) -> None:
     body = (
         "request = pb_utils.InferenceRequest('q', 0, [pb_utils.Tensor('X', np.ones((1, 2), 'f4'))], ['A', 'B', 'A'],\n"
         "    'other', 3, 0, 2500, pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0),\n"
@@ -86,7 +86,9 @@ def test_a_call_passes_everything_on(stage: Stage) -> None:
         ([answer(1, 1, final=False), answer(2, 2)], "INTERNAL", "Call it with decoupled=True"),
     ],
 )
-def test_what_goes_wrong_is_in_the_response(stage: Stage, answers: Any, code: str, text: str) -> None:
+def test_what_goes_wrong_is_in_the_response(
+    stage: TritonChildHarness, answers: Any, code: str, text: str
+) -> None:
     body = (
         MAKE
         + "error = request.exec().error()\n"
@@ -104,20 +106,20 @@ def test_what_goes_wrong_is_in_the_response(stage: Stage, answers: Any, code: st
     assert stage.host.closed == 1
 
 
-def test_one_response_and_an_end_is_an_answer(stage: Stage) -> None:
+def test_one_response_and_an_end_is_an_answer(stage: TritonChildHarness) -> None:
     stage.host.answers["other"] = [answer(1, 2, final=False), Answer(None, True, {})]
     stage.load(model(MAKE + say("request.exec().has_error()") + DONE)).run([stage.item()])
     assert said(stage) == [False]
 
 
-def test_a_body_becomes_one_tensor(stage: Stage) -> None:
+def test_a_body_becomes_one_tensor(stage: TritonChildHarness) -> None:
     stage.host.answers["other"] = [Answer(Raw([Part(b"text")]), True, {})]
     body = MAKE + "(t,) = request.exec().output_tensors()\n" + say("[t.name(), t.as_numpy().tolist()]") + DONE
     stage.load(model(body)).run([stage.item()])
     assert said(stage) == [["output", [b"text"]]]
 
 
-def test_the_responses_of_a_decoupled_model(stage: Stage) -> None:
+def test_the_responses_of_a_decoupled_model(stage: TritonChildHarness) -> None:
     body = (
         MAKE
         + "responses = request.exec(decoupled=True)\n"
@@ -136,14 +138,14 @@ def test_the_responses_of_a_decoupled_model(stage: Stage) -> None:
     assert said(stage) == [once, once]
 
 
-def test_a_decoupled_call_that_fails(stage: Stage) -> None:
+def test_a_decoupled_call_that_fails(stage: TritonChildHarness) -> None:
     body = MAKE + say("[r.error().message() for r in request.exec(decoupled=True)]") + DONE
     stage.host.answers["other"] = Failure("gone", "worker died")
     stage.load(model(body)).run([stage.item()])
     assert said(stage) == [["gone"]]
 
 
-def test_a_decoupled_call_that_is_cancelled(stage: Stage) -> None:
+def test_a_decoupled_call_that_is_cancelled(stage: TritonChildHarness) -> None:
     body = (
         MAKE
         + "responses = request.exec(decoupled=True)\nfirst = next(responses)\nresponses.cancel()\n"
@@ -156,7 +158,7 @@ def test_a_decoupled_call_that_is_cancelled(stage: Stage) -> None:
     assert stage.host.closed == 1
 
 
-def test_async_calls_run_beside_one_another(stage: Stage) -> None:
+def test_async_calls_run_beside_one_another(stage: TritonChildHarness) -> None:
     body = (
         MAKE
         + "responses = await asyncio.gather(request.async_exec(), request.async_exec())\n"
@@ -174,7 +176,7 @@ def test_async_calls_run_beside_one_another(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("method", ["initialize(self, args)", "finalize(self)"])
-def test_no_calls_while_loading_or_unloading(stage: Stage, method: str) -> None:
+def test_no_calls_while_loading_or_unloading(stage: TritonChildHarness, method: str) -> None:
     rest = f"    def {method}:\n" + "".join(
         f"        {line}\n"
         for line in (
@@ -226,13 +228,13 @@ def test_no_calls_while_loading_or_unloading(stage: Stage, method: str) -> None:
         ("model_name='x', requested_output_names=[], inputs=[], parameters=[1]", "expected a dict"),
     ],
 )
-def test_requests_that_cannot_be_made(stage: Stage, arguments: str, text: str) -> None:
+def test_requests_that_cannot_be_made(stage: TritonChildHarness, arguments: str, text: str) -> None:
     (outcome,) = stage.load(model(f"pb_utils.InferenceRequest({arguments})")).run([stage.item()])
     assert isinstance(outcome, Failure)
     assert text in outcome.message
 
 
-def test_a_client_s_request_is_not_executed_again(stage: Stage) -> None:
+def test_a_client_s_request_is_not_executed_again(stage: TritonChildHarness) -> None:
     (outcome,) = stage.load(model("requests[0].exec()")).run([stage.item()])
     assert isinstance(outcome, Failure)
     assert "make an InferenceRequest" in outcome.message
@@ -247,7 +249,7 @@ def test_a_client_s_request_is_not_executed_again(stage: Stage) -> None:
         ("flags=1", None),
     ],
 )
-def test_a_call_has_its_place_in_a_sequence(stage: Stage, told: str, place: object) -> None:
+def test_a_call_has_its_place_in_a_sequence(stage: TritonChildHarness, told: str, place: object) -> None:
     body = MAKE.replace("model_name", f"{told}, model_name") + "request.exec()\n" + DONE
     stage.host.answers["other"] = [answer(1, 1)]
     stage.load(model(body)).run([stage.item()])
@@ -262,7 +264,7 @@ def test_a_call_has_its_place_in_a_sequence(stage: Stage, told: str, place: obje
         ("9", "flags 9"),
     ],
 )
-def test_release_flags(stage: Stage, flags: str, text: str) -> None:
+def test_release_flags(stage: TritonChildHarness, flags: str, text: str) -> None:
     body = f"requests[0].set_release_flags(1)\nrequests[0].set_release_flags({flags})"
     (outcome,) = stage.load(model(body)).run([stage.item()])
     assert isinstance(outcome, Failure)
@@ -272,7 +274,7 @@ def test_release_flags(stage: Stage, flags: str, text: str) -> None:
 # -- on whose behalf ---------------------------------------------------------------------------------------
 
 
-def test_a_call_goes_on_where_the_first_client_leaves(stage: Stage) -> None:
+def test_a_call_goes_on_where_the_first_client_leaves(stage: TritonChildHarness) -> None:
     first, second = stage.item(1), stage.item(2)
 
     def leaves(parent: Item) -> Any:
@@ -288,7 +290,7 @@ def test_a_call_goes_on_where_the_first_client_leaves(stage: Stage) -> None:
     assert [call["parent"] for call in stage.host.calls] == [first, second]
 
 
-def test_a_call_of_nobody_s_fails(stage: Stage) -> None:
+def test_a_call_of_nobody_s_fails(stage: TritonChildHarness) -> None:
     item = stage.item()
     item.is_cancelled = True
     stage.host.answers["other"] = Failure("abandoned", "cancelled")
@@ -297,7 +299,7 @@ def test_a_call_of_nobody_s_fails(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("open_ones", [1, 2])
-def test_a_thread_calls_for_the_only_open_request(stage: Stage, open_ones: int) -> None:
+def test_a_thread_calls_for_the_only_open_request(stage: TritonChildHarness, open_ones: int) -> None:
     body = (
         "KEPT.extend(request.get_response_sender() for request in requests)\n"
         "def call():\n" + "".join(f"    {line}\n" for line in MAKE.splitlines()) + "    request.exec()\n"
@@ -315,7 +317,7 @@ def test_a_thread_calls_for_the_only_open_request(stage: Stage, open_ones: int) 
         sender.send(flags=1)
 
 
-def test_names_may_be_the_bytes_that_a_tensor_holds(stage: Stage) -> None:
+def test_names_may_be_the_bytes_that_a_tensor_holds(stage: TritonChildHarness) -> None:
     body = (
         "request = pb_utils.InferenceRequest(\n"
         "    request_id=b'q', inputs=[pb_utils.Tensor(b'X', np.ones((1, 2), 'f4'))],\n"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.trivium_child.triton_stage import ECHO, Stage, stage
+from tests.harness.triton_child import ECHO, TritonChildHarness, stage
 
 from trivium_child.adapter import Adapter
 from trivium_child.checks import Checks
@@ -15,7 +15,7 @@ __all__ = ["stage"]
 NO = "Model 'm_0_0' is not ready (user-defined check failed)."
 
 
-def test_a_model_without_it_has_no_say(stage: Stage) -> None:
+def test_a_model_without_it_has_no_say(stage: TritonChildHarness) -> None:
     assert not stage.load(ECHO).has_check
 
 
@@ -33,7 +33,7 @@ def test_a_model_without_it_has_no_say(stage: Stage) -> None:
         ("    is_ready = None\n", "TypeError: 'NoneType' object is not callable"),
     ],
 )
-def test_what_it_says(stage: Stage, body: str, why: str) -> None:
+def test_what_it_says(stage: TritonChildHarness, body: str, why: str) -> None:
     adapter = stage.load(ECHO + body)
     assert adapter.has_check
     assert adapter.check() == why
@@ -43,7 +43,7 @@ def test_what_it_says(stage: Stage, body: str, why: str) -> None:
 @pytest.mark.parametrize("kind", ["", "async "])
 @pytest.mark.parametrize("error", ["OSError('no database')", "SystemExit('no database')"])
 def test_what_it_raises_means_no_and_is_told(
-    stage: Stage, kind: str, error: str, capfd: pytest.CaptureFixture[str]
+    stage: TritonChildHarness, kind: str, error: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     adapter = stage.load(ECHO + f"    {kind}def is_ready(self):\n        raise {error}\n")
     told = adapter.check()
@@ -52,7 +52,7 @@ def test_what_it_raises_means_no_and_is_told(
     assert "no database" in capfd.readouterr().err
 
 
-def test_a_model_without_execute_may_say_it_all_the_same(stage: Stage) -> None:
+def test_a_model_without_execute_may_say_it_all_the_same(stage: TritonChildHarness) -> None:
     adapter = stage.load("class TritonPythonModel:\n    def is_ready(self):\n        return False\n")
     assert (adapter.has_check, adapter.check()) == (True, NO)
 

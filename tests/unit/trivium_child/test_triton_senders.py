@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.trivium_child.triton_stage import HEAD, PREFIX, Stage, failures, model, rows, stage
+from tests.harness.triton_child import HEAD, PREFIX, TritonChildHarness, failures, model, rows, stage
 
 from trivium_child.values import END, Failure
 
@@ -32,7 +32,7 @@ def shown(parts: list[tuple[Any, bool, Any]]) -> list[Any]:
 # -- decoupled ---------------------------------------------------------------------------------------------
 
 
-def test_any_number_of_responses_from_another_thread(stage: Stage) -> None:
+def test_any_number_of_responses_from_another_thread(stage: TritonChildHarness) -> None:
     body = (
         "import threading\n"
         "def send(sender, count):\n"
@@ -48,7 +48,7 @@ def test_any_number_of_responses_from_another_thread(stage: Stage) -> None:
     assert shown(stage.sent.ended(2)) == [[0, 0], [1, 1], "end"]
 
 
-def test_a_last_response_with_the_mark_and_parameters(stage: Stage) -> None:
+def test_a_last_response_with_the_mark_and_parameters(stage: TritonChildHarness) -> None:
     body = (
         f"requests[0].get_response_sender().send(pb_utils.InferenceResponse([], None, {{'k': 1}}), {FINAL})"
     )
@@ -56,7 +56,7 @@ def test_a_last_response_with_the_mark_and_parameters(stage: Stage) -> None:
     assert stage.sent.parts[1] == [([], True, {"k": 1})]
 
 
-def test_an_error_ends_the_answer_and_nothing_is_refused_after_it(stage: Stage) -> None:
+def test_an_error_ends_the_answer_and_nothing_is_refused_after_it(stage: TritonChildHarness) -> None:
     body = (
         "sender = requests[0].get_response_sender()\n"
         f"sender.send({RESPONSE.format(n=1)})\n"
@@ -68,7 +68,7 @@ def test_an_error_ends_the_answer_and_nothing_is_refused_after_it(stage: Stage) 
     assert shown(stage.sent.parts[1]) == [[1, 1], "no more"]
 
 
-def test_a_decoupled_model_returns_nothing(stage: Stage) -> None:
+def test_a_decoupled_model_returns_nothing(stage: TritonChildHarness) -> None:
     body = f"return [{RESPONSE.format(n=1)} for _ in requests]"
     (said,) = failures(stage.load(model(body), DECOUPLED).run([stage.item()]))
     assert said == (
@@ -76,7 +76,7 @@ def test_a_decoupled_model_returns_nothing(stage: Stage) -> None:
     )
 
 
-def test_what_is_raised_fails_those_that_are_unfinished(stage: Stage) -> None:
+def test_what_is_raised_fails_those_that_are_unfinished(stage: TritonChildHarness) -> None:
     body = (
         "first, second, third = [request.get_response_sender() for request in requests[:3]]\n"
         f"first.send({RESPONSE.format(n=1)}, {FINAL})\n"
@@ -90,7 +90,7 @@ def test_what_is_raised_fails_those_that_are_unfinished(stage: Stage) -> None:
     assert shown(stage.sent.parts[1]) == [[2, 2]]
 
 
-def test_a_sender_that_is_dropped_fails_its_request(stage: Stage) -> None:
+def test_a_sender_that_is_dropped_fails_its_request(stage: TritonChildHarness) -> None:
     body = f"requests[0].get_response_sender().send({RESPONSE.format(n=1)})"
     stage.load(model(body), DECOUPLED).run([stage.item(0), stage.item(1)])
     assert shown(stage.sent.ended(0))[0] == [1, 1]
@@ -99,7 +99,7 @@ def test_a_sender_that_is_dropped_fails_its_request(stage: Stage) -> None:
         assert said.startswith(f"{PREFIX}the request was left without its last response")
 
 
-def test_a_request_that_is_kept_may_be_answered_later(stage: Stage) -> None:
+def test_a_request_that_is_kept_may_be_answered_later(stage: TritonChildHarness) -> None:
     adapter = stage.load(model("KEPT.append(requests[0])", "KEPT = []\n"), DECOUPLED)
     item = stage.item()
     assert adapter.run([item]) == [None]
@@ -148,7 +148,7 @@ def test_a_request_that_is_kept_may_be_answered_later(stage: Stage) -> None:
         ),
     ],
 )
-def test_refusals(stage: Stage, config: dict[str, Any], calls: str, said: str) -> None:
+def test_refusals(stage: TritonChildHarness, config: dict[str, Any], calls: str, said: str) -> None:
     text = "try:\n" + "".join(f"    {line}\n" for line in calls.splitlines())
     text += "except Exception as error:\n    pb_utils.Logger.log_error(str(error))\n"
     body = f"R = {RESPONSE.format(n=1)}\ns = requests[0].get_response_sender()\n{text}"
@@ -159,7 +159,7 @@ def test_refusals(stage: Stage, config: dict[str, Any], calls: str, said: str) -
 # -- models that answer once -------------------------------------------------------------------------------
 
 
-def test_a_sender_instead_of_a_returned_response(stage: Stage) -> None:
+def test_a_sender_instead_of_a_returned_response(stage: TritonChildHarness) -> None:
     body = (
         "for request in requests:\n"
         "    sender = request.get_response_sender()\n"
@@ -171,7 +171,7 @@ def test_a_sender_instead_of_a_returned_response(stage: Stage) -> None:
     assert shown(stage.sent.parts[2]) == [[5, 5]]
 
 
-def test_a_sent_and_a_returned_response(stage: Stage) -> None:
+def test_a_sent_and_a_returned_response(stage: TritonChildHarness) -> None:
     body = (
         f"requests[0].get_response_sender().send({RESPONSE.format(n=1)}, {FINAL})\n"
         f"return [{RESPONSE.format(n=2)} for _ in requests]\n"
@@ -182,7 +182,7 @@ def test_a_sent_and_a_returned_response(stage: Stage) -> None:
     assert "Non-decoupled model cannot send more than one response." in second.message
 
 
-def test_none_beside_a_sent_response(stage: Stage) -> None:
+def test_none_beside_a_sent_response(stage: TritonChildHarness) -> None:
     body = (
         f"requests[0].get_response_sender().send({RESPONSE.format(n=1)}, {FINAL})\n"
         f"return [None, {RESPONSE.format(n=2)}]\n"
@@ -191,7 +191,7 @@ def test_none_beside_a_sent_response(stage: Stage) -> None:
     assert (first, shown(stage.sent.parts[1]), rows(second)) == (None, [[1, 1]], [[2, 2]])
 
 
-def test_a_sender_got_after_the_answer_is_closed(stage: Stage) -> None:
+def test_a_sender_got_after_the_answer_is_closed(stage: TritonChildHarness) -> None:
     adapter = stage.load(model(f"KEPT.extend(requests)\nreturn [{RESPONSE.format(n=1)}]", "KEPT = []\n"))
     adapter.run([stage.item()])
     sender = sys.modules["1.model"].KEPT[0].get_response_sender()
@@ -206,24 +206,24 @@ def coroutine(body: str) -> str:
     return model(body).replace("def execute", "async def execute").replace(HEAD, HEAD + "import asyncio\n")
 
 
-def test_a_coroutine_is_awaited(stage: Stage) -> None:
+def test_a_coroutine_is_awaited(stage: TritonChildHarness) -> None:
     body = f"await asyncio.sleep(0)\nreturn [{RESPONSE.format(n=3)}]"
     (outcome,) = stage.load(coroutine(body)).run([stage.item()])
     assert rows(outcome) == [[3, 3]]
 
 
-def test_what_a_coroutine_raises(stage: Stage) -> None:
+def test_what_a_coroutine_raises(stage: TritonChildHarness) -> None:
     (said,) = failures(stage.load(coroutine("raise ValueError('async boom')")).run([stage.item()]))
     assert said == f"{PREFIX}ValueError: async boom\n\nAt:\n  {stage.folder / 'model.py'}(6): execute\n"
 
 
-def test_sys_exit_in_a_coroutine_passes(stage: Stage) -> None:
+def test_sys_exit_in_a_coroutine_passes(stage: TritonChildHarness) -> None:
     adapter = stage.load(coroutine("import sys\nsys.exit(4)"))
     with pytest.raises(SystemExit):
         adapter.run([stage.item()])
 
 
-def test_a_decoupled_coroutine_goes_on_in_the_background(stage: Stage) -> None:
+def test_a_decoupled_coroutine_goes_on_in_the_background(stage: TritonChildHarness) -> None:
     body = (
         "pb_utils.Logger.log_info('begun')\n"
         "while not GO.is_set():\n    await asyncio.sleep(0)\n"
@@ -239,19 +239,21 @@ def test_a_decoupled_coroutine_goes_on_in_the_background(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("raised", ["ValueError('in the background')", "SystemExit(3)"])
-def test_what_is_raised_in_the_background_fails_what_is_unanswered(stage: Stage, raised: str) -> None:
+def test_what_is_raised_in_the_background_fails_what_is_unanswered(
+    stage: TritonChildHarness, raised: str
+) -> None:
     body = f"requests[0].get_response_sender().send({RESPONSE.format(n=1)}, {FINAL})\nraise {raised}\n"
     stage.load(coroutine(body), DECOUPLED).run([stage.item(1), stage.item(2)])
     assert stage.sent.ended(2)[0][0].message.startswith(PREFIX + raised.partition("(")[0])
     assert shown(stage.sent.ended(1)) == [[1, 1]]
 
 
-def test_a_coroutine_that_ends_without_answering(stage: Stage) -> None:
+def test_a_coroutine_that_ends_without_answering(stage: TritonChildHarness) -> None:
     stage.load(coroutine("await asyncio.sleep(0)"), DECOUPLED).run([stage.item()])
     assert "left without its last response" in stage.sent.ended(1)[0][0].message
 
 
-def test_what_still_runs_is_cancelled_at_the_end(stage: Stage) -> None:
+def test_what_still_runs_is_cancelled_at_the_end(stage: TritonChildHarness) -> None:
     text = coroutine("await asyncio.Event().wait()") + "    def finalize(self):\n        print('finalised')\n"
     adapter = stage.load(text, DECOUPLED)
     adapter.run([stage.item()])

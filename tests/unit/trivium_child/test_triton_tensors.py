@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tests.unit.trivium_child.triton_stage import Stage, stage
+from tests.harness.properties import examples
+from tests.harness.triton_child import TritonChildHarness, stage
 
 from trivium_child.values import NUMPY_TYPES
 from trivium_child.values import Tensor as WireTensor
@@ -19,12 +20,12 @@ DTYPES = [np.dtype(code) for name, code in NUMPY_TYPES.items() if name != "BF16"
 
 
 @pytest.fixture
-def module(stage: Stage) -> Any:
+def module(stage: TritonChildHarness) -> Any:
     return importlib.import_module("c_python_backend_utils.tensor")
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 def test_numbers_come_back_as_they_went(module: Any, data: Any) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=0, min_side=0, max_side=4))
     array = data.draw(hnp.arrays(data.draw(st.sampled_from(DTYPES)), shape))
@@ -38,7 +39,7 @@ def test_numbers_come_back_as_they_went(module: Any, data: Any) -> None:
 
 
 @given(elements=st.lists(st.binary(max_size=5) | st.text(max_size=5) | st.integers(), max_size=4))
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 def test_text_comes_back_as_bytes(module: Any, elements: list[Any]) -> None:
     array = np.empty(len(elements), dtype=object)
     array[:] = elements

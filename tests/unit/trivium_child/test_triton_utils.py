@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.trivium_child.triton_stage import HEAD, Stage, stage
+from tests.harness.triton_child import HEAD, TritonChildHarness, stage
 
 from trivium_child.values import Failure
 
@@ -12,7 +12,7 @@ __all__ = ["stage"]
 
 
 @pytest.fixture
-def pb_utils(stage: Stage) -> Any:
+def pb_utils(stage: TritonChildHarness) -> Any:
     """The module, in a worker whose model is loaded."""
     stage.load(HEAD + "class TritonPythonModel:\n    pass\n")
     import triton_python_backend_utils
@@ -23,7 +23,7 @@ def pb_utils(stage: Stage) -> Any:
 # -- metrics -----------------------------------------------------------------------------------------------
 
 
-def test_a_counter(stage: Stage, pb_utils: Any) -> None:
+def test_a_counter(stage: TritonChildHarness, pb_utils: Any) -> None:
     family = pb_utils.MetricFamily("seen", "Things seen.", pb_utils.MetricFamily.COUNTER)
     metric = family.Metric({"kind": "cat"})
     metric.increment(2)
@@ -43,7 +43,7 @@ def test_a_counter(stage: Stage, pb_utils: Any) -> None:
             call()
 
 
-def test_a_gauge(stage: Stage, pb_utils: Any) -> None:
+def test_a_gauge(stage: TritonChildHarness, pb_utils: Any) -> None:
     metric = pb_utils.MetricFamily("level", "", pb_utils.MetricFamily.GAUGE).Metric()
     metric.set(5)
     metric.increment(-2)
@@ -56,7 +56,7 @@ def test_a_gauge(stage: Stage, pb_utils: Any) -> None:
         metric.observe(1)
 
 
-def test_a_histogram(stage: Stage, pb_utils: Any) -> None:
+def test_a_histogram(stage: TritonChildHarness, pb_utils: Any) -> None:
     metric = pb_utils.MetricFamily("sizes", "", pb_utils.MetricFamily.HISTOGRAM).Metric(buckets=[1, 10])
     metric.observe(3)
     (row,) = stage.host.measured
@@ -99,7 +99,7 @@ def test_families_that_cannot_be_made(pb_utils: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["3", None, [1]])
-def test_what_is_no_number(stage: Stage, pb_utils: Any, value: Any) -> None:
+def test_what_is_no_number(stage: TritonChildHarness, pb_utils: Any, value: Any) -> None:
     metric = pb_utils.MetricFamily("level", "", pb_utils.MetricFamily.GAUGE).Metric()
     with pytest.raises(TypeError, match=r"Metric\.set: value is a .*; expected a number"):
         metric.set(value)
@@ -109,7 +109,7 @@ def test_what_is_no_number(stage: Stage, pb_utils: Any, value: Any) -> None:
 # -- log lines ---------------------------------------------------------------------------------------------
 
 
-def test_log_lines_say_where_they_were_written(stage: Stage) -> None:
+def test_log_lines_say_where_they_were_written(stage: TritonChildHarness) -> None:
     logger = "pb_utils.Logger"
     lines = (
         f"{logger}.log('a')",
@@ -277,13 +277,15 @@ def test_one_scheduler_only(pb_utils: Any, scheduler: str) -> None:
 # -- other models ------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_loaded_with_another_configuration_and_files(stage: Stage, pb_utils: Any) -> None:
+def test_a_model_is_loaded_with_another_configuration_and_files(
+    stage: TritonChildHarness, pb_utils: Any
+) -> None:
     pb_utils.load_model("a", config="{}", files={"file:1/model.py": b"\0\xff"})
     asked = {"model": "a", "config": "{}", "files": {"1/model.py": "AP8="}}
     assert stage.host.asked == [("load", asked)]
 
 
-def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any) -> None:
+def test_models_are_loaded_unloaded_and_asked_after(stage: TritonChildHarness, pb_utils: Any) -> None:
     stage.host.replies["ready"] = {"ready": True, "reason": ""}
     assert pb_utils.is_model_ready("a", "2") is True
     pb_utils.load_model("a")
@@ -331,7 +333,7 @@ def test_models_are_loaded_unloaded_and_asked_after(stage: Stage, pb_utils: Any)
     ],
 )
 def test_what_is_of_a_wrong_type_stays_here(
-    stage: Stage, pb_utils: Any, name: str, arguments: tuple[object, ...]
+    stage: TritonChildHarness, pb_utils: Any, name: str, arguments: tuple[object, ...]
 ) -> None:
     """The server would take it for garbage, and end the worker."""
     with pytest.raises(TypeError, match="expected"):
@@ -339,7 +341,7 @@ def test_what_is_of_a_wrong_type_stays_here(
     assert stage.host.asked == []
 
 
-def test_versions_are_read_by_their_beginning(stage: Stage, pb_utils: Any) -> None:
+def test_versions_are_read_by_their_beginning(stage: TritonChildHarness, pb_utils: Any) -> None:
     stage.host.replies["ready"] = {"ready": True, "reason": ""}
     for told in ("", " 1", "1.5", "03"):
         assert pb_utils.is_model_ready("a", told)

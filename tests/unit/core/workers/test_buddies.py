@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.workers import buddies as buddies_module
 from trivium.core.workers.buddies import Buddies
@@ -38,7 +39,7 @@ def check(buddies, taken):
     assert buddies.taken == sum(map(block, taken.values()))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps, st.sampled_from([0, 1, 4, 32]))
 def test_blocks_never_overlap_and_join_up_again(steps, resting):
     with pytest.MonkeyPatch.context() as patch:
@@ -66,7 +67,7 @@ def play(steps):
     assert buddies.take(CAPACITY) == 0, "all that is free is one block again"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(1, 64), max_size=40))
 def test_room_is_refused_only_where_there_is_none(sizes):
     buddies, held = Buddies(CAPACITY, SMALLEST), 0

@@ -1,7 +1,7 @@
 """A runner's one function, whatever it does, becomes one end per item."""
 
 import pytest
-from tests.unit.core.virtual import make_infer
+from tests.harness.virtual_models import make_infer
 
 from trivium.core.workers.execution import execute, without
 from trivium.types.errors import Code, ServeError

@@ -5,7 +5,7 @@ import itertools
 import logging
 
 import pytest
-from tests.unit.core.virtual import make_infer, make_spec
+from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.workers.mailbox import Mailbox
@@ -17,7 +17,7 @@ from trivium.types.spec import Device, InstanceGroup, Isolation
 NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 
 
-class Stage:
+class ScalerHarness:
     """One model; every opening waits until `let` says how it goes."""
 
     def __init__(self, *groups):
@@ -72,7 +72,7 @@ def played(scene):
 def test_groups_open_their_minimum_where_they_belong():
     async def scene():
         gpu = InstanceGroup("gpu", 3, 3, device=Device.GPU, device_ids=(4, 7), isolation=Isolation.INLINE)
-        stage = Stage(InstanceGroup("cpu", 1, 1), gpu)
+        stage = ScalerHarness(InstanceGroup("cpu", 1, 1), gpu)
         task = asyncio.ensure_future(stage.model.open())
         await stage.turns()
         places = [placement for placement, _ in stage.opening]
@@ -92,7 +92,7 @@ def test_groups_open_their_minimum_where_they_belong():
 
 def test_if_one_does_not_open_none_stays_open():
     async def scene():
-        stage = Stage(InstanceGroup("m", 2, 2))
+        stage = ScalerHarness(InstanceGroup("m", 2, 2))
         task = asyncio.ensure_future(stage.model.open())
         await stage.turns()
         (_, first), (_, second) = stage.opening
@@ -107,7 +107,7 @@ def test_if_one_does_not_open_none_stays_open():
 
 def test_an_elastic_model_grows_with_its_queue_and_shrinks_when_idle():
     async def scene():
-        stage = Stage(InstanceGroup("m", 0, 2, idle_seconds=10.0))
+        stage = ScalerHarness(InstanceGroup("m", 0, 2, idle_seconds=10.0))
         assert await stage.start() == []
         for _ in range(2):
             stage.submit()
@@ -135,7 +135,7 @@ def test_an_elastic_model_grows_with_its_queue_and_shrinks_when_idle():
 
 def test_a_burst_alone_makes_an_elastic_model_grow():
     async def scene():
-        stage = Stage(InstanceGroup("m", 0, 2))
+        stage = ScalerHarness(InstanceGroup("m", 0, 2))
         await stage.start()
         for _ in range(5):
             stage.submit()
@@ -151,7 +151,7 @@ def test_a_burst_alone_makes_an_elastic_model_grow():
 
 def test_failed_openings_are_tried_again_after_a_back_off(caplog):
     async def scene():
-        stage = Stage(InstanceGroup("m", 0, 1))
+        stage = ScalerHarness(InstanceGroup("m", 0, 1))
         await stage.start()
         stage.submit()
         await stage.turns()
@@ -178,7 +178,7 @@ def test_failed_openings_are_tried_again_after_a_back_off(caplog):
 
 def test_one_that_died_is_opened_anew_under_its_name():
     async def scene():
-        stage = Stage(InstanceGroup("m", 2, 2))
+        stage = ScalerHarness(InstanceGroup("m", 2, 2))
         await stage.start()
         stage.ports["m_0"].push((Dead("killed"),))
         await stage.run(0.0)
@@ -190,7 +190,7 @@ def test_one_that_died_is_opened_anew_under_its_name():
 
 def test_closing_gives_up_what_is_being_opened_and_what_waits_for_it():
     async def scene():
-        stage = Stage(InstanceGroup("m", 0, 1))
+        stage = ScalerHarness(InstanceGroup("m", 0, 1))
         await stage.start()
         stage.submit()
         await stage.turns()

@@ -3,14 +3,14 @@
 import logging
 
 import pytest
-from tests.unit.core.workers.test_scaler import NO_PLACE, Stage, played
+from tests.unit.core.workers.test_scaler import NO_PLACE, ScalerHarness, played
 
 from trivium.types.errors import Code
 from trivium.types.running import Dead, Part
 from trivium.types.spec import InstanceGroup
 
 
-class Deathbed(Stage):
+class Deathbed(ScalerHarness):
     """One instance at a time, given up after `restarts`."""
 
     def __init__(self, restarts, group=None):
@@ -169,7 +169,7 @@ def test_a_fault_of_our_own_is_tried_again_later_as_well(caplog):
 
 def test_a_group_that_is_given_up_leaves_the_others_at_work():
     async def scene():
-        stage = Stage(InstanceGroup("m", 1, 1), InstanceGroup("n", 1, 1))
+        stage = ScalerHarness(InstanceGroup("m", 1, 1), InstanceGroup("n", 1, 1))
         stage.model._scaler.restarts = -1
         await stage.start()
         group = stage.model._scaler._groups[0]

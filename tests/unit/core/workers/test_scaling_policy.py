@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.core.workers.scaling_policy import (
     LONGEST_BACKOFF,
@@ -89,7 +90,7 @@ def test_decisions(name):
     assert decide(seen, group, 100.0) == decision
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.integers(0, 3),
     st.integers(0, 3),

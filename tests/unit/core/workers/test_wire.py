@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.workers.wire_samples import (
+from tests.harness.properties import examples
+from tests.harness.worker_frames import (
     CAPACITY,
     as_child,
     done,
@@ -36,7 +37,7 @@ def arena():
     made.close()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(infers, min_size=1, max_size=4))
 def test_a_batch_arrives_as_it_was(arena, infers):
     writer = BatchWriter(arena)
@@ -58,7 +59,7 @@ def test_a_batch_arrives_as_it_was(arena, infers):
     assert writer.copies == {}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(payloads | st.just(values.END) | st.builds(values.Failure, names), min_size=1, max_size=4))
 def test_outcomes_arrive_as_they_were(outcomes):
     texts, reader = AnswerTexts(), AnswerReader()
@@ -76,7 +77,7 @@ def test_outcomes_arrive_as_they_were(outcomes):
                 assert (one and said(one)) == (None if outcome is values.END else said(outcome))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(payloads | st.just(values.END), st.dictionaries(names, scalars, max_size=2), st.booleans())
 def test_parts_arrive_with_their_parameters(outcome, parameters, final):
     is_end = outcome is values.END
@@ -86,7 +87,7 @@ def test_parts_arrive_with_their_parameters(outcome, parameters, final):
     assert came is None if is_end else said(came) == said(outcome)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(payloads | st.none(), st.dictionaries(names, scalars, max_size=2), st.booleans())
 def test_replies_arrive_as_they_were(payload, parameters, final):
     kind, body = whole(write_reply(3, payload, None, final, parameters))

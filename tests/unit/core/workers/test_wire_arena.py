@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.core.workers.wire_samples import CAPACITY, read_run, said, whole
+from tests.harness.worker_frames import CAPACITY, read_run, said, whole
 
 from trivium.core.workers.arena import SMALLEST, Arena
 from trivium.core.workers.wire import BatchWriter
@@ -134,8 +134,8 @@ def test_numbers_of_batches_do_not_run_out(arena):
     assert read_run(body, arena)[0] == number
 
 
-def test_many_small_items_are_one_batch(arena):
-    count = 70_000
+@pytest.mark.parametrize("count", [2_000, pytest.param(70_000, marks=pytest.mark.slow)])
+def test_many_small_items_are_one_batch(arena, count):
     infer = Infer(model="m", payload=Tensors(()))
     _, body = whole(BatchWriter(arena).write(1, Batch(list(range(count)), [infer] * count, [1] * count)))
     assert len(read_run(body, arena)[1]) == count

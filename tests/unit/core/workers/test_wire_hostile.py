@@ -6,7 +6,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.workers.wire_samples import as_child, done, part, payloads, written
+from tests.harness.properties import examples
+from tests.harness.worker_frames import as_child, done, part, payloads, written
 
 from trivium.core.workers.wire import AnswerReader, Garbage
 from trivium.types.payload import Raw
@@ -27,7 +28,7 @@ def read_all(body):
             continue
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=200))
 def test_noise_is_garbage(noise):
     read_all(noise)
@@ -35,7 +36,7 @@ def test_noise_is_garbage(noise):
         done(noise)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.one_of(payloads), st.data())
 def test_what_was_cut_or_changed_is_garbage_or_understood(payload, data):
     body = bytearray(written(as_child(payload)))
@@ -71,7 +72,7 @@ abouts = st.one_of(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(abouts, st.binary(max_size=16), st.integers(0, 7))
 def test_whatever_an_answer_says_of_itself(about, data, what):
     body = answer(about, data, what=what)

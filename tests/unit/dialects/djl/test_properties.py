@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.dialects.djl.properties import MAX_BYTES, read
 from trivium.types.findings import Severity
@@ -60,7 +61,7 @@ def test_a_huge_file_is_refused():
     assert found.findings[0].severity is Severity.ERROR
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_named(data):
     for entry in read("f", data).entries.values():
@@ -70,7 +71,7 @@ def test_any_bytes_are_read_or_named(data):
 _KEY = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.dictionaries(_KEY, _KEY, max_size=4))
 def test_what_java_writes_is_read(pairs):
     def written(text):

@@ -2,7 +2,7 @@ import os
 import tarfile
 
 import pytest
-from tests.unit.formats.djl.djl_folders import HANDLER, TORCHSERVE, TRITON, make, zipped
+from tests.harness.djl_folders import HANDLER, TORCHSERVE, TRITON, make, zipped
 
 from trivium.formats.djl.repository import FORMAT
 

@@ -2,7 +2,7 @@ import tarfile
 from dataclasses import replace
 
 import pytest
-from tests.unit.formats.djl.djl_folders import DEFAULTS, HANDLER, TORCHSERVE, faults, make, one, zipped
+from tests.harness.djl_folders import DEFAULTS, HANDLER, TORCHSERVE, faults, make, one, zipped
 
 from trivium.formats.djl.repository import FORMAT
 from trivium.types.datatype import DataType

@@ -3,21 +3,21 @@
 from typing import Any
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import UNARY
-from tests.unit.frontends.h2.peer import data
-from tests.unit.frontends.h2.stage import Stage
+from tests.harness.echo_rpc import UNARY
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_connection import H2ConnectionHarness
+from tests.harness.h2_peer import data
 
 from trivium.frontends.grpc_site import CANCELLED
 from trivium.frontends.h2 import frames
 
 
-def later(**limits: Any) -> Stage:
-    return Stage(FakeCore(is_prompt=False), **limits).greet()
+def later(**limits: Any) -> H2ConnectionHarness:
+    return H2ConnectionHarness(FakeCore(is_prompt=False), **limits).greet()
 
 
 def test_what_one_read_asks_is_answered_in_one_write() -> None:
-    stage = Stage().greet()
+    stage = H2ConnectionHarness().greet()
     before = stage.transport.writes
     stage.say(b"".join(stage.peer.call(stream, UNARY, b"echo x") for stream in range(1, 41, 2)))
     assert stage.transport.writes == before + 1
@@ -47,12 +47,12 @@ def test_what_one_turn_answers_leaves_in_one_write() -> None:
     ],
 )
 def test_names_of_peers(peername: Any, peer: str) -> None:
-    stage = Stage(peername=peername)
+    stage = H2ConnectionHarness(peername=peername)
     assert stage.connection.session.peer == peer
 
 
 def test_http1_is_told_so() -> None:
-    stage = Stage()
+    stage = H2ConnectionHarness()
     buffer = stage.connection.get_buffer(-1)
     buffer[:16] = b"GET / HTTP/1.1\r\n"
     stage.connection.buffer_updated(16)
@@ -66,7 +66,7 @@ def test_http1_is_told_so() -> None:
 
 
 def test_other_noise_is_not_answered() -> None:
-    stage = Stage()
+    stage = H2ConnectionHarness()
     stage.say(b"\x16\x03\x01")
     assert (stage.transport.writes, stage.transport.is_shut) == (0, True)
     stage.lose()
@@ -85,7 +85,7 @@ def test_a_fault_is_said_and_ends_the_connection() -> None:
 
 
 def test_a_fault_of_our_own_ends_one_connection(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage().greet()
+    stage = H2ConnectionHarness().greet()
     stage.connection.session.on_headers = None  # type: ignore[assignment,method-assign]
     stage.say(stage.peer.call(1, UNARY, b"echo x"))
     assert stage.peer.goaways[0][1] == frames.INTERNAL_ERROR
@@ -104,7 +104,7 @@ def test_what_cannot_be_written_ends_one_connection(caplog: pytest.LogCaptureFix
 
 
 def test_one_connection_too_many() -> None:
-    stage = Stage(calls=1).greet()
+    stage = H2ConnectionHarness(calls=1).greet()
     assert len(stage.guests) == 1
     connection, transport = stage.connect()
     assert transport.is_shut
@@ -116,7 +116,7 @@ def test_one_connection_too_many() -> None:
 
 
 def test_who_never_says_a_word_is_cut() -> None:
-    stage = Stage()
+    stage = H2ConnectionHarness()
     stage.say(frames.PREFACE[:10])
     stage.wait(20.1)
     assert stage.transport.is_aborted
@@ -135,7 +135,7 @@ def test_the_end_of_a_client_is_the_end() -> None:
 
 
 def test_a_full_transport_gets_no_more_data() -> None:
-    stage = Stage().greet()
+    stage = H2ConnectionHarness().greet()
     stage.transport.is_stuck = True
     stage.say(stage.peer.grow(0, 2**30))
     for stream in range(1, 13, 2):
@@ -153,7 +153,7 @@ def test_a_full_transport_gets_no_more_data() -> None:
 
 
 def test_nothing_is_read_while_too_much_is_unsent() -> None:
-    stage = Stage().greet()
+    stage = H2ConnectionHarness().greet()
     stage.transport.is_stuck = True
     stage.say(stage.peer.grow(0, 2**30))
     stream = 1
@@ -171,7 +171,7 @@ def test_nothing_is_read_while_too_much_is_unsent() -> None:
 
 
 def test_pings_of_a_client_that_does_not_read_are_bounded() -> None:
-    stage = Stage(ping_strikes=0).greet()
+    stage = H2ConnectionHarness(ping_strikes=0).greet()
     stage.transport.is_stuck = True
     for _ in range(10**6):
         if not stage.transport.reads or stage.transport.is_shut:
@@ -210,7 +210,7 @@ def test_a_client_that_answers_stays() -> None:
 
 
 def test_an_idle_client_is_not_pinged() -> None:
-    stage = Stage(keepalive_seconds=10.0).greet()
+    stage = H2ConnectionHarness(keepalive_seconds=10.0).greet()
     stage.wait(100.0)
     assert stage.peer.pings == []
     assert not stage.transport.is_closing()
@@ -255,7 +255,7 @@ def test_an_old_connection_is_cut_after_its_grace() -> None:
 
 
 def test_a_client_that_does_not_hear_that_it_should_leave() -> None:
-    stage = Stage().greet()
+    stage = H2ConnectionHarness().greet()
     stage.connection.leave()
     stage.wait(0.9)
     assert not stage.transport.is_shut
@@ -268,7 +268,7 @@ def test_a_client_that_does_not_hear_that_it_should_leave() -> None:
 
 
 def test_a_connection_that_comes_during_a_drain() -> None:
-    stage = Stage()
+    stage = H2ConnectionHarness()
     stage.site.is_draining = True
     _, transport = stage.connect()
     stage.loop.wait(0.1)

@@ -6,7 +6,7 @@ import pytest
 from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.frontends.h2.peer import USUAL
+from tests.harness.h2_peer import USUAL
 
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frames import ConnectionFault

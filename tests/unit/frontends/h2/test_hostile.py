@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import UNARY
-from tests.unit.frontends.h2.peer import Peer, data, prefixed
-from tests.unit.frontends.h2.talk import Talk
+from tests.harness.echo_rpc import UNARY
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import Peer, data, prefixed
+from tests.harness.h2_session import H2SessionHarness
+from tests.harness.properties import examples
 
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frames import ConnectionFault
@@ -51,7 +52,7 @@ def request(peer: Peer, stream: int, call: dict[str, Any]) -> list[bytes]:
     return pieces
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     CALLS,
     st.sampled_from([0, 1, 1000, 65_535, 10**6]),
@@ -63,7 +64,7 @@ def test_legal_peers_get_their_answers(
     calls: list[dict[str, Any]], initial: int, frame: int, cut: int, chance: Any
 ) -> None:
     """Calls interleaved, windows opened bit by bit, the answers in any order, all of it cut anywhere."""
-    talk = Talk(FakeCore(is_prompt=False), peer=Peer(initial, frame)).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False), peer=Peer(initial, frame)).greet()
     queues = {2 * at + 1: request(talk.peer, 2 * at + 1, call) for at, call in enumerate(calls)}
     wire = bytearray(b"".join(queue.pop(0) for queue in queues.values()))  # heads in their order
     while queues:
@@ -118,7 +119,7 @@ NEAR = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.one_of(ANY_FRAME, NEAR, st.sampled_from(["call", "open", "answer", "bytes"])), max_size=30),
     st.binary(max_size=30),
@@ -129,7 +130,7 @@ def test_hostile_peers_end_their_own_connection_alone(
     steps: list[bytes | str], noise: bytes, is_prompt: bool, cut: int
 ) -> None:
     """Whatever comes: either it is understood or the connection ends with a code, and nothing is left of it."""
-    talk = Talk(FakeCore(is_prompt), message_bytes=1000, total_message_bytes=3000, calls=5)
+    talk = H2SessionHarness(FakeCore(is_prompt), message_bytes=1000, total_message_bytes=3000, calls=5)
     peer = talk.peer
     stream = -1
     wire = bytearray(peer.greeting())
@@ -161,7 +162,7 @@ def test_hostile_peers_end_their_own_connection_alone(
 @pytest.mark.parametrize("prefix", [b"", frames.PREFACE, frames.PREFACE + frames.settings([])])
 @given(noise=st.binary(max_size=300))
 def test_any_bytes(prefix: bytes, noise: bytes) -> None:
-    talk = Talk()
+    talk = H2SessionHarness()
     with contextlib.suppress(ConnectionFault):
         talk.session.feed(memoryview(prefix + noise))
     talk.check_nothing_is_left()

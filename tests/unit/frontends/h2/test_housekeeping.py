@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import UNARY
-from tests.unit.frontends.h2.peer import Peer, data, prefixed
-from tests.unit.frontends.h2.talk import Talk
+from tests.harness.echo_rpc import UNARY
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import Peer, data, prefixed
+from tests.harness.h2_session import H2SessionHarness
 
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frames import ConnectionFault, head
@@ -16,7 +16,7 @@ from trivium.frontends.h2.frames import ConnectionFault, head
 OPAQUE = b"12345678"
 
 
-def fault_of(talk: Talk, *pieces: bytes) -> int:
+def fault_of(talk: H2SessionHarness, *pieces: bytes) -> int:
     with pytest.raises(ConnectionFault) as caught:
         talk.say(*pieces)
     talk.check_nothing_is_left()
@@ -24,7 +24,7 @@ def fault_of(talk: Talk, *pieces: bytes) -> int:
 
 
 def test_settings_are_acknowledged() -> None:
-    talk = Talk()
+    talk = H2SessionHarness()
     talk.session.feed(memoryview(frames.PREFACE + frames.settings([(99, 1)])))
     assert talk.session.out[-1] == frames.SETTINGS_ACK
     talk.session.out.clear()
@@ -33,7 +33,7 @@ def test_settings_are_acknowledged() -> None:
 
 
 def test_a_changed_initial_window_lets_go_what_waits() -> None:
-    talk = Talk(peer=Peer(initial=10)).greet()
+    talk = H2SessionHarness(peer=Peer(initial=10)).greet()
     heard = talk.call(1, UNARY, b"echo " + b"x" * 100)
     assert len(heard.data) == 10
     heard.window += 990
@@ -73,7 +73,7 @@ WRONG_FRAMES = [
 
 @pytest.mark.parametrize(("sent", "code"), WRONG_SETTINGS + WRONG_FRAMES)
 def test_what_ends_the_connection(sent: bytes, code: int) -> None:
-    talk = Talk(FakeCore(is_prompt=False)).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False)).greet()
     talk.call(1, UNARY, b"echo x")
     assert fault_of(talk, sent) == code
 
@@ -88,7 +88,7 @@ WRONG_ON_A_STREAM = [
 
 @pytest.mark.parametrize(("sent", "code"), WRONG_ON_A_STREAM)
 def test_what_ends_one_stream(sent: bytes, code: int) -> None:
-    talk = Talk(FakeCore(is_prompt=False)).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False)).greet()
     heard = talk.call(1, UNARY, b"echo x")
     other = talk.call(3, UNARY, b"echo y")
     talk.say(sent)
@@ -101,7 +101,7 @@ def test_what_ends_one_stream(sent: bytes, code: int) -> None:
 
 
 def test_what_means_nothing_is_ignored() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(head(5, frames.PRIORITY, 0, 9) + bytes(5), head(3, 0x77, 0xFF, 3) + b"abc")
     talk.say(frames.goaway(0, 0, "bye"), frames.ping(OPAQUE, is_ack=True))
     assert talk.call(1, UNARY, b"echo x").status == 0
@@ -109,13 +109,13 @@ def test_what_means_nothing_is_ignored() -> None:
 
 
 def test_pings_are_answered() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(frames.ping(OPAQUE))
     assert talk.peer.pongs == [OPAQUE]
 
 
 def test_too_many_pings() -> None:
-    talk = Talk(FakeCore(is_prompt=False), ping_seconds=10.0, ping_strikes=2).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False), ping_seconds=10.0, ping_strikes=2).greet()
     talk.call(1, UNARY, b"echo x")
     for _ in range(3):
         talk.say(frames.ping(OPAQUE))
@@ -126,7 +126,7 @@ def test_too_many_pings() -> None:
 
 
 def test_pings_beside_answers_are_welcome() -> None:
-    talk = Talk(ping_seconds=300.0).greet()
+    talk = H2SessionHarness(ping_seconds=300.0).greet()
     for stream in range(1, 200, 2):
         talk.call(stream, UNARY, b"echo x")
         talk.say(frames.ping(OPAQUE))
@@ -134,22 +134,22 @@ def test_pings_beside_answers_are_welcome() -> None:
     talk.check_nothing_is_left()
 
 
-def nothing(talk: Talk, turn: int) -> bytes:
+def nothing(talk: H2SessionHarness, turn: int) -> bytes:
     if not turn:
         return talk.peer.open(1, UNARY) + data(1, b"")
     return data(1, b"")
 
 
-def resets(talk: Talk, turn: int) -> bytes:
+def resets(talk: H2SessionHarness, turn: int) -> bytes:
     stream = 2 * turn + 1
     return talk.peer.call(stream, UNARY, b"echo x") + frames.reset(stream, frames.CANCEL)
 
 
-def malformed(talk: Talk, turn: int) -> bytes:
+def malformed(talk: H2SessionHarness, turn: int) -> bytes:
     return talk.peer.open(2 * turn + 1, UNARY, ("connection", "close"), ends=True)
 
 
-FLOODS: list[Callable[[Talk, int], bytes]] = [
+FLOODS: list[Callable[[H2SessionHarness, int], bytes]] = [
     nothing,
     resets,
     malformed,
@@ -162,9 +162,9 @@ FLOODS: list[Callable[[Talk, int], bytes]] = [
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-def test_floods_end_the_connection(flood: Callable[[Talk, int], bytes]) -> None:
+def test_floods_end_the_connection(flood: Callable[[H2SessionHarness, int], bytes]) -> None:
     """With the least budget, that of 4096 cancelled calls."""
-    talk = Talk(FakeCore(is_prompt=False), calls=10, ping_strikes=0).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False), calls=10, ping_strikes=0).greet()
     turns = itertools.count()
 
     def send() -> None:
@@ -181,7 +181,7 @@ def test_floods_end_the_connection(flood: Callable[[Talk, int], bytes]) -> None:
 
 def test_a_busy_client_is_no_flood() -> None:
     """As grpcio does: a window update and a ping beside every call, and some calls cancelled."""
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     for turn in range(3000):
         stream = 2 * turn + 1
         assert talk.call(stream, UNARY, b"echo x").status == 0
@@ -192,7 +192,7 @@ def test_a_busy_client_is_no_flood() -> None:
 
 
 def test_the_servers_own_pings() -> None:
-    talk = Talk(FakeCore(is_prompt=False), pings_without_data=2).greet()
+    talk = H2SessionHarness(FakeCore(is_prompt=False), pings_without_data=2).greet()
     house = talk.session.housekeeping
     assert not house.ask_alive()  # there is no call
     talk.call(1, UNARY, b"echo x")
@@ -205,6 +205,6 @@ def test_the_servers_own_pings() -> None:
     talk.core.tickets[0].echo()
     talk.say(talk.peer.open(3, UNARY), data(3, prefixed(b"echo y")[:5]))
     assert house.ask_alive()
-    idle = Talk(pings_without_calls=True, pings_without_data=0).greet()
+    idle = H2SessionHarness(pings_without_calls=True, pings_without_data=0).greet()
     assert all(idle.session.housekeeping.ask_alive() for _ in range(10))
     talk.check_nothing_is_left()

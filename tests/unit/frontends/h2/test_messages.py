@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import EchoRpc
-from tests.unit.frontends.h2.peer import prefixed
+from tests.harness.echo_rpc import EchoRpc
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import prefixed
 
 from trivium.codecs.compression import Inflater
 from trivium.frontends.grpc_site import GrpcLimits, GrpcSite

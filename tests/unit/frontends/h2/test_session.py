@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import UNARY
-from tests.unit.frontends.h2.peer import USUAL, Heard, Peer, data, prefixed
-from tests.unit.frontends.h2.talk import Talk
+from tests.harness.echo_rpc import UNARY
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import USUAL, Heard, Peer, data, prefixed
+from tests.harness.h2_session import H2SessionHarness
 
 from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.grpc_site import ANSWERED, CANCELLED, LAST_RESORT, LATE
@@ -19,13 +19,13 @@ from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
 
-def later(**limits: Any) -> Talk:
+def later(**limits: Any) -> H2SessionHarness:
     """A core that answers on the test's word."""
-    return Talk(FakeCore(is_prompt=False), **limits).greet()
+    return H2SessionHarness(FakeCore(is_prompt=False), **limits).greet()
 
 
 def test_a_call_is_answered() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     heard = talk.call(1, UNARY, b"echo text")
     assert heard.headers == [
         {":status": "200", "content-type": "application/grpc"},
@@ -50,7 +50,7 @@ def test_many_calls_with_any_order_of_answers() -> None:
 
 def test_a_head_that_is_repeated() -> None:
     """From the second call on the client's header block is a few indexes."""
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     for stream in range(1, 41, 2):
         assert talk.call(stream, UNARY, b"echo %d" % stream).messages == [b"%d" % stream]
     talk.check_nothing_is_left()
@@ -66,7 +66,7 @@ def test_a_head_that_is_repeated() -> None:
     ],
 )
 def test_errors_are_a_status_alone(message: bytes, said: RpcAnswer) -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     heard = talk.call(1, UNARY, message)
     assert (heard.status, heard.details, len(heard.headers)) == (said.code, said.details, 1)
     assert heard.headers[0][":status"] == "200"
@@ -136,7 +136,7 @@ def test_an_encoder_that_ends_early_ends_the_operation() -> None:
 
 
 def test_a_client_that_has_not_said_all_is_told_to_stop() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY), data(1, prefixed(b"echo x") + prefixed(b"more")))
     heard = talk.peer.streams[1]
     assert (heard.messages, heard.status, heard.reset) == ([b"x"], 0, frames.NO_ERROR)
@@ -146,7 +146,7 @@ def test_a_client_that_has_not_said_all_is_told_to_stop() -> None:
 
 
 def test_a_client_that_says_its_end_in_the_same_turn_is_not_told_to_stop() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY) + data(1, prefixed(b"echo x")) + data(1, b"", ends=True))
     assert (talk.peer.streams[1].messages, talk.peer.streams[1].reset) == ([b"x"], None)
     talk.say(talk.peer.open(3, "/no/such") + data(3, prefixed(b"echo x"), ends=True))
@@ -157,7 +157,7 @@ def test_a_client_that_says_its_end_in_the_same_turn_is_not_told_to_stop() -> No
 @pytest.mark.parametrize("payload", [b"", b"\0\0", prefixed(b"echo x")[:-1]])
 @pytest.mark.parametrize("by_trailers", [False, True])
 def test_calls_without_a_whole_message(payload: bytes, by_trailers: bool) -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY), data(1, payload, ends=not by_trailers))
     if by_trailers:
         talk.say(frames.headers(1, talk.peer.encoder.encode([("a", "b")]), ends=True))
@@ -179,7 +179,7 @@ REFUSED = [
 def test_calls_that_are_not_let_in(
     path: str, more: tuple[tuple[str, str], ...], http: int, code: int, says: str, ends: bool
 ) -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, path, *more, ends=ends))
     heard = talk.peer.streams[1]
     assert (heard.headers[0][":status"], heard.status) == (str(http), code)
@@ -194,7 +194,7 @@ def test_calls_that_are_not_let_in(
     [("application/grpc", "text/plain", "415"), ("POST", "GET", "405")],
 )
 def test_what_is_no_grpc_is_refused_in_http(old: str, new: str, status: str) -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     head = [
         (name, new if value == old else value) for name, value in [*USUAL[:2], (":path", UNARY), *USUAL[2:]]
     ]
@@ -206,7 +206,7 @@ def test_what_is_no_grpc_is_refused_in_http(old: str, new: str, status: str) -> 
 
 
 def test_malformed_requests_are_reset() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY, ("connection", "close")))
     heard = talk.peer.streams[1]
     assert (heard.headers, heard.reset) == ([], frames.PROTOCOL_ERROR)
@@ -226,7 +226,7 @@ def test_more_calls_than_are_allowed() -> None:
 
 
 def test_a_message_too_large_is_refused_from_its_prefix() -> None:
-    talk = Talk(message_bytes=100).greet()
+    talk = H2SessionHarness(message_bytes=100).greet()
     talk.say(talk.peer.open(1, UNARY), data(1, prefixed(bytes(101))[:6]))
     heard = talk.peer.streams[1]
     assert (heard.status, heard.reset) == (8, frames.NO_ERROR)
@@ -246,7 +246,7 @@ def test_no_room_for_a_message() -> None:
 
 
 def test_windows_of_requests_are_given_back() -> None:
-    talk = Talk(message_bytes=2**30).greet()
+    talk = H2SessionHarness(message_bytes=2**30).greet()
     talk.say(talk.peer.open(1, UNARY), data(1, prefixed(b"echo " + bytes(12 * 2**20))[:5]))
     for _ in range(12 * 2**20 // 2**18):
         talk.say(data(1, bytes(2**18)))
@@ -269,7 +269,7 @@ def test_windows_of_requests_are_kept() -> None:
 
 
 def test_large_answers_wait_for_windows() -> None:
-    talk = Talk(peer=Peer(initial=1000)).greet()
+    talk = H2SessionHarness(peer=Peer(initial=1000)).greet()
     heard = talk.call(1, UNARY, b"echo " + b"x" * 200_000)
     assert len(heard.data) == 1000
     talk.say(talk.peer.grow(1, 100_000))
@@ -282,7 +282,7 @@ def test_large_answers_wait_for_windows() -> None:
 
 
 def test_a_reset_drops_what_is_unsent() -> None:
-    talk = Talk(peer=Peer(initial=10)).greet()
+    talk = H2SessionHarness(peer=Peer(initial=10)).greet()
     talk.call(1, UNARY, b"echo " + bytes(1000))
     assert talk.session.flow.unsent == 1000 + 5 - 10
     talk.say(frames.reset(1, frames.CANCEL))
@@ -291,7 +291,7 @@ def test_a_reset_drops_what_is_unsent() -> None:
 
 
 def test_a_client_that_leaves_too_much_unread_gets_no_more_calls() -> None:
-    talk = Talk(peer=Peer(initial=10), total_message_bytes=8000).greet()
+    talk = H2SessionHarness(peer=Peer(initial=10), total_message_bytes=8000).greet()
     assert talk.call(1, UNARY, b"echo " + bytes(2000)).status is None
     heard = talk.call(3, UNARY, b"echo x")
     assert heard.status == 8
@@ -300,7 +300,7 @@ def test_a_client_that_leaves_too_much_unread_gets_no_more_calls() -> None:
 
 
 def test_nothing_of_an_answer_is_lost_while_the_transport_is_full() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.session.is_choked = True
     talk.session.feed(memoryview(talk.peer.call(1, UNARY, b"echo text")))
     assert talk.session.flow.unsent == 9
@@ -312,7 +312,7 @@ def test_nothing_of_an_answer_is_lost_while_the_transport_is_full() -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_packed_answers_to_those_who_take_them(coding: str) -> None:
-    talk = Talk(compression=coding).greet()
+    talk = H2SessionHarness(compression=coding).greet()
     text = b"a long text " * 1000
     accepts = (("grpc-accept-encoding", f"identity,{coding}"),)
     heard = talk.call(1, UNARY, b"echo " + text, more=accepts)
@@ -330,7 +330,7 @@ GZIP = (("grpc-encoding", "gzip"),)
 
 
 def test_large_packed_requests_wait_for_a_thread() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     packed = prefixed(gzip.compress(b"echo " + NOISE), 1)
     talk.say(talk.peer.open(1, UNARY, *GZIP), data(1, packed, ends=True))
     assert talk.core.tickets == []
@@ -352,7 +352,7 @@ def test_large_packed_requests_wait_for_a_thread() -> None:
 def test_packed_requests_that_are_refused_later(
     payload: bytes, limits: dict[str, int], code: int, says: str
 ) -> None:
-    talk = Talk(**limits).greet()
+    talk = H2SessionHarness(**limits).greet()
     talk.say(talk.peer.open(1, UNARY, *GZIP), data(1, prefixed(payload, 1), ends=True))
     talk.threads.run()
     talk.flush()
@@ -362,7 +362,7 @@ def test_packed_requests_that_are_refused_later(
 
 
 def test_a_fault_of_our_own_while_unpacking() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY, *GZIP), data(1, prefixed(gzip.compress(NOISE), 1), ends=True))
     ((_, done),) = talk.threads
     done(MemoryError())
@@ -372,7 +372,7 @@ def test_a_fault_of_our_own_while_unpacking() -> None:
 
 
 def test_a_call_that_is_gone_before_its_request_is_unpacked() -> None:
-    talk = Talk().greet()
+    talk = H2SessionHarness().greet()
     talk.say(talk.peer.open(1, UNARY, *GZIP), data(1, prefixed(gzip.compress(NOISE), 1), ends=True))
     talk.say(frames.reset(1, frames.CANCEL))
     talk.threads.run()
@@ -435,7 +435,7 @@ def test_calls_that_are_cut_off_are_told() -> None:
 
 
 def test_nothing_comes_before_the_greeting() -> None:
-    talk = Talk()
+    talk = H2SessionHarness()
     with pytest.raises(ConnectionFault) as caught:
         talk.say(frames.PREFACE + frames.ping(bytes(8)))
     assert caught.value.code == frames.PROTOCOL_ERROR

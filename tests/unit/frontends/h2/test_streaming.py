@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import STREAM
-from tests.unit.frontends.h2.peer import Heard, Peer, data, prefixed
-from tests.unit.frontends.h2.talk import Talk
+from tests.harness.echo_rpc import STREAM
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import Heard, Peer, data, prefixed
+from tests.harness.h2_session import H2SessionHarness
 
 from trivium.frontends.grpc_site import CANCELLED, LATE
 from trivium.frontends.h2 import frames
@@ -19,7 +19,7 @@ from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
 
-class Streams(Talk):
+class Streams(H2SessionHarness):
     """Turns of the loop between what is said and what is heard."""
 
     async def turn(self, *pieces: bytes) -> None:

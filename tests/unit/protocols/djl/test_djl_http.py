@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.codecs import ndlist
 from trivium.protocols.djl.errors import ALWAYS, TABLE
@@ -213,7 +214,7 @@ def test_what_is_costly():
     assert not PROTOCOL.is_costly(head(), 10**9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.text(st.characters(max_codepoint=255), max_size=20),
     st.dictionaries(st.binary(min_size=1, max_size=9), st.binary(max_size=9), max_size=3),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.dialects.triton.texts import said
 from trivium.protocols.kserve.abilities import Abilities
@@ -284,7 +285,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(POSTS), JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30))
 def test_any_body_is_an_operation_or_a_refusal(path, body):
     with suppress(ServeError):

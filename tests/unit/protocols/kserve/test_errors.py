@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.protocols.kserve.errors import WireRefusal, refuse
 from trivium.types.errors import Code, ServeError
@@ -29,7 +30,7 @@ def test_an_error_is_its_status_its_text_and_its_lines(error, status, fields):
     assert answer.final
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_survives(text):
     body = json.loads(refuse(ServeError(Code.INVALID, text)).buffers[0].decode())

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.protocols.kserve.grpc_messages import PROTOCOL, STREAM, UNARY
+from tests.harness.grpc_messages import PROTOCOL, STREAM, UNARY
 from tritonclient.grpc import service_pb2
 
 from trivium.dialects.triton import request_reasons

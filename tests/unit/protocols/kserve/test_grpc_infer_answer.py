@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.protocols.kserve.grpc_messages import PROTOCOL, STREAM, UNARY, request, tensor
+from tests.harness.grpc_messages import PROTOCOL, STREAM, UNARY, request, tensor
 from tritonclient.grpc import InferResult, service_pb2
 
 from trivium.protocols.kserve.abilities import Abilities

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.protocols.kserve.grpc_messages import PROTOCOL, UNARY, decoded, request, tensor
+from tests.harness.grpc_messages import PROTOCOL, UNARY, decoded, request, tensor
 from tritonclient.grpc import service_pb2
 
 from trivium.protocols.kserve.abilities import Abilities

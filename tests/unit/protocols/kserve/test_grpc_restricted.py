@@ -1,7 +1,7 @@
 """RPCs that only some clients may call, over gRPC."""
 
 import pytest
-from tests.unit.protocols.kserve.grpc_messages import request
+from tests.harness.grpc_messages import request
 from tritonclient.grpc import service_pb2
 
 from trivium.protocols.kserve.abilities import Abilities

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
@@ -329,7 +330,7 @@ def test_classification_is_the_cores():
 NUMERIC = [kind for kind in DataType if kind not in (DataType.BYTES, DataType.BOOL)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(NUMERIC), st.integers(0, 3)), max_size=4), st.randoms())
 def test_any_binary_tensors_come_out_as_they_went_in(kinds, chance):
     blobs = [chance.randbytes(kind.itemsize * count) for kind, count in kinds]
@@ -359,7 +360,7 @@ noise = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(noise, st.integers(0, len(VALID) + 8), st.sampled_from([None, 0, 1]), st.integers(0, 300))
 def test_hostile_bytes_are_decoded_or_refused(noise, place, kept, length):
     damaged = VALID[:place] + noise + VALID[place + len(noise) * (kept or 0) :] + b"12345678"

@@ -32,7 +32,7 @@ class FakeHost(Host):
         self.measured.append(metric)
 
 
-class Stage:
+class TorchServeChildHarness:
     """One handler's folder. `parts` has what items sent before their outcome, by number."""
 
     def __init__(self, root: Path) -> None:
@@ -109,11 +109,11 @@ def bytes_tensor(name: str, *elements: bytes) -> Tensor:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path: Path) -> Iterator[TorchServeChildHarness]:
     """A stage; what user code and the shims loaded is forgotten afterwards."""
     modules, path = set(sys.modules), list(sys.path)
     sys.path[:0] = [str(tmp_path), str(SHIMS)]
-    yield Stage(tmp_path)
+    yield TorchServeChildHarness(tmp_path)
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         file = str(getattr(sys.modules[name], "__file__", None))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.frontends.actors import FakeCore
+from tests.harness.fake_core import FakeCore
 
 from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
 from trivium.frontends.h2.shared import Shared
@@ -49,7 +49,7 @@ class EchoRpc:
         return RpcAnswer(code=12 if error.code is Code.UNSUPPORTED else 3, details=error.message)
 
 
-class Time:
+class FakeTime:
     """A clock that is moved by hand."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Time:
         return self.now
 
 
-class Threads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], None]]]):
+class FakeThreads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], None]]]):
     """What is to be done in them, when the test says so."""
 
     def __call__(self, work: Callable[[], bytes], done: Callable[[bytes | Exception], None]) -> None:
@@ -75,7 +75,7 @@ class Threads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], None
             done(result)
 
 
-def shared(core: FakeCore, time: Time, threads: Threads, **limits: Any) -> Shared:
+def shared(core: FakeCore, time: FakeTime, threads: FakeThreads, **limits: Any) -> Shared:
     """What connections share, over that core."""
     site = GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
     return Shared(site, time, lambda: 1e9, threads, asyncio.Event())

@@ -5,9 +5,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import Threads, Time, shared
-from tests.unit.frontends.h2.peer import Peer
+from tests.harness.echo_rpc import FakeThreads, FakeTime, shared
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import Peer
 
 from trivium.frontends.h2.connection import Connection
 
@@ -25,7 +25,7 @@ class Handle:
 class FakeLoop:
     """What a connection uses of a loop."""
 
-    def __init__(self, time: Time) -> None:
+    def __init__(self, time: FakeTime) -> None:
         self.time = time
         self._soon: list[Callable[[], None]] = []
         self._timers: list[tuple[float, int, Handle, Callable[[], None]]] = []
@@ -138,16 +138,16 @@ class FakeTransport:
         self.unsent.clear()
 
 
-class Stage:
+class H2ConnectionHarness:
     """`say` what the client sends; the peer hears what has left."""
 
     def __init__(
         self, core: FakeCore | None = None, peername: Any = ("192.0.2.1", 4711), **limits: Any
     ) -> None:
         self.core = core or FakeCore()
-        self.time = Time()
+        self.time = FakeTime()
         self.loop = FakeLoop(self.time)
-        self.shared = shared(self.core, self.time, Threads(), **limits)
+        self.shared = shared(self.core, self.time, FakeThreads(), **limits)
         self.site = self.shared.site
         self.guests: set[Connection] = set()
         self.peername = peername
@@ -160,7 +160,7 @@ class Stage:
         connection.connection_made(transport)  # type: ignore[arg-type]
         return connection, transport
 
-    def greet(self) -> "Stage":
+    def greet(self) -> "H2ConnectionHarness":
         self.say(self.peer.greeting())
         return self
 

@@ -18,7 +18,7 @@ def forget():
         del sys.modules[name]
 
 
-class Stage:
+class DjlChildHarness:
     """Makes adapters and items; `sent` is what items sent by themselves: (number, outcome, final)."""
 
     def __init__(self, root):

@@ -36,7 +36,7 @@ def make_infer(rows=None, value=0.0, **fields) -> Infer:
     return Infer(model="m", payload=Tensors((tensor,)), **fields)
 
 
-class Bench:
+class VirtualModelHarness:
     """Submits, runs the virtual clock, and keeps every part of every answer."""
 
     def __init__(self, spec, service=lambda rows: 1.0, run=asyncio.run):

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from tests.contract.instance_stage import Workers
-from tests.unit.core.virtual import make_spec
+from tests.harness.instances import WorkerHarness
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.calls import Calls
 from trivium.core.clock import LoopClock
@@ -28,7 +28,7 @@ from trivium.types.spec import Batching, InstanceGroup, Isolation
 PAYLOAD = Tensors((Tensor("x", DataType.FP32, (1, 2), np.array([[1, 2]], "<f4")),))
 
 
-class Troupe:
+class ModelCallHarness:
     """Models by name with so many instances each; itself the core that their workers call."""
 
     def __init__(self, **instances):
@@ -40,7 +40,7 @@ class Troupe:
         mailbox, clock = Mailbox(loop.call_soon_threadsafe), LoopClock(loop)
         for name, count in instances.items():
             spec = make_spec(Batching(batch_axis=True), groups=(InstanceGroup(name, count, count),))
-            workers = self.workers[name] = Workers(replace(spec, name=name))
+            workers = self.workers[name] = WorkerHarness(replace(spec, name=name))
             workers.around = Surroundings(self, self.metrics.take, None)
             means = Means(frozenset(PayloadKind), workers.arena, self.calls)
             self.models[name] = LoadedModel(
@@ -54,7 +54,7 @@ class Troupe:
     async def __aexit__(self, kind, *exc):
         try:
             if kind is None:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await asyncio.gather(*(model.idle() for model in self.models.values()))
                     while not self.has_all_back():  # an item may end before the batch that it was in
                         await asyncio.sleep(0.001)
@@ -109,7 +109,7 @@ class Troupe:
         return done
 
     async def until(self, claim):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0.002)
 
@@ -134,7 +134,7 @@ def scene(play, **instances):
     logging.getLogger("trivium").setLevel(logging.DEBUG)
 
     async def run():
-        async with Troupe(**instances) as troupe:
+        async with ModelCallHarness(**instances) as troupe:
             await play(troupe)
 
     asyncio.run(run())

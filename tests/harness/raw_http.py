@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 HOST = "127.0.0.1"
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds for any one step of a conversation."""
 
 
@@ -77,7 +77,7 @@ def infer(port: int, model: str, rows: list[list[float]]) -> list[list[float]]:
 
 
 def connect(port: int) -> socket.socket:
-    """A connection; every step on it takes ten seconds at most."""
+    """A connection; every step on it takes a minute at most."""
     return socket.create_connection((HOST, port), PATIENCE)
 
 

@@ -15,7 +15,7 @@ from trivium_child.adapter import Adapter, Answer, Host, Setup
 from trivium_child.values import END, Failure, Item, Tensor
 
 SHIMS = Path(trivium_child.__file__).parent / "shims" / "triton"
-WAIT = 10.0
+WAIT = 60.0
 HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n"
 ECHO = HEAD + (
     "class TritonPythonModel:\n"
@@ -96,7 +96,7 @@ class Sent:
         return any(final for _, final, _ in self.parts.get(number, ()))
 
 
-class Stage:
+class TritonChildHarness:
     """One model, loaded. `adapter` serves it."""
 
     def __init__(self, root: Path) -> None:
@@ -172,11 +172,11 @@ def loaded_modules() -> dict[str, ModuleType]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TritonChildHarness]:
     """A stage; what user code and the shims loaded is forgotten afterwards."""
     modules, path = loaded_modules(), list(sys.path)
     sys.path.insert(0, str(SHIMS))
-    made = Stage(tmp_path)
+    made = TritonChildHarness(tmp_path)
     yield made
     made.close()
     sys.path[:] = path

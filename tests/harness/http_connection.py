@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from socket import SO_ERROR, SOL_SOCKET
 
-from tests.unit.frontends.actors import EchoProtocol, FakeCore
-from tests.unit.frontends.client import Seen, read_answers
+from tests.harness.fake_core import EchoProtocol, FakeCore
+from tests.harness.http_client import Seen, read_answers
 
 from trivium.frontends.connection import Connection
 from trivium.frontends.limits import HttpLimits
@@ -95,7 +95,7 @@ class FakeTransport(asyncio.Transport):
             self.protocol.connection_lost(None)
 
 
-class Stage:
+class HttpHarness:
     """`send` what a client sends; `answers` is what it got."""
 
     def __init__(self, limits: HttpLimits | None = None, core: FakeCore | None = None) -> None:

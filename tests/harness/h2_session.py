@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from tests.unit.frontends.actors import FakeCore
-from tests.unit.frontends.h2.actors import Threads, Time, shared
-from tests.unit.frontends.h2.peer import Heard, Peer
+from tests.harness.echo_rpc import FakeThreads, FakeTime, shared
+from tests.harness.fake_core import FakeCore
+from tests.harness.h2_peer import Heard, Peer
 
 from trivium.frontends.h2.session import Session
 
 
-class Talk:
+class H2SessionHarness:
     """`say` what the client sends; the peer hears what comes back at once."""
 
     def __init__(self, core: FakeCore | None = None, peer: Peer | None = None, **limits: Any) -> None:
         self.core = core or FakeCore()
         self.peer = peer or Peer()
-        self.time = Time()
-        self.threads = Threads()
+        self.time = FakeTime()
+        self.threads = FakeThreads()
         self.shared = shared(self.core, self.time, self.threads, **limits)
         self.site = self.shared.site
         self.wakes = 0
@@ -25,7 +25,7 @@ class Talk:
     def _wake(self) -> None:
         self.wakes += 1
 
-    def greet(self) -> "Talk":
+    def greet(self) -> "H2SessionHarness":
         self.say(self.peer.greeting())
         return self
 

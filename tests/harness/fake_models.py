@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from tests.unit.core.virtual import make_infer, make_spec
+from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.server import CoreServices, Server
 from trivium.types.datatype import DataType
@@ -26,7 +26,7 @@ def spec(name="m", version="1", policy=Latest(), isolation=Isolation.THREAD, **f
     return replace(made, name=name, version=version, engine="made-up")
 
 
-class MadeUpFormat:
+class FakeFormat:
     """Reads what `specs` and `broken` hold at the time."""
 
     name = "made-up"
@@ -43,7 +43,7 @@ class MadeUpFormat:
         return Reading(tuple(self.specs), tuple(self.broken))
 
 
-class MadeUpEngine:
+class FakeEngine:
     """Opens a runner that answers the stamp of its spec. `faults` and `gates` hold by stamp."""
 
     name = "made-up"
@@ -64,10 +64,10 @@ class MadeUpEngine:
             gate.enter()
         if fault := self.faults.get(stamp):
             raise fault
-        return MadeUpRunner(self, stamp)
+        return FakeRunner(self, stamp)
 
 
-class MadeUpRunner:
+class FakeRunner:
     """Answers each item with the stamp, once the gate of ("run", stamp) is open."""
 
     def __init__(self, engine, stamp):
@@ -92,11 +92,11 @@ class Gate:
 
     def enter(self):
         self._entered.set()
-        assert self._opened.wait(10), "the test left its gate shut"
+        assert self._opened.wait(60), "the test left its gate shut"
 
     async def reached(self):
         """Wait until a thread stands before it."""
-        assert await asyncio.get_running_loop().run_in_executor(None, self._entered.wait, 10)
+        assert await asyncio.get_running_loop().run_in_executor(None, self._entered.wait, 60)
 
     def open(self):
         self._opened.set()
@@ -106,11 +106,11 @@ async def no_facts(spec):
     return ModelFacts((), (), True)
 
 
-class Scene:
+class ServerHarness:
     """A server over one made-up path."""
 
     def __init__(self, *specs, facts=no_facts):
-        self.form, self.engine, self.progress = MadeUpFormat(*specs), MadeUpEngine(), []
+        self.form, self.engine, self.progress = FakeFormat(*specs), FakeEngine(), []
         self.server = Server([self.form], {"made-up": self.engine}, CoreServices(facts), Defaults(), "0")
 
     async def start(self):
@@ -140,7 +140,7 @@ class Scene:
 
     async def until(self, claim):
         """Wait until `claim()` holds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0)
 
@@ -151,7 +151,7 @@ def replace_model(infer, model, version):
 
 @asynccontextmanager
 async def serving(*specs, **options):
-    scene = Scene(*specs, **options)
+    scene = ServerHarness(*specs, **options)
     async with scene.server:
         await scene.start()
         yield scene

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.door import Means
@@ -75,7 +75,7 @@ class Script:
     def run(self, batch):
         self.ran += batch.items
         self.entered.set()
-        assert self.gate.wait(10), "the test left the gate shut"
+        assert self.gate.wait(60), "the test left the gate shut"
         ids = [operation.id for operation in batch.operations]
         if "raise" in ids:
             raise RuntimeError("as told")
@@ -86,21 +86,21 @@ class Script:
         self.closes.append(threading.current_thread().name)
 
 
-class Nobody:
+class NoCore:
     """Whom workers call where nobody is."""
 
     def submit(self, operation, sink):
         sink(ResponsePart(error=ServeError(Code.NOT_FOUND, "nobody is there")))
 
 
-class Workers:
+class WorkerHarness:
     """Scripted worker processes of one model, and the folder through which the test holds them up."""
 
     def __init__(self, spec, submits=None):
         self.spec, self.arena = spec, Arena(spec.name)
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
-        self.around = Surroundings(submits or Nobody(), lambda model, step: None, None)
+        self.around = Surroundings(submits or NoCore(), lambda model, step: None, None)
         self._threads = ThreadPoolExecutor(1)
         self.instances = []
 
@@ -139,7 +139,7 @@ class Workers:
         self._temporary.cleanup()
 
 
-class Stage:
+class InstanceHarness:
     """A `LoadedModel` over instances of one kind. Every virtual run takes `seconds`."""
 
     def __init__(self, kind, batching=None, instances=1, seconds=1.0, **fields):
@@ -149,9 +149,9 @@ class Stage:
         signal = self.clock.call_soon if kind == "virtual" else loop.call_soon_threadsafe
         batching = batching or Batching(batch_axis=True)
         spec = make_spec(batching, groups=(InstanceGroup("m", instances, instances),), **fields)
-        self.workers = Workers(spec) if kind == "process" else None
+        self.workers = WorkerHarness(spec) if kind == "process" else None
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
-        self.submits, self.metrics = Nobody(), []
+        self.submits, self.metrics = NoCore(), []
         means = Means(frozenset(PayloadKind), self.workers.arena) if self.workers else Means()
         self.model = LoadedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
@@ -213,7 +213,7 @@ class Stage:
     async def begun(self, item):
         """Wait until the item is with an instance, and make sure that it has not ended there."""
         if self.kind == "thread":
-            assert await asyncio.get_running_loop().run_in_executor(None, self.script.entered.wait, 10)
+            assert await asyncio.get_running_loop().run_in_executor(None, self.script.entered.wait, 60)
         elif self.kind == "virtual":
             self.clock.run(self.clock.now() + self.seconds / 2)
         elif self.workers:
@@ -228,7 +228,7 @@ class Stage:
         return len(self.workers.ran() if self.workers else self.script.ran)
 
     async def until(self, claim):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not claim():
                 await asyncio.sleep(0.001 if self.workers else 0)
 
@@ -239,7 +239,7 @@ class Stage:
             self.workers.open()
         if self.kind == "virtual":
             self.clock.run()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.model.idle()
         await asyncio.sleep(0)
 
@@ -265,3 +265,25 @@ class Stage:
         assert report.success.count == self.codes().count(None)
         assert report.success.count + report.fail.count == len(self.parts)
         assert report.queued_items == 0
+
+
+class Recorder:
+    """A port that keeps what is pushed."""
+
+    def __init__(self):
+        self.events = []
+
+    def push(self, events):
+        self.events += events
+
+    deliver = push
+
+
+def scene(play, **fields):
+    """Play it with a model in worker processes, and see that nothing is left."""
+
+    async def run():
+        async with InstanceHarness("process", **fields) as stage:
+            await play(stage)
+
+    asyncio.run(run())

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import tritonclient.grpc as triton
-from tests.e2e.serving import SECONDS
-from tests.e2e.triton_tensors import Array
+from tests.harness.server_process import SECONDS
+from tests.harness.triton_tensors import Array
 
 ONE_ROW = np.array([[1, 2, 3, 4]], np.float32)
 

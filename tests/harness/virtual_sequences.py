@@ -3,7 +3,7 @@
 import asyncio
 
 import numpy as np
-from tests.unit.core.virtual import Bench, make_spec
+from tests.harness.virtual_models import VirtualModelHarness, make_spec
 
 from trivium.core.loaded_model import LoadedModel
 from trivium.core.workers.mailbox import Mailbox
@@ -94,7 +94,7 @@ class Adder:
         self.port.push((Dead("It was killed, by the test."),))
 
 
-class SequenceBench(Bench):
+class SequenceHarness(VirtualModelHarness):
     """A bench over adders, or what else `make` makes; an instance that died is replaced."""
 
     make = Adder

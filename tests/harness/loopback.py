@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import psutil
 import uvloop
-from tests.unit.frontends.actors import EchoProtocol, FakeCore, FakeTicket
-from tests.unit.frontends.client import get, post, read_answers
+from tests.harness.fake_core import EchoProtocol, FakeCore, FakeTicket
+from tests.harness.http_client import get, post, read_answers
 
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
@@ -62,7 +62,7 @@ class Served:
         try:
             writer.write(request)
             writer.write_eof()
-            answers = read_answers(await asyncio.wait_for(reader.read(), 10))
+            answers = read_answers(await asyncio.wait_for(reader.read(), 60))
             return answers[-1].status, answers[-1].body
         finally:
             await leave(writer)
@@ -107,13 +107,13 @@ def run(limits: HttpLimits, scene: Callable[[Served], Awaitable[None]]) -> None:
 
     async def play() -> None:
         async with served(limits) as stub:
-            await asyncio.wait_for(scene(stub), 60)
+            await asyncio.wait_for(scene(stub), 120)
 
     main: Coroutine[object, object, None] = play()
     uvloop.run(main)
 
 
-async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something to become true; fail if it does not."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -131,4 +131,4 @@ async def leave(writer: asyncio.StreamWriter, *, by_reset: bool = False) -> None
 
 
 async def all_that_comes(reader: asyncio.StreamReader) -> bytes:
-    return await asyncio.wait_for(reader.read(), 10)
+    return await asyncio.wait_for(reader.read(), 60)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import onnx
 from onnx import TensorProto, helper
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.onnx.engine import ENGINE
 from trivium.types.operations import Infer

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.virtual import make_spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.engines.torch.engine import ENGINE
 from trivium.types.datatype import DataType

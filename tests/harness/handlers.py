@@ -1,14 +1,9 @@
-"""User code for the tests of the whole server, as text, and a server whose log may hold what it prints.
+"""User code for the tests of the whole server, as text, and where it is put.
 
-`odd` does what the id of a request says. `serve_handlers` is `serve` but for tracebacks: those of handlers are logged.
+`ODD` does what the id of a request says.
 """
 
-import contextlib
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-from tests.e2e.serving import COMMAND, Serving, environment
 
 CONFIG = """
 backend: "python"
@@ -194,21 +189,3 @@ def djl(root: Path, name: str, text: str, properties: str = "") -> Path:
     (folder / "model.py").write_text(text)
     (folder / "serving.properties").write_text(f"engine=Python\n{properties}")
     return folder
-
-
-@contextlib.contextmanager
-def serve_handlers(log: Path, *words: str | Path) -> Iterator[Serving]:
-    """`trivium serve WORDS`; it must leave well, with no worker left."""
-    command = [*COMMAND, "serve", "--http-port", "0", "--grpc-port", "0", *map(str, words)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment())
-    try:
-        serving = Serving(process, log)
-        yield serving
-        family = serving.process.children(recursive=True)
-        serving.terminate()
-        assert serving.wait() == 0, serving.said()
-        assert not [process for process in family if process.is_running()], "a process was left behind"
-    finally:
-        process.kill()
-        process.wait()

@@ -12,8 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
-from tests.e2e.serving import COMMAND, SECONDS, environment, until
+from tests.harness.server_process import COMMAND, SECONDS, LoggedProcess, environment, started
 
 TRITONSERVER = (*COMMAND, "tritonserver")
 NEAR = tuple(f"--{service}-address=127.0.0.1" for service in ("http", "grpc"))
@@ -28,23 +27,12 @@ STARTED = {
 }
 
 
-class TritonServer:
+class TritonServer(LoggedProcess):
     """One that runs. Addresses are known once it has started its services."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._child = process
-        self._log = log
-
-    def said(self) -> str:
-        """All that it has printed so far."""
-        return self._log.read_text()
 
     def address(self, service: str) -> str:
         """Where `http`, `grpc` or `metrics` is, as clients take it."""
-        start = STARTED[service]
-        self.await_text(start)
-        found = re.search(re.escape(start) + r'([\d.]+:\d+)"', self.said())
-        assert found, self.said()
+        found = self.await_line(re.compile(re.escape(STARTED[service]) + r'([\d.]+:\d+)"'))
         return found[1].replace("0.0.0.0", "127.0.0.1")
 
     def port(self, service: str) -> int:
@@ -53,29 +41,12 @@ class TritonServer:
 
     def await_text(self, text: str) -> None:
         """Until it has printed this."""
-
-        def look() -> bool:
-            is_there = text in self.said()
-            assert is_there or self._child.poll() is None, f"the server has ended:\n{self.said()}"
-            return is_there
-
-        until(look, lambda: f"not said: {text}\n{self.said()}")
+        self.await_line(re.compile(re.escape(text)))
 
     def descriptors(self) -> int:
         """How many its process has open."""
-        count: int = psutil.Process(self._child.pid).num_fds()
+        count: int = self.process.num_fds()
         return count
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send it; returns at once."""
-        self._child.send_signal(number)
-
-    def wait(self) -> int:
-        """Its exit status."""
-        try:
-            return self._child.wait(SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise AssertionError(f"the server did not end:\n{self.said()}") from error
 
 
 @contextlib.contextmanager
@@ -89,20 +60,13 @@ def tritonserver(
     """It, with these flags on free ports unless they say others. At the end it is stopped by SIGTERM, if it still
     runs, and must have left with that exit status and without a traceback, but for those of models that may raise.
     """
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, *FREE, *map(str, words)], stdout=output, stderr=subprocess.STDOUT, env=environment()
-        )
-    server = TritonServer(process, log)
-    try:
+    with started(log, *command, *FREE, *words) as process:
+        server = TritonServer(process, log)
         yield server
-        if process.poll() is None:
+        if not server.has_ended():
             server.signal(signal.SIGTERM)
         assert server.wait() == status, server.said()
         assert models_raise or "Traceback" not in server.said(), server.said()
-    finally:
-        process.kill()
-        process.wait()
 
 
 def told(*words: str | Path) -> tuple[int, str]:
