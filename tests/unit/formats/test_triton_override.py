@@ -63,7 +63,9 @@ def test_sent_files_are_all_that_there_is(source, into):
     assert not (into / "m" / "1").exists()
 
 
-@pytest.mark.parametrize("name", ["/3/data", "//3/data", "./3/data", "/3//data", "3/deep/../data", "/3/./data"])
+@pytest.mark.parametrize(
+    "name", ["/3/data", "//3/data", "./3/data", "/3//data", "3/deep/../data", "/3/./data"]
+)
 def test_a_sent_file_s_name_begins_at_the_model_s_folder(source, into, name):
     files = {"/labels.txt": b"newt\n", "3/data": b"before", name: b"sent"}
     (spec,) = read(Load("m", json.dumps(CONFIG), files), source, into)
