@@ -13,7 +13,6 @@ from trivium.core.item import Item
 from trivium.types.running import InstanceId, ItemId
 from trivium.types.state import ItemState
 
-
 Lane = OrderedDict[ItemId, Item]
 
 
