@@ -102,10 +102,14 @@ class KServeGrpc:
             f"the health check is {HEALTH}.",
         )
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
-        """The operation of one request, and the encoder for its answer."""
+    def admit(self, call: Call) -> None:
+        """Raise WithoutKey for a restricted RPC whose key the metadata lack."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+        """The operation of one request, and the encoder for its answer."""
+        self.admit(call)
         method = call.method
         is_stream = method == STREAM_INFER
         if not is_stream and method != INFER:
