@@ -23,7 +23,7 @@ class ErrorCode(Enum):
 
 
 STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.UNKNOWN: 500,
+    ErrorCode.UNKNOWN: 400,
     ErrorCode.INTERNAL: 500,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.INVALID_ARG: 400,
@@ -62,6 +62,7 @@ CODES: Mapping[Code, ErrorCode] = {
     Code.MODEL_FAILED: ErrorCode.INTERNAL,
     Code.WORKER_DIED: ErrorCode.INTERNAL,
     Code.OUT_OF_MEMORY: ErrorCode.INTERNAL,
+    Code.UNKNOWN: ErrorCode.UNKNOWN,
     Code.INTERNAL: ErrorCode.INTERNAL,
 }
 """For errors without a row."""

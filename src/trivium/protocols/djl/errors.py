@@ -19,6 +19,7 @@ TABLE: Mapping[Code, tuple[int, str]] = {
     Code.UNSUPPORTED_MEDIA: (415, "TranslateException"),
     Code.CANCELLED: (499, "CancellationException"),  # nobody reads it: the client left
     Code.MODEL_FAILED: (424, "TranslateException"),
+    Code.UNKNOWN: (424, "TranslateException"),
     Code.INTERNAL: (500, "InternalServerException"),
     Code.LOAD_FAILED: (500, "EngineException"),
     Code.UNSUPPORTED: (501, "UnsupportedOperationException"),

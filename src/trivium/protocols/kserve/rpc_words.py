@@ -12,7 +12,7 @@ from trivium.protocols.kserve.grpc_errors import INTERNAL, INVALID_ARGUMENT, NOT
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind
 
-_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
+_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY, Code.UNKNOWN})
 _UNKNOWN = (Kind.UNKNOWN_MODEL, Kind.NOT_SERVING)
 
 
