@@ -4,6 +4,8 @@ Source: spec sheet `triton`, sections 4.6 (raw binary request) and 4.13 (generat
 content type of our own; the core's door has them converted, since it knows the inputs.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -52,20 +54,52 @@ def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
 
 
 def read_generate(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
-    """The inputs that the keys of a generate request name: a value, or a flat list of values. INVALID for a list
-    within a list, values that do not fit the input, and a value that is neither an input nor a parameter.
+    """The inputs that the keys of a generate request name: a value, or a list of values. INVALID for an input that
+    comes twice, values that do not fit it, and a value that is neither an input nor a parameter.
     """
-    fields = decode_object(data, "generate request")
+    fields, repeated = decode_members(data, "generate request")
     named = [spec for spec in wanted.specs if spec.name in fields]
     names = {spec.name for spec in named}
+    twice = next((spec.name for spec in named if spec.name in repeated), None)
+    if twice is not None:
+        raise ServeError(
+            Code.INVALID,
+            f"The generate request has the input {twice!r} more than once. Send it once, as a list of all its values.",
+            fault=fault(Kind.INPUT_TWICE, input=twice),
+        )
     for key, value in fields.items():
         if key not in names and key != "parameters" and not isinstance(value, bool | int | float | str):
             raise ServeError(
                 Code.INVALID,
                 f"The key {key!r} of the generate request is no input of model '{wanted.model}', which takes "
                 f"{str(wanted) or 'none'}, and no parameter: those are true or false, numbers and strings.",
+                fault=fault(Kind.NO_SCALAR, key=key),
             )
     return tuple(_field(spec, fields[spec.name], wanted) for spec in named)
+
+
+def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[str]]:
+    """Decode as `decode_object` does, taking the first value of a key that comes twice; the second result names those
+    keys of the top that do.
+    """
+    if not decode_object(data, what):
+        return {}, frozenset()
+    repeated: frozenset[str] = frozenset()
+
+    def keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated  # the object at the top is the last to be made
+        kept: dict[str, Any] = {}
+        for key, value in pairs:
+            kept.setdefault(key, value)
+        counts = Counter(key for key, _ in pairs) if len(kept) < len(pairs) else {}
+        repeated = frozenset(key for key, count in counts.items() if count > 1)
+        return kept
+
+    try:
+        return json.loads(str(data, "utf-8"), object_pairs_hook=keep_first), repeated
+    except RecursionError as error:
+        text = f"The {what} is nested too deeply. Send fewer objects and arrays within others."
+        raise ServeError(Code.INVALID, text, fault=fault(Kind.NO_JSON, found=str(error))) from error
 
 
 def decode_object(data: Buffer, what: str) -> dict[str, Any]:
@@ -88,13 +122,24 @@ READERS: Mapping[str, Read] = {BARE_TENSOR: read_bare, GENERATE: read_generate}
 
 def _field(spec: TensorSpec, value: Any, wanted: Wanted) -> Tensor:
     values = value if isinstance(value, list) else [value]
-    if any(isinstance(each, list | dict) or each is None for each in values):
-        raise _unclear(spec, wanted, "generate takes a value, or one flat list of values")
-    shape = _shape(spec.dims, len(values))
+    shape = _filled((-1, *spec.dims) if wanted.batch_axis else spec.dims, len(values))
     if shape is None:
-        raise _unclear(spec, wanted, f"{len(values)} values were sent, from which no shape follows")
-    text = msgspec.Raw(msgspec.json.encode(values))
-    return jsontensors.decode(spec.name, spec.datatype, _in_rows(shape, wanted), text)
+        unfit = fault(Kind.UNFIT, input=spec.name)
+        raise _unclear(spec, wanted, f"{len(values)} values were sent, from which no shape follows", unfit)
+    return jsontensors.decode(spec.name, spec.datatype, shape, msgspec.Raw(json.dumps(values).encode()))
+
+
+def _filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """The dims of `count` values, filled in from the last to the first: an open one takes all that are left. None where
+    some are left over, or one cannot be filled.
+    """
+    left, found = count, []
+    for dim in reversed(dims):
+        if dim != -1 and (dim == 0 or left % dim):
+            return None
+        found.append(left if dim == -1 else dim)
+        left = 1 if dim == -1 else left // dim
+    return tuple(reversed(found)) if left == 1 else None
 
 
 def _shape(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
@@ -117,11 +162,11 @@ def _in_rows(shape: tuple[int, ...], wanted: Wanted) -> tuple[int, ...]:
     return (1, *shape) if wanted.batch_axis else shape
 
 
-def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: Fault | None = None) -> ServeError:
+def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: Fault) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input '{spec.name}' of model '{wanted.model}' is {wanted}, and {found}. Send it with its shape to /infer.",
-        fault=facts or fault(Kind.UNFIT),
+        fault=facts,
     )
 
 

@@ -15,10 +15,10 @@ class Kind(Enum):
     METHOD = auto()  # path
     RESTRICTED_API = auto()  # header
     # of what is refused for no reason that has a kind
-    UNFIT = auto()  # nothing
+    UNFIT = auto()  # input
     # of what should be JSON of some form
     NO_JSON = auto()  # found
-    NO_OBJECT = auto()  # nothing
+    NO_OBJECT = auto()  # nothing, or key
     # of models
     UNKNOWN_MODEL = auto()  # model
     UNKNOWN_VERSION = auto()  # model, version
@@ -63,7 +63,7 @@ class Kind(Enum):
     # of parameters
     RESERVED = auto()  # key
     PARAMETER = auto()  # key, expected
-    NO_SCALAR = auto()  # key
+    NO_SCALAR = auto()  # key, as well as within, if it is in an object
     # of clients' shared memory
     UNKNOWN_REGION = auto()  # region
     REGION_TWICE = auto()  # region

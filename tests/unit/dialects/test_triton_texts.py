@@ -142,7 +142,7 @@ def test_what_the_queue_says(code, text):
 
 def test_what_has_no_row_keeps_its_words():
     assert said(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
-    assert said(ServeError(Code.INVALID, "own", fault=fault(Kind.UNFIT)), True, ABOUT) is None
+    assert said(ServeError(Code.INVALID, "own", fault=fault(Kind.ENDLESS)), True, ABOUT) is None
 
 
 def test_every_code_has_a_status():

@@ -53,6 +53,13 @@ def parameter(facts: Facts) -> str:
     return f"Unable to parse '{facts['key']}': {misread(str(facts['expected']))}"
 
 
+def no_object(facts: Facts) -> str:
+    """Of a value that has to be an object; `key` is its name, if it has one."""
+    if "key" in facts:
+        return f"Expected JSON object for keyword: '{facts['key']}': {misread('object')}"
+    return "attempt to get members for non-object"
+
+
 def rpc_parameter(facts: Facts) -> str:
     """The same over gRPC."""
     key = str(facts["key"])

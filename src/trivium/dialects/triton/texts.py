@@ -13,6 +13,7 @@ from trivium.dialects.triton.text_forms import (
     element,
     input_count,
     no_backend,
+    no_object,
     not_loaded,
     parameter,
     rpc_parameter,
@@ -54,7 +55,7 @@ SEVERAL_FIELDS = f"{_ONE_OF}set {{fields}}"
 
 ROWS: Mapping[Kind, Row] = {
     Kind.NO_JSON: Row(_INTERNAL, "failed to parse the request JSON buffer: {found}"),
-    Kind.NO_OBJECT: Row(_INTERNAL, "attempt to get members for non-object"),
+    Kind.NO_OBJECT: Row(_INTERNAL, no_object),
     Kind.UNKNOWN_MODEL: Row(ErrorCode.NOT_FOUND, "Request for unknown model: '{model}' is not found"),
     Kind.UNKNOWN_VERSION: Row(
         ErrorCode.NOT_FOUND, "Request for unknown model: '{model}' version {version} is not found"
@@ -174,6 +175,7 @@ ROWS: Mapping[Kind, Row] = {
     Kind.NO_SCALAR: Row(
         _INVALID, "parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'."
     ),
+    Kind.UNFIT: Row(_INVALID, "The schema can not convert input '{input}' to tensor with proper shape"),
     Kind.UNKNOWN_REGION: Row(ErrorCode.NOT_FOUND, "Unable to find shared memory region: '{region}'"),
     Kind.REGION_TWICE: Row(ErrorCode.ALREADY_EXISTS, "shared memory region '{region}' already in manager"),
     Kind.REGION_OFFSET: Row(_INVALID, "Invalid offset for shared memory region: '{region}'"),
@@ -289,5 +291,7 @@ def said(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
     if row is None:
         return None
     text = row.text.format_map(facts) if isinstance(row.text, str) else row.text(facts)
+    if "within" in facts:
+        text = f"Converting keyword: '{facts['within']}': {text}"
     prefix = f"[request id: {about.get('id') or '<id_unknown>'}] " if row.has_id else ""
     return Said(row.code, prefix + text, row.is_plain)

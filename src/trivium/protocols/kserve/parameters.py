@@ -77,6 +77,14 @@ def _sequence(rest: dict[str, Any]) -> SequenceRef | None:
     return SequenceRef(identity, starts, ends) if identity else None
 
 
+def check_scalar(key: str, value: object) -> None:
+    """Raise INVALID for a value that no parameter of a model can have."""
+    if not isinstance(value, (bool, int, float, str)):
+        raise _unfit(key, value, "true or false, a number or a string")
+    if isinstance(value, int) and not _MIN_INT64 <= value <= _MAX_UINT64:
+        raise _unfit(key, value, "an integer of 64 bits")
+
+
 def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
     for key, value in rest.items():
         if key.startswith(RESERVED):
@@ -86,10 +94,7 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
                 "Choose another name.",
                 fault=fault(Kind.RESERVED, key=key),
             )
-        if not isinstance(value, (bool, int, float, str)):
-            raise _unfit(key, value, "true or false, a number or a string")
-        if isinstance(value, int) and not _MIN_INT64 <= value <= _MAX_UINT64:
-            raise _unfit(key, value, "an integer of 64 bits")
+        check_scalar(key, value)
     return rest
 
 
