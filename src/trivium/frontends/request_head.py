@@ -44,8 +44,8 @@ def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11:
 
 
 def is_framed_twice(headers: dict[bytes, bytes]) -> bool:
-    """Say whether a body has chunks and a length as well. The chunks count, and nothing may be read behind them: whoever
-    stands in between may have counted otherwise (RFC 9112, section 6.3).
+    """Say whether a body has chunks and a length as well. The chunks count, and nothing may be read behind them:
+    whoever stands in between may have counted otherwise (RFC 9112, section 6.3).
     """
     return b"transfer-encoding" in headers and b"content-length" in headers
 

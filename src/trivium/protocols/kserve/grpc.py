@@ -49,7 +49,9 @@ _NOTHING = Listing(())
 
 
 class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
-    """Writes the answer of one RPC other than the inferring ones."""
+    """Writes the answer of one RPC other than the inferring ones. `write` raises ServeError where the request had a
+    fault that the core's own errors go before.
+    """
 
     write: Write
     method: str = ""
@@ -64,6 +66,8 @@ class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
         try:
             assert part.answer is not None, "the server had no answer"
             return RpcAnswer(self.write(part.answer).SerializeToString())
+        except ServeError as error:
+            return refuse(self.words.told(error, self.method, part.model))
         except Exception as error:  # an encoder never raises; the text says whose fault this is
             return refuse(
                 ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
@@ -148,7 +152,7 @@ def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                     "reserved. Call it otherwise.",
                 )
                 raise StreamRefusal(error, infer.id, infer.model)
-            found[name] = value
+            found[name] = value.strip(" \t")  # as over HTTP, where blanks around a value are none of it
     if not found:
         return infer
     return msgspec.structs.replace(infer, parameters={**infer.parameters, **found})

@@ -8,7 +8,14 @@ from tests.unit.protocols.kserve.grpc_messages import PROTOCOL, STREAM, UNARY
 from tritonclient.grpc import service_pb2
 
 from trivium.protocols.kserve.grpc import HEALTH, SERVICE, KServeGrpc
-from trivium.protocols.kserve.grpc_errors import STATUS, StreamRefusal, refuse, writable
+from trivium.protocols.kserve.grpc_errors import (
+    NOT_FOUND,
+    STATUS,
+    UNIMPLEMENTED,
+    StreamRefusal,
+    refuse,
+    writable,
+)
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.faults import Kind
@@ -220,6 +227,16 @@ def test_trace_settings() -> None:
     assert (several.code, several.fault.kind) == (Code.INVALID, Kind.SEVERAL_VALUES)
     shut = KServeGrpc("trivium", "1")
     assert refusal("TraceSetting", shut, settings={"trace_rate": {"value": ["1"]}}).status == 403
+
+
+def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found() -> None:
+    fields = {"settings": {"trace_file": {"value": ["x"]}}, "model_name": "m"}
+    assert asked("TraceSetting", **fields) == TraceControl("m")
+    message = service_pb2.TraceSettingRequest(**fields).SerializeToString()
+    _, encoder = PROTOCOL.decode(Call(SERVICE + "TraceSetting"), message)
+    assert encoder.encode(ResponsePart(answer=TraceReport(TraceSettings(), ""))).code == UNIMPLEMENTED
+    unknown = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no such model")))
+    assert (unknown.code, unknown.details) == (NOT_FOUND, "no such model")
 
 
 def refusal(rpc: str, protocol: KServeGrpc = PROTOCOL, **fields: Any) -> ServeError:
