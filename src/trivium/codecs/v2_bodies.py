@@ -58,24 +58,26 @@ def read_generate(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
     comes twice, values that do not fit it, and a value that is neither an input nor a parameter.
     """
     fields, repeated = decode_members(data, "generate request")
-    named = [spec for spec in wanted.specs if spec.name in fields]
-    names = {spec.name for spec in named}
-    twice = next((spec.name for spec in named if spec.name in repeated), None)
-    if twice is not None:
-        raise ServeError(
-            Code.INVALID,
-            f"The generate request has the input {twice!r} more than once. Send it once, as a list of all its values.",
-            fault=fault(Kind.INPUT_TWICE, input=twice),
-        )
+    specs = {spec.name: spec for spec in wanted.specs}
+    tensors: list[Tensor] = []
     for key, value in fields.items():
-        if key not in names and key != "parameters" and not isinstance(value, bool | int | float | str):
+        spec = specs.get(key)
+        if spec is not None:
+            tensors.append(_field(spec, value, wanted))
+        elif key != "parameters" and not isinstance(value, bool | int | float | str):
             raise ServeError(
                 Code.INVALID,
                 f"The key {key!r} of the generate request is no input of model '{wanted.model}', which takes "
                 f"{str(wanted) or 'none'}, and no parameter: those are true or false, numbers and strings.",
                 fault=fault(Kind.NO_SCALAR, key=key),
             )
-    return tuple(_field(spec, fields[spec.name], wanted) for spec in named)
+        if spec is not None and key in repeated:
+            raise ServeError(
+                Code.INVALID,
+                f"The generate request has the input {key!r} more than once. Send it once, as a list of all its values.",
+                fault=fault(Kind.INPUT_TWICE, input=key),
+            )
+    return tuple(tensors)
 
 
 def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[str]]:

@@ -100,6 +100,8 @@ def test_generate_derives_one_dimension():
         ({"x": [None, 1]}, (X,), "is null"),
         ({"x": [{}, 1]}, (X,), "is {}"),
         ({"t": None}, (TEXT,), "is null"),
+        (b'{"x": "?", "y": {}}', (X,), "1 values were sent"),
+        (b'{"y": {}, "x": "?"}', (X,), "'y' of the generate request is no input"),
         (b'{"x": [1, 2], "x": "?"}', (X,), "'x' more than once"),
         (rb'{"x": [1, 2], "\u0078": [1, 2]}', (X,), "'x' more than once"),
         ({"x": [1, 2, 3]}, (X,), "3 values were sent"),
