@@ -74,7 +74,7 @@ def read_generate(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
         if spec is not None and key in repeated:
             raise ServeError(
                 Code.INVALID,
-                f"The generate request has the input {key!r} more than once. Send it once, as a list of all its values.",
+                f"The generate request has the input {key!r} more than once. Send it once, with a list of its values.",
                 fault=fault(Kind.INPUT_TWICE, input=key),
             )
     return tuple(tensors)

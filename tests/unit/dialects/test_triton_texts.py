@@ -20,6 +20,7 @@ SAMPLES = {
     "missing": ["b"],
     "has_rows": True,
 }
+OF_KIND = {Kind.MANY_STRINGS: {"expected": 2}}
 ABOUT = {"model": "m", "id": "i"}
 _KIND = re.compile(r"^    ([A-Z_]+) = auto\(\)  # (.*)$", re.MULTILINE)
 
@@ -28,7 +29,7 @@ def _facts(kind):
     """Those that the table of kinds names, with values."""
     told = dict(_KIND.findall(inspect.getsource(faults)))[kind.name]
     names = [] if told.startswith("nothing") else re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
-    return {name: SAMPLES.get(name, "x") for name in names}
+    return {name: SAMPLES.get(name, "x") for name in names} | OF_KIND.get(kind, {})
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -117,6 +118,13 @@ def test_a_shape_with_and_without_rows():
 )
 def test_elements(datatype, text):
     assert _said(Kind.ELEMENT, datatype=datatype).text == text
+
+
+def test_strings_are_counted_to_the_first_that_is_too_many():
+    text = _said(Kind.MANY_STRINGS, input="x", expected=2, found=9).text
+    assert text == (
+        "[request id: i] unexpected number of string elements 3 for inference input 'x' for model 'm', expecting 2"
+    )
 
 
 def test_what_both_wires_say_otherwise():

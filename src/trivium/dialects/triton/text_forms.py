@@ -67,6 +67,16 @@ def rpc_parameter(facts: Facts) -> str:
     return f"invalid value type for '{key}' parameter, expected {_RPC_FIELDS.get(key, 'int64_param')}{end}"
 
 
+def many_strings(facts: Facts) -> str:
+    """Of more strings than a shape has elements: the original counts no further than the first of them."""
+    expected = facts["expected"]
+    assert isinstance(expected, int)
+    return (
+        f"unexpected number of string elements {expected + 1} for inference input '{facts['input']}' for model "
+        f"'{facts['model']}', expecting {expected}"
+    )
+
+
 def input_count(facts: Facts) -> str:
     """Of a request with more or fewer inputs than the model takes."""
     least, most, got = facts["least"], facts["most"], _names(facts["got"])[::-1]

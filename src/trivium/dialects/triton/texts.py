@@ -12,6 +12,7 @@ from trivium.dialects.triton.text_forms import (
     contents_type,
     element,
     input_count,
+    many_strings,
     no_backend,
     no_object,
     not_loaded,
@@ -97,12 +98,7 @@ ROWS: Mapping[Kind, Row] = {
         "expected {expected} string elements for inference input '{input}' for model '{model}', got {found}",
         True,
     ),
-    Kind.MANY_STRINGS: Row(
-        _INVALID,
-        "unexpected number of string elements {found} for inference input '{input}' for model '{model}', "
-        "expecting {expected}",
-        True,
-    ),
+    Kind.MANY_STRINGS: Row(_INVALID, many_strings, True),
     Kind.CUT_LENGTH: Row(
         _INVALID,
         "incomplete string length indicator for inference input '{input}' for model '{model}', expecting 4 bytes but "
