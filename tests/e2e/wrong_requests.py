@@ -49,7 +49,7 @@ HTTP: Cases = {
     "no HTTP at all": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "request"),
     "no version": (b"GET /v2 HTTP/9.9\r\n\r\n", 400, "request"),
     "two lengths": (post(ECHO, GOOD, b"Content-Length: 3\r\n"), 400, "Content-Length"),
-    "length and chunks": (post(ECHO, GOOD, b"Transfer-Encoding: chunked\r\n"), 400, "Transfer-Encoding"),
+    "length and chunks": (post(ECHO, GOOD, b"Transfer-Encoding: chunked\r\n"), 400, "chunk size"),
     "negative length": (
         b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n" % ECHO.encode(),
         400,

@@ -26,6 +26,10 @@ class EchoRpc:
             raise ServeError(Code.UNSUPPORTED, f"no RPC {method}")
         return KINDS[method]
 
+    def admit(self, call: Call) -> None:
+        if "locked" in call.metadata:
+            raise ServeError(Code.INVALID, "locked")
+
     def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
         verb, _, text = bytes(message).partition(b" ")
         if verb == b"bad":
@@ -44,7 +48,7 @@ class EchoRpc:
         return RpcAnswer(text, part.final or text == b"enough")
 
     def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
-        if call.method == STREAM:
+        if call.method == STREAM and "locked" not in call.metadata:
             return RpcAnswer(f"error: {error.message}".encode())
         return RpcAnswer(code=12 if error.code is Code.UNSUPPORTED else 3, details=error.message)
 

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-UNFIT: Final = "unfit"  # no metadata
+UNFIT: Final = "unfit"  # input
 NO_JSON: Final = "no_json"  # found
-NO_OBJECT: Final = "no_object"  # no metadata
-FEW_STRINGS: Final = "few_strings"  # input, expected, found
+NO_OBJECT: Final = "no_object"  # key, if one has it
 MANY_STRINGS: Final = "many_strings"  # input, expected, found
 CUT_LENGTH: Final = "cut_length"  # input, found (bytes that are left)
 CUT_STRING: Final = "cut_string"  # input, expected, found
@@ -18,3 +17,4 @@ RAW_INPUTS: Final = "raw_inputs"  # model, count
 RAW_SIZE: Final = "raw_size"  # expected, found
 RAW_SHAPE: Final = "raw_shape"  # input
 RAW_STRINGS: Final = "raw_strings"  # input
+NO_SCALAR: Final = "no_scalar"  # key, as well as within, if it is in an object

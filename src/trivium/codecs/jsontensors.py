@@ -16,6 +16,7 @@ import numpy as np
 from trivium.codecs import data_reasons
 from trivium.codecs.elements import object_array
 from trivium.codecs.shapes import element_count
+from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -201,7 +202,7 @@ def _is_wide(datatype: DataType, element: object) -> bool:
 def _other_count(name: str, datatype: DataType, expected: int, found: int) -> ErrorInfo:
     if datatype is not DataType.BYTES:
         return ErrorInfo.of(data_reasons.ELEMENT_COUNT, input=name)
-    kind = data_reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
+    kind = reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
     return ErrorInfo.of(kind, input=name, expected=expected, found=found)
 
 

@@ -4,6 +4,8 @@ Source: spec sheet `triton`, sections 4.6 (raw binary request) and 4.13 (generat
 with a `RawForm` of their own; the core has them converted, since it knows the inputs.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -13,6 +15,7 @@ import msgspec
 from trivium.codecs import binary, data_reasons, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, one_element
+from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -49,20 +52,56 @@ def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
 
 
 def read_generate(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
-    """The inputs that the keys of a generate request name: a value, or a flat list of values. INVALID for a list
-    within a list, values that do not fit the input, and a value that is neither an input nor a parameter.
+    """The inputs that the keys of a generate request name: a value, or a list of values. INVALID for an input that
+    comes twice, values that do not fit it, and a value that is neither an input nor a parameter.
     """
-    fields = decode_object(data, "generate request")
-    named = [spec for spec in wanted.specs if spec.name in fields]
-    names = {spec.name for spec in named}
+    fields, repeated = decode_members(data, "generate request")
+    specs = {spec.name: spec for spec in wanted.specs}
+    tensors: list[Tensor] = []
     for key, value in fields.items():
-        if key not in names and key != "parameters" and not isinstance(value, bool | int | float | str):
+        spec = specs.get(key)
+        if spec is not None:
+            tensors.append(_field(spec, value, wanted))
+        elif key != "parameters" and not isinstance(value, bool | int | float | str):
             raise ServeError(
                 Code.INVALID,
                 f"The key {key!r} of the generate request is no input of model '{wanted.model}', which takes "
                 f"{str(wanted) or 'none'}, and no parameter: those are true or false, numbers and strings.",
+                info=ErrorInfo.of(data_reasons.NO_SCALAR, key=key),
             )
-    return tuple(_field(spec, fields[spec.name], wanted) for spec in named)
+        if spec is not None and key in repeated:
+            raise ServeError(
+                Code.INVALID,
+                f"The generate request has the input {key!r} more than once. Send it once, with a list of its values.",
+                info=ErrorInfo.of(reasons.INPUT_TWICE, input=key),
+            )
+    return tuple(tensors)
+
+
+def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[str]]:
+    """Decode as `decode_object` does, taking the first value of a key that comes twice; the second result names those
+    keys of the top that do.
+    """
+    if not decode_object(data, what):
+        return {}, frozenset()
+    repeated: frozenset[str] = frozenset()
+
+    def keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated  # the object at the top is the last to be made
+        kept: dict[str, Any] = {}
+        for key, value in pairs:
+            kept.setdefault(key, value)
+        counts = Counter(key for key, _ in pairs) if len(kept) < len(pairs) else {}
+        repeated = frozenset(key for key, count in counts.items() if count > 1)
+        return kept
+
+    try:
+        return json.loads(str(data, "utf-8"), object_pairs_hook=keep_first), repeated
+    except RecursionError as error:
+        text = f"The {what} is nested too deeply. Send fewer objects and arrays within others."
+        raise ServeError(
+            Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=str(error))
+        ) from error
 
 
 def decode_object(data: Buffer, what: str) -> dict[str, Any]:
@@ -87,13 +126,24 @@ READERS: Mapping[RawForm, Read] = {RawForm.TENSOR: read_bare, RawForm.FIELDS: re
 
 def _field(spec: TensorSpec, value: Any, wanted: Wanted) -> Tensor:
     values = value if isinstance(value, list) else [value]
-    if any(isinstance(each, list | dict) or each is None for each in values):
-        raise _unclear(spec, wanted, "generate takes a value, or one flat list of values")
-    shape = _shape(spec.dims, len(values))
+    shape = _filled((-1, *spec.dims) if wanted.batch_axis else spec.dims, len(values))
     if shape is None:
-        raise _unclear(spec, wanted, f"{len(values)} values were sent, from which no shape follows")
-    text = msgspec.Raw(msgspec.json.encode(values))
-    return jsontensors.decode(spec.name, spec.datatype, _in_rows(shape, wanted), text)
+        unfit = ErrorInfo.of(data_reasons.UNFIT, input=spec.name)
+        raise _unclear(spec, wanted, f"{len(values)} values were sent, from which no shape follows", unfit)
+    return jsontensors.decode(spec.name, spec.datatype, shape, msgspec.Raw(json.dumps(values).encode()))
+
+
+def _filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """The dims of `count` values, filled in from the last to the first: an open one takes all that are left. None where
+    some are left over, or one cannot be filled.
+    """
+    left, found = count, []
+    for dim in reversed(dims):
+        if dim != -1 and (dim == 0 or left % dim):
+            return None
+        found.append(left if dim == -1 else dim)
+        left = 1 if dim == -1 else left // dim
+    return tuple(reversed(found)) if left == 1 else None
 
 
 def _shape(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
@@ -116,11 +166,11 @@ def _in_rows(shape: tuple[int, ...], wanted: Wanted) -> tuple[int, ...]:
     return (1, *shape) if wanted.batch_axis else shape
 
 
-def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: ErrorInfo | None = None) -> ServeError:
+def _unclear(spec: TensorSpec, wanted: Wanted, found: str, facts: ErrorInfo) -> ServeError:
     return ServeError(
         Code.INVALID,
         f"Input '{spec.name}' of model '{wanted.model}' is {wanted}, and {found}. Send it with its shape to /infer.",
-        info=facts or ErrorInfo.of(data_reasons.UNFIT),
+        info=facts,
     )
 
 

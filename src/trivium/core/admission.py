@@ -182,8 +182,12 @@ class InputRules:
     def _refuse_rows(self, rows: int, last: Tensor) -> NoReturn:
         if rows == 0:
             rule = self._inputs[last.name]
-            size = math.prod(dim for dim in rule.dims if dim > 0) * rule.datatype.itemsize
-            facts = ErrorInfo.of(reasons.BYTE_SIZE, input=last.name, expected=size, found=0)
+            size = math.prod(dim for dim in rule.dims if dim > 0)
+            facts = ErrorInfo.of(
+                reasons.BYTE_SIZE, input=last.name, expected=size * rule.datatype.itemsize, found=0
+            )
+            if rule.datatype is DataType.BYTES:
+                facts = ErrorInfo.of(reasons.FEW_STRINGS, input=last.name, expected=size, found=0)
             self._refuse("got an empty batch", f"a request has 1 to {self._max_rows} rows", facts)
         self._refuse(
             f"got a batch of {rows} rows",

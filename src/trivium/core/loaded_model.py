@@ -58,7 +58,7 @@ class LoadedModel:
         self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
         self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means)
         self.hold, self.resume = self._pool.hold, self._pool.resume  # an item's receiver is full, or has room
-        self._queue = RequestQueue(spec.dynamic.levels, self._pool.free)
+        self._queue = RequestQueue(self._pool.free)
         self._entrance = Entrance(spec, self._door.levels, self._queue, self._pool, self._counters)
         self._line = Line() if spec.in_order else None
         groups = [Group(group, isolation) for group in spec.groups]

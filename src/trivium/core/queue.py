@@ -13,15 +13,19 @@ from trivium.core.item import Item
 from trivium.types.running import InstanceId, ItemId
 from trivium.types.state import ItemState
 
+Lane = OrderedDict[ItemId, Item]
+
 
 class RequestQueue:
-    """Lanes in the order they are served: level 1, what was demoted from it, level 2, and so on.
+    """Waiting items in lanes, which are served in this order: level 1, what was demoted from it, level 2, and so on.
 
-    `free` tells which instances have a credit, so that the queue is all that a policy has to see.
+    A lane is made when it is first used, so that a level nobody asks for costs nothing. `free` tells which instances
+    have a credit, so that the queue is all that a policy has to see.
     """
 
-    def __init__(self, levels: int, free: Callable[[], Sequence[InstanceId]]) -> None:
-        self._lanes: list[OrderedDict[ItemId, Item]] = [OrderedDict() for _ in range(2 * levels)]
+    def __init__(self, free: Callable[[], Sequence[InstanceId]]) -> None:
+        self._lanes: dict[int, Lane] = {}
+        self._in_order: list[Lane] = []  # the same lanes
         self.deadlines: list[tuple[float, ItemId, Item]] = []
         self.count = 0
         self.rows = 0
@@ -29,7 +33,11 @@ class RequestQueue:
 
     def add(self, item: Item) -> None:
         """At the end of its level."""
-        self._lanes[2 * item.level - 2][item.item] = item
+        number = 2 * item.level - 2
+        try:
+            self._lanes[number][item.item] = item
+        except KeyError:
+            self._lane(number)[item.item] = item
         self.count += 1
         self.rows += item.rows
         if item.queue_deadline is not None:
@@ -37,7 +45,7 @@ class RequestQueue:
 
     def put_back(self, item: Item) -> None:
         """At the front of its level: it was handed out and recalled. Its time in the queue is not counted."""
-        lane = self._lanes[2 * item.level - 2]
+        lane = self._lane(2 * item.level - 2)
         lane[item.item] = item
         lane.move_to_end(item.item, last=False)
         self.count += 1
@@ -58,11 +66,9 @@ class RequestQueue:
 
     def remove(self, item: Item) -> bool:
         """Out of whichever lane it waits in; False if it waits in none."""
-        lane = 2 * item.level - 2
-        if (
-            self._lanes[lane].pop(item.item, None) is None
-            and self._lanes[lane + 1].pop(item.item, None) is None
-        ):
+        first = 2 * item.level - 2
+        lanes = (self._lanes.get(first), self._lanes.get(first + 1))
+        if not any(lane and lane.pop(item.item, None) is not None for lane in lanes):
             return False
         self.count -= 1
         self.rows -= item.rows
@@ -71,18 +77,19 @@ class RequestQueue:
     def demote(self, item: Item) -> None:
         """Behind all others of its level, with no deadline any more."""
         lane = 2 * item.level - 2
-        self._lanes[lane + 1][item.item] = self._lanes[lane].pop(item.item)
+        self._lane(lane + 1)[item.item] = self._lanes[lane].pop(item.item)
         item.queue_deadline = None
 
     def level_count(self, level: int) -> int:
         """Items waiting at one level, those demoted included."""
-        return len(self._lanes[2 * level - 2]) + len(self._lanes[2 * level - 1])
+        return len(self._lanes.get(2 * level - 2, ())) + len(self._lanes.get(2 * level - 1, ()))
 
     def entries(self) -> Iterator[Item]:
         """In the order they are due."""
-        if len(self._lanes) == 2 and not self._lanes[1]:
-            return iter(self._lanes[0].values())
-        return chain.from_iterable(lane.values() for lane in self._lanes)
+        lanes = self._in_order
+        if len(lanes) == 1:
+            return iter(lanes[0].values())
+        return chain.from_iterable([lane.values() for lane in lanes if lane])
 
     def expired(self, now: float) -> Sequence[Item]:
         """Those whose time in the queue is up at `now`."""
@@ -102,6 +109,14 @@ class RequestQueue:
         return min(
             (due for due, _, item in self.deadlines if due > after and _waits_until(item, due)), default=None
         )
+
+    def _lane(self, number: int) -> Lane:
+        try:
+            return self._lanes[number]
+        except KeyError:
+            lane = self._lanes[number] = OrderedDict()
+            self._in_order = [self._lanes[each] for each in sorted(self._lanes)]
+            return lane
 
     def _forget_settled(self) -> None:
         """Items that left the queue leave their deadline behind; drop those in front."""

@@ -65,8 +65,13 @@ class Stream(Visit):
 
     async def run(self) -> RpcAnswer:
         """Serve until the client has sent all and been answered; the status to end the call with. Cancelled, it
-        cancels all that runs.
+        cancels all that runs. A stream that its metadata do not allow ends before its first message.
         """
+        call = self._make_call()
+        try:
+            self._site.protocol.admit(call)
+        except Exception as error:
+            return self._site.refuse(call, error)
         reader = asyncio.ensure_future(self._read())
         try:
             await self._write()

@@ -2,7 +2,7 @@
 
 Pure. What llhttp lets through and two readers could understand differently is refused here: a coding other
 than `chunked` alone, chunks in HTTP/1.0, a repeated singleton field, a missing or repeated Host, a fragment.
-What llhttp refuses by itself (both lengths, folded lines, bare LF, a space before the colon) is tested only.
+What llhttp refuses by itself (two lengths, folded lines, bare LF, a space before the colon) is tested only.
 """
 
 from trivium.frontends.faults import HttpFault, malformed
@@ -26,11 +26,12 @@ def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11:
     connection cannot be understood.
     """
     size: int | None = 0
-    if b"content-length" in headers:
-        size = int(headers[b"content-length"])  # llhttp has seen digits only
-    elif b"transfer-encoding" in headers:
+    if b"transfer-encoding" in headers:
         _check_coding(headers[b"transfer-encoding"], is_http11)
+        headers.pop(b"content-length", None)  # RFC 9112 6.3: the chunks count
         size = None
+    elif b"content-length" in headers:
+        size = int(headers[b"content-length"])  # llhttp has seen digits only
     if is_http11 and b"host" not in headers:
         raise malformed("an HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).")
     target = url.decode("latin-1")
@@ -40,6 +41,13 @@ def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11:
         raise malformed("the request target holds a fragment (#...); send it without.")
     path, _, query = target.partition("?")
     return Head(_METHODS.get(method) or method.decode("latin-1"), path, query, headers, size)
+
+
+def is_framed_twice(headers: dict[bytes, bytes]) -> bool:
+    """Say whether a body has chunks and a length as well. The chunks count, and nothing may be read behind them:
+    whoever stands in between may have counted otherwise (RFC 9112, section 6.3).
+    """
+    return b"transfer-encoding" in headers and b"content-length" in headers
 
 
 def expects_continue(head: Head) -> bool:

@@ -18,13 +18,17 @@ from trivium.frontends.exchange import Exchange, Outlet
 from trivium.frontends.faults import HttpFault, malformed
 from trivium.frontends.head_memo import HeadMemo
 from trivium.frontends.intake import SPARE
-from trivium.frontends.request_head import join_repeated, read_head
+from trivium.frontends.request_head import is_framed_twice, join_repeated, read_head
 from trivium.frontends.site import Site
 from trivium.frontends.stamped import StampedExchange
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head
 
 _log = logging.getLogger(__name__)
+
+
+class _Behind(Exception):
+    """Bytes came behind the last request of a connection; nobody reads them."""
 
 
 class RequestReader:
@@ -54,7 +58,7 @@ class RequestReader:
         self._is_stopped = False
         self._upgrades = False
         self._is_primed = False
-        self._parser = HttpRequestParser(self)
+        self._parser = self._new_parser()
 
     def take(self, size: int) -> None:
         """`size` bytes have been put into `buffer`; afterwards it may be overwritten. Raises ServeError where the
@@ -111,7 +115,7 @@ class RequestReader:
         self.buffer = self._memo.expected()
         self._is_bypassed = False
         if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
-            self._parser = HttpRequestParser(self)
+            self._parser = self._new_parser()
         self.on_message_complete()
         if behind and not self.is_done:  # the next request has begun
             self.buffer = self._site.scratch
@@ -125,6 +129,8 @@ class RequestReader:
                 self._prime()
                 rest = self._parse(rest) if rest and not self.is_done else None
         except HttpParserCallbackError as error:
+            if isinstance(error.__context__, _Behind):
+                return
             self.is_done = True
             raise _cause_of(error) from error
         except HttpParserError as error:
@@ -137,7 +143,9 @@ class RequestReader:
     # -- called by the parser --------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """The first byte of a request. _Behind where the one before it was the last of its connection."""
+        if self.is_done:
+            raise _Behind
         self._is_between = False
         self.is_in_head = True
 
@@ -171,6 +179,8 @@ class RequestReader:
         is_http11 = keeps_alive = parser.should_keep_alive()
         if not keeps_alive or b"connection" in headers:
             is_http11 = _is_http11(parser.get_http_version())
+        if is_framed_twice(headers):
+            keeps_alive = False
         method = parser.get_method()
         head = read_head(method, url, headers, is_http11)
         self._exchange = exchange = self.begun(head)
@@ -214,6 +224,12 @@ class RequestReader:
         self._repeats = self._barren = 0
         self.is_in_head = False
 
+    def _new_parser(self) -> HttpRequestParser:
+        """A body may have chunks and a length: `is_framed_twice` sees to what follows from that."""
+        parser = HttpRequestParser(self)
+        parser.set_dangerous_leniencies(lenient_chunked_length=True)
+        return parser
+
     def _parse(self, data: memoryview) -> memoryview | None:
         """What is left behind an upgrade; None without one."""
         try:
@@ -224,7 +240,7 @@ class RequestReader:
 
     def _prime(self) -> None:
         """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""
-        self._parser = HttpRequestParser(self)
+        self._parser = self._new_parser()
         self._upgrades = False
         if self._exchange is not None:
             size = self._exchange.head.content_length

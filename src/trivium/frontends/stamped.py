@@ -54,6 +54,10 @@ class StampedRpcs:
         """See `RpcProtocol`."""
         return self._protocol.kind(method)
 
+    def admit(self, call: Call) -> None:
+        """See `RpcProtocol`."""
+        self._protocol.admit(call)
+
     def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
         """See `RpcProtocol`."""
         now = monotonic()

@@ -31,6 +31,7 @@ class Code(Enum):
     MODEL_FAILED = "model failed"  # the model raised, or returned what it must not
     WORKER_DIED = "worker died"  # the instance was lost with the item in it
     OUT_OF_MEMORY = "out of memory"  # the model said that it lacked memory for this
+    UNKNOWN = "unknown"  # the model failed, and says that it does not know why
     INTERNAL = "internal"  # our own fault
 
 

@@ -173,6 +173,12 @@ class RpcProtocol(Protocol):
         """How the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
         ...
 
+    def admit(self, call: Call) -> None:
+        """Raise ServeError for a stream that its metadata do not allow; asked once, before its first message. `refuse`
+        makes a status of that error, with which the stream ends.
+        """
+        ...
+
     def decode(self, call: Call, message: bytes) -> tuple[Operation, "RpcEncoder"]:
         """The operation of one request message, and the encoder for its answer. Raises ServeError."""
         ...

@@ -21,6 +21,7 @@ SHAPE: Final = "shape"  # model, input, found, expected, has_rows
 NO_SHAPE: Final = "no_shape"  # model, input
 TOO_MANY_ROWS: Final = "too_many_rows"  # model, most
 ROWS_APART: Final = "rows_apart"  # model, input
+FEW_STRINGS: Final = "few_strings"  # input, expected, found
 BYTE_SIZE: Final = "byte_size"  # input, expected, found
 BODY_SIZE: Final = "body_size"  # most
 UNKNOWN_REGION: Final = "unknown_region"  # region

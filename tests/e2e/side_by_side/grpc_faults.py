@@ -191,6 +191,9 @@ BAD: Mapping[str, Make] = {
     "a trace level without a file": _trace("trace_level", "TENSORS"),
     "two trace levels that exclude each other": _trace("trace_level", "OFF", "TENSORS"),
     "a trace file": _trace("trace_file", "x"),
+    "a trace file of an unknown model": _of(
+        "TraceSetting", model_name="unheard", settings={"trace_file": {"value": ["x"]}}
+    ),
     "a trace rate that is no number": _trace("trace_rate", "x"),
     "two trace rates": _trace("trace_rate", "1", "2"),
     "a trace count that is too small": _trace("trace_count", "-5"),
@@ -247,6 +250,7 @@ BAD: Mapping[str, Make] = {
             "unsupported",
             "exists",
             "plain",
+            "unknown",
         )
     },
 }

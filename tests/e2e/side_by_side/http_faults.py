@@ -182,7 +182,7 @@ BAD: Mapping[str, Make] = {
     "text among floats": _of("ident_fp32", tensor("INPUT0", "FP32", [1, 3], data=[1, "x", 2])),
     "a negative unsigned": _of("ident_uint8", tensor("INPUT0", "UINT8", [2], data=[1, -1])),
     "too few strings": _of("ident_string", tensor("INPUT0", "BYTES", [1, 2], data=["a"])),
-    "too many strings": _of("ident_string", tensor("INPUT0", "BYTES", [1, 1], data=["a", "b"])),
+    "too many strings": _of("ident_string", tensor("INPUT0", "BYTES", [1, 1], data=["a", "b", "c", "d"])),
     "an id that is no string": _with(id=5),
     "an id that is null": _with(id=None),
     "outputs that are no array": _with(outputs=5),
@@ -284,6 +284,10 @@ BAD: Mapping[str, Make] = {
     "a log format": _post("/v2/logging", {"log_format": "x"}),
     "a log switch that is no truth": _post("/v2/logging", {"log_info": "x"}),
     "trace settings of an unknown model": _path(b"GET", "/v2/models/unheard/trace/setting"),
+    "wrong trace settings of an unknown model": lambda rng: post(
+        "/v2/models/unheard/trace/setting",
+        rng.choice([b'{"trace_file":"x"}', b'{"trace_rate":5}', b'{"trace_level":["OFF","TENSORS"]}', b"{"]),
+    ),
     "a trace level without a file": _post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}),
     "two trace levels that exclude each other": _post(
         "/v2/models/simple/trace/setting", {"trace_level": ["OFF", "TENSORS"]}
@@ -299,6 +303,28 @@ BAD: Mapping[str, Make] = {
     "generate of no JSON": _post("/v2/models/prompt/generate", b"{"),
     "generate with a nested list": _post("/v2/models/prompt/generate", {"PROMPT": [["a", "b"], ["c", "d"]]}),
     "generate of a wrong type": _post("/v2/models/repeat/generate_stream", {"TIMES": "x"}),
+    "generate with an input twice": _post(
+        "/v2/models/prompt/generate", b'{"id":"q","PROMPT":"a","PROMPT":5}'
+    ),
+    "generate with an input that is null": _post("/v2/models/prompt/generate", {"PROMPT": None}),
+    "generate with an input that is an object": _post(
+        "/v2/models/repeat/generate_stream", {"TIMES": {"a": 1}}
+    ),
+    "generate with null in a list": _post("/v2/models/ident_fp32/generate", {"INPUT0": [1, None, 2]}),
+    "generate with too many values": _post("/v2/models/repeat/generate", {"TIMES": [1, 2]}),
+    "generate with too few values": _post("/v2/models/ident_fp32/generate", {"INPUT0": [1, 2]}),
+    "generate with no values": _post("/v2/models/prompt/generate", {"PROMPT": []}),
+    "generate of too many rows": _post("/v2/models/ident_fp32/generate", {"INPUT0": [1] * 15}),
+    "generate with an id that is no string": _post("/v2/models/prompt/generate", {"PROMPT": "a", "id": 5}),
+    "generate with a parameter that is an object": _post(
+        "/v2/models/prompt/generate", {"PROMPT": "a", "o": {}}
+    ),
+    "generate with parameters that are no object": _post(
+        "/v2/models/prompt/generate", {"PROMPT": "a", "parameters": None}
+    ),
+    "generate with a list among the parameters": _post(
+        "/v2/models/prompt/generate", {"PROMPT": "a", "parameters": {"t": [1]}}
+    ),
     "generate by a model that fails": _post("/v2/models/failing/generate", {"WAY": "raises"}),
     "generate_stream by a model that fails": _post(
         "/v2/models/failing/generate_stream", {"WAY": "not_found"}
@@ -320,6 +346,7 @@ BAD: Mapping[str, Make] = {
             "unsupported",
             "exists",
             "plain",
+            "unknown",
         )
     },
     # 7.7 sequences

@@ -187,6 +187,24 @@ def _raw(rng: random.Random) -> bytes:
     )
 
 
+def _in_chunks(rng: random.Random) -> bytes:
+    """By hand, with or without a length that does not count beside them."""
+    text = json.dumps(
+        {"inputs": [tensor("INPUT0", "FP32", [1, 3], parameters={"binary_data_size": 12})]}
+    ).encode()
+    pieces = [text, *(struct.pack("<f", value) for value in floats(rng, 3)), b""]
+    fields = [b"Transfer-Encoding: chunked", b"Inference-Header-Content-Length: %d" % len(text)]
+    if rng.random() < 0.5:
+        fields.append(b"Content-Length: %d" % rng.randrange(1000))
+    head = b"\r\n".join([b"POST /v2/models/ident_fp32/infer HTTP/1.1", b"Host: test", *fields, b"", b""])
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+
+
+def _ends_in_blanks(rng: random.Random) -> bytes:
+    inputs = [tensor("PROMPT", "BYTES", [1, 1], data=words(rng, 1))]
+    return infer("prompt", {"inputs": inputs, "outputs": [{"name": "TOLD"}]}, b"x-own: a b  \r\n")
+
+
 def _chosen(rng: random.Random) -> bytes:
     return infer(_pair(rng), two(rng, outputs=[{"name": rng.choice(["OUTPUT0", "OUTPUT1"])}]))
 
@@ -217,8 +235,22 @@ GOOD: Mapping[str, Make] = {
         "ident_string", {"inputs": [tensor("INPUT0", "BYTES", [rng.randrange(1, 4), 0], data=[])]}
     ),
     "infer of a raw body": _raw,
+    "infer in chunks": _in_chunks,
+    "infer with a header that ends in blanks": _ends_in_blanks,
+    "infer with a header": lambda rng: infer(
+        "prompt", {"inputs": [tensor("PROMPT", "BYTES", [1, 1], data=words(rng, 1))]}, b"x-own:  a b\r\n"
+    ),
     "generate": _generated,
     "generate_stream": _streamed,
+    "generate with a parameter twice": lambda rng: post(
+        "/v2/models/ident_string/generate",
+        b'{"INPUT0":"p","a":1,"a":[2],"id":"i","id":%d}' % rng.randrange(9),
+    ),
+    "generate of several rows": lambda rng: post(
+        "/v2/models/ident_fp32/generate",
+        json.dumps({"INPUT0": floats(rng, 3 * rng.randrange(1, 5))}).encode(),
+    ),
+    "generate with lists of one": lambda rng: post("/v2/models/prompt/generate", b'{"PROMPT":[["a"]]}'),
     "health": lambda rng: get(rng.choice(["/v2/health/live", "/v2/health/ready"])),
     "a model's readiness": lambda rng: get(f"/v2/models/{_pair(rng)}/ready"),
     "metadata of the server": lambda rng: get("/v2"),

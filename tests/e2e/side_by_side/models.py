@@ -75,6 +75,9 @@ class TritonPythonModel:
     def plain(self):
         return [pb.InferenceResponse(error=pb.TritonError("just an error"))]
 
+    def unknown(self):
+        return [pb.InferenceResponse(error=pb.TritonError("who knows", pb.TritonError.UNKNOWN))]
+
     def answers_nothing(self):
         return [pb.InferenceResponse([])]
 """

@@ -34,6 +34,7 @@ def original(repository: Path, scratch: Path) -> Iterator[tuple[str, str]]:
         "--model-control-mode=explicit",
         "--load-model=*",
         "--exit-timeout-secs=5",
+        "--http-header-forward-pattern=x-own",
         "--http-address=127.0.0.1",
         "--grpc-address=127.0.0.1",
         f"--http-port={http}",

@@ -4,10 +4,12 @@ At the end everything is as it was.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e.side_by_side.http_requests import infer, tensor
+from tests.e2e.side_by_side.models import IDENTITY
 from tests.harness.raw_http import get, post
 
 KEY = "/side_by_side"
@@ -62,6 +64,24 @@ STORY: Mapping[str, tuple[bool, bytes]] = {
     "load as it was": (False, post(f"{_SPARE}/load", b"{}")),
     "the same request as at first": (False, _ask([2])),
     "the index at the end": (False, post("/v2/repository/index", b"")),
+    "load of sent files": (
+        False,
+        _post(
+            "/v2/repository/models/sent/load",
+            {
+                "parameters": {
+                    "config": _CONFIG,
+                    "file:/1/model.py": b64encode(b"raise ValueError").decode(),
+                    "file:1/model.py": b64encode(IDENTITY.encode()).decode(),
+                }
+            },
+        ),
+    ),
+    "a model of sent files": (
+        False,
+        infer("sent", {"inputs": [tensor("INPUT0", "INT32", [1, 2], data=[1, 2])]}),
+    ),
+    "unload of sent files": (False, post("/v2/repository/models/sent/unload", b"")),
     "register": (False, _post(f"{_REGION}/register", {"key": KEY, "byte_size": MEMORY_BYTES})),
     "register again": (True, _post(f"{_REGION}/register", {"key": KEY, "byte_size": MEMORY_BYTES})),
     "register too much": (

@@ -46,7 +46,15 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
 
 
 def _ours(repository: Path, scratch: Path) -> AbstractContextManager[ServerProcess]:
-    words = ("--profile", "triton", "--client-shared-memory", "--log-level", "info")
+    words = (
+        "--profile",
+        "triton",
+        "--client-shared-memory",
+        "--forward-headers",
+        "x-own",
+        "--log-level",
+        "info",
+    )
     return serve(scratch / "log", *words, repository, models_raise=True)
 
 

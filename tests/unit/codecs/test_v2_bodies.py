@@ -77,6 +77,13 @@ def test_generate_derives_one_dimension():
     assert tensor.shape == (1, 1)
     (tensor,) = read({"x": []}, TensorSpec("x", DataType.INT8, (-1,)), kind=RawForm.FIELDS)
     assert tensor.shape == (0,)
+    for values, shape in (([1, 2], (1, 2)), ([1, 2, 3, 4], (2, 2)), ([[1], [2]], (1, 2)), ([], (0, 2))):
+        (tensor,) = read({"x": values}, X, kind=RawForm.FIELDS, batch_axis=True)
+        assert tensor.shape == shape, "rows of a batch follow from the number of values"
+    (tensor,) = read({"x": [1, 2]}, TensorSpec("x", DataType.INT8, (-1, -1)), kind=RawForm.FIELDS)
+    assert tensor.shape == (1, 2)
+    (tensor,) = read(b'{"y": 1, "y": [2], "x": [1, 2]}', X, kind=RawForm.FIELDS)
+    assert tensor.array.tolist() == [1, 2], "a parameter may come twice; its first value counts"
     assert read({}, X, kind=RawForm.FIELDS) == (), "what lacks, admission says"
 
 
@@ -87,9 +94,15 @@ def test_generate_derives_one_dimension():
         (b"[]", (X,), "no object"),
         (b"\xff", (X,), "no valid JSON"),
         (b"[" * 9999, (X,), "no valid JSON"),
-        ({"x": [[1, 2]]}, (X,), "one flat list"),
-        ({"x": None}, (X,), "one flat list"),
-        ({"x": {}}, (X,), "one flat list"),
+        ({"x": [[1, 2]]}, (X,), "1 values were sent"),
+        ({"x": [[1, 2], 3]}, (X,), "3 elements"),
+        ({"x": [None, 1]}, (X,), "is null"),
+        ({"x": [{}, 1]}, (X,), "is {}"),
+        ({"t": None}, (TEXT,), "is null"),
+        (b'{"x": "?", "y": {}}', (X,), "1 values were sent"),
+        (b'{"y": {}, "x": "?"}', (X,), "'y' of the generate request is no input"),
+        (b'{"x": [1, 2], "x": "?"}', (X,), "'x' more than once"),
+        (rb'{"x": [1, 2], "\u0078": [1, 2]}', (X,), "'x' more than once"),
         ({"x": [1, 2, 3]}, (X,), "3 values were sent"),
         ({"x": ["1", "2"]}, (X,), "a number"),
         ({"x": 1.5}, (TensorSpec("x", DataType.INT8, (1,)),), "an integer"),

@@ -72,6 +72,11 @@ COUNTED = {"model": "m", "least": 2, "most": 2}
         ),
         (told((A,), given("A")), reasons.NO_SHAPE, {"model": "m", "input": "A"}),
         (told((A,), given("A", 5, 2)), reasons.TOO_MANY_ROWS, {"model": "m", "most": 4}),
+        (
+            told((TensorSpec("T", DataType.BYTES, (3, -1)),), given("T", 0, 3, 1, datatype=DataType.BYTES)),
+            reasons.FEW_STRINGS,
+            {"input": "T", "expected": 3, "found": 0},
+        ),
         (told((A,), given("A", 0, 2)), reasons.BYTE_SIZE, {"input": "A", "expected": 8, "found": 0}),
         (told((A, B), ROW_A, given("B", 2, 2)), reasons.ROWS_APART, {"model": "m", "input": "A"}),
     ],

@@ -25,8 +25,8 @@ def item(number, level=1, rows=1, until=None):
     return Item(number, ASK, print, 0.0, Nobody(), rows=rows, level=level, queue_deadline=until)
 
 
-def filled(*items, levels=2):
-    queue = RequestQueue(levels, lambda: ())
+def filled(*items):
+    queue = RequestQueue(lambda: ())
     for one in items:
         queue.add(one)
     return queue
@@ -43,6 +43,15 @@ def test_lanes_are_served_by_level_then_by_arrival():
     assert (queue.level_count(1), queue.level_count(2)) == (2, 2)
 
 
+def test_levels_that_nobody_asks_for_cost_nothing():
+    late = item(3, 3, until=1.0)
+    queue = filled(item(1, 10**9), item(2, 3), late)
+    queue.demote(late)
+    assert order(queue) == [2, 3, 1]
+    assert queue.level_count(5) == 0
+    assert not queue.remove(item(9, 4))
+
+
 def test_the_demoted_wait_behind_their_level_and_have_no_deadline():
     late = item(1, 1, until=5.0)
     queue = filled(late, item(2, 1), item(3, 2))
@@ -56,7 +65,7 @@ def test_the_demoted_wait_behind_their_level_and_have_no_deadline():
 
 def test_what_is_taken_is_gone_from_either_lane():
     late, other, last = item(1, until=1.0), item(2), item(3, rows=2)
-    queue = filled(late, other, last, levels=1)
+    queue = filled(late, other, last)
     queue.demote(late)
     queue.take([other, late])
     assert order(queue) == [3]
@@ -116,7 +125,7 @@ STEPS = st.lists(
 @settings(max_examples=examples(100))
 @given(STEPS)
 def test_counts_are_those_of_what_waits(steps):
-    queue = RequestQueue(2, lambda: ())
+    queue = RequestQueue(lambda: ())
     waiting, demoted, out = {}, set(), []
     for number, (step, pick) in enumerate(steps, 1):
         chosen = sorted(waiting)[pick % len(waiting)] if waiting else None

@@ -22,6 +22,7 @@ SAMPLES = {
     "missing": ["b"],
     "has_rows": True,
 }
+OF_REASON = {data_reasons.MANY_STRINGS: {"expected": 2}}
 ABOUT = {"model": "m", "id": "i"}
 _REASON = re.compile(r'^[A-Z_]+: Final = "([a-z_]+)"  # (.*)$', re.MULTILINE)
 _MODULES = (reasons, data_reasons, request_reasons)
@@ -33,9 +34,8 @@ def _metadata(reason):
     told = METADATA[reason]
     if told == "no metadata":
         return {}
-    return {
-        name: SAMPLES.get(name, "x") for name in re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
-    }
+    names = re.findall(r"[a-z_]+", re.sub(r"\(.*?\)|, as .*", "", told))
+    return {name: SAMPLES.get(name, "x") for name in names} | OF_REASON.get(reason, {})
 
 
 def test_every_reason_is_defined_once_and_has_its_metadata_behind_it():
@@ -127,6 +127,13 @@ def test_elements(datatype, text):
     assert _said(data_reasons.ELEMENT, datatype=datatype).text == text
 
 
+def test_strings_are_counted_to_the_first_that_is_too_many():
+    text = _said(data_reasons.MANY_STRINGS, input="x", expected=2, found=9).text
+    assert text == (
+        "[request id: i] unexpected number of string elements 3 for inference input 'x' for model 'm', expecting 2"
+    )
+
+
 def test_what_both_wires_say_otherwise():
     wrong = {"key": "priority", "expected": "unsigned-integer"}
     assert _said(request_reasons.PARAMETER, **wrong).code is ErrorCode.INTERNAL
@@ -150,7 +157,7 @@ def test_what_the_queue_says(code, text):
 
 def test_what_has_no_row_keeps_its_words():
     assert said(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
-    assert said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(data_reasons.UNFIT)), True, ABOUT) is None
+    assert said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS)), True, ABOUT) is None
 
 
 def test_every_code_has_a_status():

@@ -63,6 +63,16 @@ def test_sent_files_are_all_that_there_is(source, into):
     assert not (into / "m" / "1").exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["/3/data", "//3/data", "./3/data", "/3//data", "3/deep/../data", "/3/./data"]
+)
+def test_a_sent_file_s_name_begins_at_the_model_s_folder(source, into, name):
+    files = {"/labels.txt": b"newt\n", "3/data": b"before", name: b"sent"}
+    (spec,) = read(Load("m", json.dumps(CONFIG), files), source, into)
+    assert (spec.version, spec.outputs[0].labels) == ("3", ("newt",))
+    assert (spec.root / "data").read_bytes() == b"sent", "of two for one file the later counts"
+
+
 def test_a_model_that_no_folder_holds(source, into):
     assert (
         read(Load("new", json.dumps(CONFIG), {"1/x": b"", "labels.txt": b""}), source, into)[0].name == "new"
@@ -77,12 +87,16 @@ def test_a_model_that_no_folder_holds(source, into):
         (Load("a/b", "{}"), Code.INVALID, "is no path"),
         (Load("", "{}"), Code.INVALID, "is no path"),
         (Load("m", "{}", {"../x": b""}), Code.INVALID, "'../x' is no path"),
-        (Load("m", "{}", {"/x": b""}), Code.INVALID, "is no path"),
+        (Load("m", "{}", {"/../x": b""}), Code.INVALID, "'/../x' is no path"),
+        (Load("m", "{}", {"1/../../x": b""}), Code.INVALID, "is no path"),
+        (Load("m", "{}", {"": b""}), Code.INVALID, "'' is no path"),
+        (Load("m", "{}", {"/": b""}), Code.INVALID, "'/' is no path"),
+        (Load("m", "{}", {"1/": b""}), Code.INVALID, "'1/' names a folder"),
         (Load("m", "{}", {"1/" + "n" * 256: b""}), Code.INVALID, "is no path"),
         (Load("m", "{}", {"1/\0": b""}), Code.INVALID, "is no path"),
         (Load("m", "{}", {"1/\ud800": b""}), Code.INVALID, "is no path"),
         (Load("m", "{}", {"1": b"", "1/x": b""}), Code.INVALID, "as a file and as a folder"),
-        (Load("m", "{}", {"1/x": b"", "1//x": b""}), Code.INVALID, "there twice"),
+        (Load("m", "{}", {"1/x": b"", "1": b""}), Code.INVALID, "as a file and as a folder"),
     ],
 )
 def test_what_is_refused(source, into, load, code, words):

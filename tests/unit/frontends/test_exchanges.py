@@ -84,6 +84,22 @@ def test_chunks(pieces_of: int | None) -> None:
     stage.check_nothing_is_left()
 
 
+@pytest.mark.parametrize("pieces_of", [None, 1, 7])
+@pytest.mark.parametrize("length", [0, 1, 9, 5_000_000])
+@pytest.mark.parametrize("is_length_first", [True, False])
+def test_of_chunks_and_a_length_the_chunks_count_and_nothing_behind_them_is_read(
+    pieces_of: int | None, length: int, is_length_first: bool
+) -> None:
+    stage = HttpHarness()
+    fields = [b"Content-Length: %d\r\n" % length, b"Transfer-Encoding: chunked\r\n"]
+    head = b"POST /echo/a HTTP/1.1\r\nHost: x\r\n" + b"".join(fields[:: 1 if is_length_first else -1])
+    stage.send(get("before") + head + b"\r\n3\r\nabc\r\n0\r\n\r\n" + get("smuggled") * 2, pieces_of)
+    assert [answer.body for answer in stage.answers] == [b"before", b"abc"]
+    assert stage.answers[1].fields[b"connection"] == b"close"
+    assert stage.is_closed
+    stage.check_nothing_is_left()
+
+
 @pytest.mark.parametrize("pieces_of", [None, 1000, 65536])
 def test_a_large_body_is_received_in_place_and_the_next_request_is_parsed(pieces_of: int | None) -> None:
     stage = HttpHarness(core=FakeCore(is_prompt=False))

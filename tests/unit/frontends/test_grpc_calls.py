@@ -29,6 +29,9 @@ class EchoRpc:
     def kind(self, method: str) -> RpcKind:
         return RpcKind.UNARY
 
+    def admit(self, call: Call) -> None:
+        """All are let in."""
+
     def decode(self, call: Call, message: bytes) -> tuple[Operation, "EchoRpc"]:
         verb, _, text = message.partition(b" ")
         if verb == b"bad":

@@ -38,8 +38,11 @@ MALFORMED = {
     "length beyond 64 bits": b"POST /echo/a HTTP/1.1\r\n"
     + HOST
     + b"Content-Length: 99999999999999999999\r\n\r\n",
-    "length, then chunks": post("a", b"0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"),
-    "chunks, then length": CHUNKED[:-2] + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    "length, then chunks that are none": post("a", b"abc", b"Transfer-Encoding: chunked\r\n"),
+    "chunks, then length, and no chunks": CHUNKED[:-2] + b"Content-Length: 3\r\n\r\nabc",
+    "chunks and two lengths": CHUNKED[:-2] + b"Content-Length: 5\r\n" * 2 + b"\r\n0\r\n\r\n",
+    "chunks that are not the last coding": post("a", b"abc", b"Transfer-Encoding: chunked, identity\r\n"),
+    "chunks and no length": CHUNKED[:-2] + b"Content-Length: x\r\n\r\n0\r\n\r\n",
     "chunks twice": CHUNKED[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"0\r\n\r\n",
     "chunk size of letters": CHUNKED + b"xyz\r\n",
@@ -75,6 +78,7 @@ def test_malformed_requests(case: str, pieces_of: int | None) -> None:
     [
         (post("a", b"").replace(b"Content-Length: 0", b"Transfer-Encoding: gzip, chunked"), 501),
         (post("a", b"").replace(b"Content-Length: 0", b"Transfer-Encoding: gzip"), 501),
+        (post("a", b"abc", b"Transfer-Encoding: identity\r\n"), 501),
         (b"GET / HTTP/2.0\r\n\r\n", 505),
         (b"GET / HTTP/0.9\r\n\r\n", 505),
         (b"GET /\r\n\r\n", 505),

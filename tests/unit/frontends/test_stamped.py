@@ -82,6 +82,10 @@ class Rpcs:
     def kind(self, method: str) -> RpcKind:
         return RpcKind.STREAM
 
+    def admit(self, call: Call) -> None:
+        if not call.metadata:
+            raise ServeError(Code.INVALID, "no metadata")
+
     def decode(self, call: Call, message: bytes) -> tuple[Any, Any]:
         return (Infer("m", Raw(())) if message else Live()), "encoder"
 
@@ -95,6 +99,9 @@ def test_over_grpc(ticks: list[float]) -> None:
     operation, encoder = rpcs.decode(call, b"x")
     assert isinstance(operation, Infer)
     assert (operation.origin, encoder) == (Origin("GRPC", 1.0, 1.0, PARENT, "a=b"), "encoder")
+    rpcs.admit(call)
+    with pytest.raises(ServeError):
+        rpcs.admit(Call("/s/m"))
     plain, _ = rpcs.decode(Call("/s/m", {"tracestate": "a=b"}), b"x")
     assert isinstance(plain, Infer)
     assert plain.origin == Origin("GRPC", 2.0, 2.0)

@@ -182,7 +182,7 @@ def test_sys_exit_passes(stage: TritonChildHarness) -> None:
     ("code", "ours", "status"),
     [
         ("", "model failed", None),
-        ("UNKNOWN", "model failed", None),
+        ("UNKNOWN", "unknown", None),
         ("INTERNAL", "model failed", None),
         ("NOT_FOUND", "not found", None),
         ("INVALID_ARG", "invalid", None),

@@ -23,7 +23,7 @@ class ErrorCode(Enum):
 
 
 STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.UNKNOWN: 500,
+    ErrorCode.UNKNOWN: 400,
     ErrorCode.INTERNAL: 500,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.INVALID_ARG: 400,
@@ -63,6 +63,7 @@ CODES: Mapping[Code, ErrorCode] = {
     Code.MODEL_FAILED: ErrorCode.INTERNAL,
     Code.WORKER_DIED: ErrorCode.INTERNAL,
     Code.OUT_OF_MEMORY: ErrorCode.INTERNAL,
+    Code.UNKNOWN: ErrorCode.UNKNOWN,
     Code.INTERNAL: ErrorCode.INTERNAL,
 }
 """For errors without a row. FORBIDDEN is none of the original's: it has a status of its own on each wire."""

@@ -16,7 +16,6 @@ UNKNOWN_DATATYPE: Final = "unknown_datatype"  # input
 NO_CODING: Final = "no_coding"  # no metadata
 RESERVED: Final = "reserved"  # key
 PARAMETER: Final = "parameter"  # key, expected
-NO_SCALAR: Final = "no_scalar"  # key
 NO_REGION_SIZE: Final = "no_region_size"  # tensor
 REGION_OUTPUT: Final = "region_output"  # output, expected, found
 NO_MEMBER: Final = "no_member"  # key

@@ -63,11 +63,28 @@ def parameter(facts: Facts) -> str:
     return f"Unable to parse '{facts['key']}': {misread(str(facts['expected']))}"
 
 
+def no_object(facts: Facts) -> str:
+    """Of a value that has to be an object; `key` is its name, if it has one."""
+    if "key" in facts:
+        return f"Expected JSON object for keyword: '{facts['key']}': {misread('object')}"
+    return "attempt to get members for non-object"
+
+
 def rpc_parameter(facts: Facts) -> str:
     """The same over gRPC."""
     key = str(facts["key"])
     end = "" if key == "classification" else "."
     return f"invalid value type for '{key}' parameter, expected {_RPC_FIELDS.get(key, 'int64_param')}{end}"
+
+
+def many_strings(facts: Facts) -> str:
+    """Of more strings than a shape has elements: the original counts no further than the first of them."""
+    expected = facts["expected"]
+    assert isinstance(expected, int)
+    return (
+        f"unexpected number of string elements {expected + 1} for inference input '{facts['input']}' for model "
+        f"'{facts['model']}', expecting {expected}"
+    )
 
 
 def input_count(facts: Facts) -> str:

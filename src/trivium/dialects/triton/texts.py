@@ -15,7 +15,9 @@ from trivium.dialects.triton.text_forms import (
     contents_type,
     element,
     input_count,
+    many_strings,
     no_backend,
+    no_object,
     not_cacheable,
     not_loaded,
     parameter,
@@ -53,7 +55,7 @@ _INTERNAL, _INVALID = ErrorCode.INTERNAL, ErrorCode.INVALID_ARG
 
 ROWS: Mapping[str, Row] = {
     data_reasons.NO_JSON: Row(_INTERNAL, "failed to parse the request JSON buffer: {found}"),
-    data_reasons.NO_OBJECT: Row(_INTERNAL, "attempt to get members for non-object"),
+    data_reasons.NO_OBJECT: Row(_INTERNAL, no_object),
     reasons.UNKNOWN_MODEL: Row(ErrorCode.NOT_FOUND, "Request for unknown model: '{model}' is not found"),
     reasons.UNKNOWN_VERSION: Row(
         ErrorCode.NOT_FOUND, "Request for unknown model: '{model}' version {version} is not found"
@@ -92,17 +94,12 @@ ROWS: Mapping[str, Row] = {
         "input byte size mismatch for input '{input}' for model '{model}'. Expected {expected}, got {found}",
         True,
     ),
-    data_reasons.FEW_STRINGS: Row(
+    reasons.FEW_STRINGS: Row(
         _INVALID,
         "expected {expected} string elements for inference input '{input}' for model '{model}', got {found}",
         True,
     ),
-    data_reasons.MANY_STRINGS: Row(
-        _INVALID,
-        "unexpected number of string elements {found} for inference input '{input}' for model '{model}', "
-        "expecting {expected}",
-        True,
-    ),
+    data_reasons.MANY_STRINGS: Row(_INVALID, many_strings, True),
     data_reasons.CUT_LENGTH: Row(
         _INVALID,
         "incomplete string length indicator for inference input '{input}' for model '{model}', expecting 4 bytes but "
@@ -173,8 +170,11 @@ ROWS: Mapping[str, Row] = {
         "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
     ),
     request_reasons.PARAMETER: Row(_INTERNAL, parameter),
-    request_reasons.NO_SCALAR: Row(
+    data_reasons.NO_SCALAR: Row(
         _INVALID, "parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'."
+    ),
+    data_reasons.UNFIT: Row(
+        _INVALID, "The schema can not convert input '{input}' to tensor with proper shape"
     ),
     reasons.UNKNOWN_REGION: Row(ErrorCode.NOT_FOUND, "Unable to find shared memory region: '{region}'"),
     reasons.REGION_TWICE: Row(ErrorCode.ALREADY_EXISTS, "shared memory region '{region}' already in manager"),
@@ -302,5 +302,7 @@ def said(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
     if row is None:
         return None
     text = row.text.format_map(facts) if isinstance(row.text, str) else row.text(facts)
+    if "within" in facts:
+        text = f"Converting keyword: '{facts['within']}': {text}"
     prefix = f"[request id: {about.get('id') or '<id_unknown>'}] " if row.has_id else ""
     return Said(row.code, prefix + text, row.is_plain)

@@ -6,8 +6,9 @@ becomes the folder's config.pbtxt. What is not replaced is linked to where it li
 
 import json
 import os
+import posixpath
 import shutil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from google.protobuf import json_format, text_format
 from google.protobuf.message import Message
@@ -89,15 +90,17 @@ def _forget_others(folder: Path) -> None:
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    parts = PurePosixPath(name).parts
+    """`name` begins at the model's folder, with or without a slash, and of two for one file the later counts."""
+    parts = posixpath.normpath(name.lstrip("/")).split("/")
     for part in parts:
         _check_name(part, name)
+    if name.endswith("/"):
+        raise _unfit(name, "names a folder")
     path = folder.joinpath(*parts)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
-            file.write(data)
-    except (FileExistsError, NotADirectoryError) as error:
+        path.write_bytes(data)
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
         raise _unfit(name, "is there twice, as a file and as a folder") from error
 
 

@@ -8,7 +8,8 @@ import re
 
 from trivium.codecs.conversion import negotiated
 from trivium.codecs.error_texts import carried
-from trivium.protocols.djl.errors import HANDLER_FAILED, JSON, always, chunk, phrase, pretty, refuse
+from trivium.protocols.djl.answer_text import JSON, always, phrase, pretty
+from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors

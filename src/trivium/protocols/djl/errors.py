@@ -7,9 +7,8 @@ of DJL know; the texts are our own.
 from collections.abc import Mapping
 from math import ceil
 
-import msgspec
-
 from trivium.codecs.error_texts import carried
+from trivium.protocols.djl.answer_text import JSON, always, phrase, pretty
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
 
@@ -23,6 +22,7 @@ TABLE: Mapping[Code, tuple[int, str]] = {
     Code.UNSUPPORTED_MEDIA: (415, "TranslateException"),
     Code.CANCELLED: (499, "CancellationException"),  # nobody reads it: the client left
     Code.MODEL_FAILED: (424, "TranslateException"),
+    Code.UNKNOWN: (424, "TranslateException"),
     Code.INTERNAL: (500, "InternalServerException"),
     Code.LOAD_FAILED: (500, "EngineException"),
     Code.UNSUPPORTED: (501, "UnsupportedOperationException"),
@@ -37,14 +37,6 @@ TABLE: Mapping[Code, tuple[int, str]] = {
 
 ROUTE_TYPE = "ResourceNotFoundException"
 HANDLER_FAILED = "invoke handler failure"
-ALWAYS = (
-    b"Pragma: no-cache\r\n"
-    b"Cache-Control: no-cache; no-store, must-revalidate, private\r\n"
-    b"Expires: Thu, 01 Jan 1970 00:00:00 UTC\r\n"
-)
-"""Header lines of every answer, beside x-request-id."""
-
-JSON = b"Content-Type: application/json\r\n"
 
 
 class DjlRefusal(ServeError):
@@ -57,12 +49,6 @@ class DjlRefusal(ServeError):
         self.fields = fields
         self.type_name = type_name
         self.request_id = request_id
-
-
-def always(request_id: str) -> bytes:
-    """The header lines of every answer to this request."""
-    clean = bytes(c if 32 <= c < 127 else 63 for c in request_id.encode("latin-1", "replace"))
-    return b"x-request-id: %b\r\n%b" % (clean, ALWAYS)
 
 
 def refuse(error: ServeError, request_id: str) -> HttpAnswer:
@@ -88,16 +74,6 @@ def chunk(error: ServeError) -> bytes:
     """The error as the last piece of an answer whose status has been sent."""
     status, type_name = TABLE[error.code]
     return _body(error, error.status or status, type_name)
-
-
-def phrase(text: str) -> bytes:
-    """A message as a reason phrase: one line of bounded length. The front end keeps out what is no ASCII."""
-    return " ".join(text[:1000].split()).encode("latin-1", "replace")
-
-
-def pretty(document: object) -> bytes:
-    """JSON over several lines, as DJL writes it, with a line end behind it."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _body(error: ServeError, status: int, type_name: str) -> bytes:

@@ -53,16 +53,21 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
 
 
 class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
-    """Writes the answer to one read route."""
+    """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
+    core has no error of its own.
+    """
 
     target: Target
     identity: Identity
     words: Words = OWN_WORDS
+    refusal: ServeError | None = None
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The document, or the error. Never raises."""
         if part.error is not None:
             return self._refusal(part.error)
+        if self.refusal is not None:
+            return refuse(self.refusal)
         try:
             if part.answer is None:
                 raise ServeError(

@@ -26,6 +26,7 @@ STATUS: Mapping[Code, int] = {
     Code.MODEL_FAILED: 500,
     Code.WORKER_DIED: 500,
     Code.OUT_OF_MEMORY: 507,
+    Code.UNKNOWN: 500,
     Code.INTERNAL: 500,
     Code.UNSUPPORTED: 501,
     Code.NOT_READY: 503,

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs import jsontensors
-from trivium.codecs.v2_bodies import decode_object
+from trivium.codecs import data_reasons, jsontensors
+from trivium.codecs.v2_bodies import decode_members
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import Worded, error_text, json_answer, refuse, unwritable
-from trivium.protocols.kserve.parameters import read_parameters
+from trivium.protocols.kserve.parameters import check_scalar, read_parameters
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.words import OWN_WORDS, Words
 from trivium.types.error_info import ErrorInfo
@@ -27,27 +27,52 @@ _EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-
 
 def decode_generate(target: Target, body: Body) -> Infer:
     """The request in this body. The words of the protocol (priority, timeout, sequence_id, ...) count in its object
-    `parameters` alone; beside the inputs they are the model's own. INVALID for what is no JSON object.
+    `parameters` alone; beside the inputs they are the model's own. INVALID for what is no JSON object, and for
+    values of wrong types. Of a key that comes twice the first value counts.
     """
-    fields = decode_object(body.data, "generate request")
-    told = fields.get("parameters", {})
-    if not isinstance(told, dict):
-        raise ServeError(Code.INVALID, "The key 'parameters' of the generate request is no object. Send one.")
-    given = read_parameters(told)
-    beside = read_parameters({f" {key}": value for key, value in fields.items() if _is_scalar(key, value)})
-    own: Mapping[str, Scalar] = {**{key[1:]: value for key, value in beside.own.items()}, **given.own}
+    fields, _ = decode_members(body.data, "generate request")
     identity = fields.get("id", "")
+    if not isinstance(identity, str):
+        raise ServeError(
+            Code.INVALID,
+            "The key 'id' of the generate request is no string. Send one, or leave it out.",
+            info=ErrorInfo.of(request_reasons.PARAMETER, key="id", expected="string"),
+        )
+    given = read_parameters(_parameters(fields))
+    beside: dict[str, Scalar] = {key: value for key, value in fields.items() if _is_scalar(key, value)}
+    for key, value in beside.items():
+        check_scalar(key, value)
+    own: Mapping[str, Scalar] = {**beside, **given.own}
     return Infer(
         target.model,
         Raw((RawPart(body.data, "application/json"),), lease=body.lease, form=RawForm.FIELDS),
         target.version,
-        identity if isinstance(identity, str) else "",
+        identity,
         parameters=own,
         priority=given.priority,
         queue_timeout=given.queue_timeout,
         sequence=given.sequence,
         wants=PayloadKind.TENSORS,
     )
+
+
+def _parameters(fields: dict[str, Any]) -> dict[str, Any]:
+    told = fields.get("parameters", {})
+    if not isinstance(told, dict):
+        raise ServeError(
+            Code.INVALID,
+            "The key 'parameters' of the generate request is no object. Send one.",
+            info=ErrorInfo.of(data_reasons.NO_OBJECT, key="parameters"),
+        )
+    for key, value in told.items():
+        if not isinstance(value, bool | int | float | str):
+            raise ServeError(
+                Code.INVALID,
+                f"The parameter {key[:80]!r} of the generate request is neither true or false, a number nor a string. "
+                "Send one of them.",
+                info=ErrorInfo.of(data_reasons.NO_SCALAR, key=key, within="parameters"),
+            )
+    return told
 
 
 def _is_scalar(key: str, value: Any) -> bool:

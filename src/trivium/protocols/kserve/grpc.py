@@ -50,7 +50,9 @@ _NOTHING = Listing(())
 
 
 class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
-    """Writes the answer of one RPC other than the inferring ones."""
+    """Writes the answer of one RPC other than the inferring ones. `write` raises ServeError where the request had a
+    fault that the core's own errors go before.
+    """
 
     write: Write
     method: str = ""
@@ -65,6 +67,8 @@ class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
         try:
             assert part.answer is not None, "the server had no answer"
             return RpcAnswer(self.write(part.answer).SerializeToString())
+        except ServeError as error:
+            return refuse(self.words.told(error, self.method, part.model))
         except Exception as error:  # an encoder never raises; the text says whose fault this is
             return refuse(
                 ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
@@ -103,10 +107,14 @@ class KServeGrpc:
             f"the health check is {HEALTH}.",
         )
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
-        """The operation of one request, and the encoder for its answer."""
+    def admit(self, call: Call) -> None:
+        """Raise WithoutKey for a restricted RPC whose key the metadata lack."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
+
+    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+        """The operation of one request, and the encoder for its answer."""
+        self.admit(call)
         method = call.method
         is_stream = method == STREAM_INFER
         if not is_stream and method != INFER:
@@ -145,7 +153,7 @@ def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                     "reserved. Call it otherwise.",
                 )
                 raise StreamRefusal(error, infer.id, infer.model)
-            found[name] = value
+            found[name] = value.strip(" \t")  # as over HTTP, where blanks around a value are none of it
     if not found:
         return infer
     return msgspec.structs.replace(infer, parameters={**infer.parameters, **found})

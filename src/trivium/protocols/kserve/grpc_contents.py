@@ -78,7 +78,7 @@ def _misplaced(name: str, datatype: DataType, field: str) -> ErrorInfo:
 
 def _other_count(name: str, datatype: DataType, expected: int, found: int) -> ErrorInfo:
     if datatype is DataType.BYTES:
-        kind = data_reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
+        kind = reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
         return ErrorInfo.of(kind, input=name, expected=expected, found=found)
     size = datatype.itemsize
     return ErrorInfo.of(reasons.BYTE_SIZE, input=name, expected=expected * size, found=found * size)

@@ -159,8 +159,20 @@ def _trace(data: bytes, abilities: Abilities) -> Reading:
     if request.settings:
         _check_may_change(abilities)
     settings = {key: list(setting.value) for key, setting in request.settings.items()}
-    change = read_rpc(settings, abilities.in_tritons_words)
+    try:
+        change = read_rpc(settings, abilities.in_tritons_words)
+    except ServeError as error:
+        if not request.model_name:
+            raise
+        return TraceControl(request.model_name), _refusing(error)  # one that is not there is told of first
     return TraceControl(request.model_name, change), documents.trace_settings
+
+
+def _refusing(error: ServeError) -> Callable[[Answer], Message]:
+    def write(answer: Answer) -> Message:
+        raise error
+
+    return write
 
 
 def _log(data: bytes, abilities: Abilities) -> Reading:

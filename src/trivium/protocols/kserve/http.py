@@ -35,7 +35,7 @@ from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, Words
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder
-from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics
+from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics, TraceControl
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 COSTLY_JSON_BYTES = 128 * 2**10
@@ -104,6 +104,8 @@ class KServeHttp:
             return infer, encoder if b"accept-encoding" not in headers else _negotiated(head, encoder)
         except ServeError as error:
             told = self._words.of_request(error, target, json_of(head, body), len(body.data))
+            if _waits_for_model(target, error):
+                return TraceControl(target.model), DocumentEncoder(target, self._identity, self._words, told)
             if told is error:
                 raise
             raise told from error
@@ -161,6 +163,13 @@ class KServeHttp:
 
 
 _READS = frozenset({Verb.LIVE, Verb.READY, Verb.STATISTICS, Verb.METADATA, Verb.CONFIG})
+
+
+def _waits_for_model(target: Target, error: ServeError) -> bool:
+    """Say whether the core is first asked for the model: a fault in the trace settings of one that is not there would
+    send its reader to the wrong place. Who may not change anything is told so at once.
+    """
+    return target.verb == Verb.TRACE_SETTINGS and bool(target.model) and error.code is not Code.FORBIDDEN
 
 
 def _read(target: Target) -> Operation:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from trivium.codecs import data_reasons
 from trivium.dialects.triton import request_reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -78,6 +79,14 @@ def _sequence(rest: dict[str, Any]) -> SequenceRef | None:
     return SequenceRef(identity, starts, ends) if identity else None
 
 
+def check_scalar(key: str, value: object) -> None:
+    """Raise INVALID for a value that no parameter of a model can have."""
+    if not isinstance(value, (bool, int, float, str)):
+        raise _unfit(key, value, "true or false, a number or a string")
+    if isinstance(value, int) and not _MIN_INT64 <= value <= _MAX_UINT64:
+        raise _unfit(key, value, "an integer of 64 bits")
+
+
 def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
     for key, value in rest.items():
         if key.startswith(RESERVED):
@@ -87,10 +96,7 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
                 "Choose another name.",
                 info=ErrorInfo.of(request_reasons.RESERVED, key=key),
             )
-        if not isinstance(value, (bool, int, float, str)):
-            raise _unfit(key, value, "true or false, a number or a string")
-        if isinstance(value, int) and not _MIN_INT64 <= value <= _MAX_UINT64:
-            raise _unfit(key, value, "an integer of 64 bits")
+        check_scalar(key, value)
     return rest
 
 
@@ -103,5 +109,5 @@ def _unfit(key: str, value: object, expected: str, kind: str = "") -> ServeError
         f"but {expected} was expected. Correct its value.",
         info=ErrorInfo.of(request_reasons.PARAMETER, key=key, expected=kind)
         if kind
-        else ErrorInfo.of(request_reasons.NO_SCALAR, key=key),
+        else ErrorInfo.of(data_reasons.NO_SCALAR, key=key),
     )

@@ -13,7 +13,7 @@ from trivium.protocols.kserve.grpc_errors import INTERNAL, INVALID_ARGUMENT, NOT
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 
-_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY})
+_BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY, Code.UNKNOWN})
 _UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
 

@@ -30,6 +30,7 @@ STATUS: Mapping[Code, int] = {
     Code.CANCELLED: 499,  # nobody reads it: the client left
     Code.INTERNAL: 500,
     Code.MODEL_FAILED: 500,
+    Code.UNKNOWN: 500,
     Code.LOAD_FAILED: 500,
     Code.WORKER_DIED: 500,
     Code.OUT_OF_MEMORY: 500,

@@ -17,6 +17,7 @@ _REASONS: Mapping[str, str] = {
     Code.MODEL_FAILED.value: "BACKEND",
     Code.WORKER_DIED.value: "BACKEND",
     Code.OUT_OF_MEMORY.value: "BACKEND",
+    Code.UNKNOWN.value: "BACKEND",
 }
 """Of failures, by code; all others are OTHER."""
 

@@ -48,6 +48,7 @@ TABLE: Mapping[Code, Row] = {
     Code.WORKER_DIED: Row(500, _FAILED, "Worker died."),
     Code.UNSUPPORTED: Row(501, _FAILED),
     Code.MODEL_FAILED: Row(503, _FAILED, "Prediction failed"),
+    Code.UNKNOWN: Row(503, _FAILED, "Prediction failed"),
     Code.NOT_READY: Row(503, _BUSY, NO_WORKER),
     Code.LOAD_FAILED: Row(503, _BUSY, NO_WORKER),
     Code.QUEUE_FULL: Row(503, _BUSY, NO_WORKER),

@@ -45,6 +45,16 @@ def play(scene: Callable[[Streams], Awaitable[None]], is_prompt: bool = True, **
     asyncio.run(whole())
 
 
+def test_a_stream_that_its_metadata_do_not_allow_ends_before_its_first_message() -> None:
+    async def scene(talk: Streams) -> None:
+        heard = await talk.open(1, ("locked", "1"))
+        assert (heard.status, heard.details, heard.messages) == (3, "locked", [])
+        assert not talk.session.streams
+        assert (await talk.open(3)).status is None
+
+    play(scene)
+
+
 def test_messages_both_ways() -> None:
     async def scene(talk: Streams) -> None:
         heard = await talk.open(1)

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.codecs import ndlist
-from trivium.protocols.djl.errors import ALWAYS, TABLE
+from trivium.protocols.djl import errors
+from trivium.protocols.djl.answer_text import ALWAYS
+from trivium.protocols.djl.errors import TABLE
 from trivium.protocols.djl.http import COSTLY_FORM_BYTES, DjlHttp
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -413,6 +416,36 @@ def test_an_error_answers_under_the_requests_id():
     answer = made.encode(ResponsePart(error=ServeError(Code.QUEUE_FULL, "full")))
     assert answer.fields == b"x-request-id: its-id\r\n" + ALWAYS + JSON
     assert document(answer)["type"] == "WlmCapacityException"
+
+
+def entered(*calls):
+    """Names of the functions of `errors` that these calls enter."""
+    names = []
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_filename == errors.__file__:
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(look)
+    try:
+        for call in calls:
+            call()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_a_request_that_succeeds_enters_no_code_about_errors():
+    tensors = Tensors((Tensor("x", DataType.FP32, (1,), np.ones(1, np.float32)),))
+    handlers = Raw((RawPart(b"body", "text/plain"),), {"x-own": "1"}, status=201, reason="Made")
+
+    def predict(payload):
+        _, made = decoded(head(path="/predictions/m/1", x_request_id="its-id"), b"[1]")
+        assert made.encode(ResponsePart(payload=payload)).status in (200, 201)
+
+    good = [lambda: predict(tensors), lambda: predict(handlers), lambda: predict(None)]
+    assert entered(*good, lambda: ping(("a", "1", VersionState.READY))) == []
+    assert "refuse" in entered(lambda: refused(head("GET", "/nowhere")))
 
 
 # -- health -----------------------------------------------------------------------------------------------

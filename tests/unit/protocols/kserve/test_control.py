@@ -13,6 +13,7 @@ from tests.harness.properties import examples
 
 from trivium.dialects.triton.texts import said
 from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.errors import STATUS
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.settings import log_document, read_log_change
 from trivium.protocols.kserve.trace_settings import KEYS
@@ -250,6 +251,26 @@ def test_trace_settings():
         assert ask(path, {"trace_rate": "7"})[0] == TraceControl(model, TraceChange(every=7))
     encoder = ask("models/m/trace/setting", method="GET")[1]
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no"))).status == 404
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        ({"trace_file": "/x"}, Code.UNSUPPORTED),
+        ({"trace_rate": 5}, Code.INVALID),
+        ({"trace_loud": "1"}, Code.INVALID),
+        (b"{", Code.INVALID),
+    ],
+)
+def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found(document, code):
+    assert refusal("trace/setting", document).code is code
+    operation, encoder = ask("models/m/trace/setting", document)
+    assert operation == TraceControl("m"), "nothing changes"
+    answer = encoder.encode(ResponsePart(answer=TraceReport(TraceSettings(), "")))
+    assert (answer.status, b"error" in b"".join(answer.buffers)) == (STATUS[code], True)
+    unknown = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no such model")))
+    assert (unknown.status, unknown.buffers) == (404, (b'{"error":"no such model"}',))
+    assert refusal("models/m/trace/setting", {"trace_rate": "1"}, protocol=SHUT).code is Code.FORBIDDEN
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
+from trivium.dialects.triton.texts import said
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -54,7 +56,6 @@ def test_the_words_of_the_protocol_count_among_the_parameters():
     infer = decode({"parameters": {"priority": 2, "sequence_id": 3, "sequence_start": True}})
     assert (infer.priority, infer.sequence) == (2, SequenceRef(3, True))
     assert decode({"priority": "x", "sequence_id": -1}).parameters == {"priority": "x", "sequence_id": -1}
-    assert decode({"id": 5}).id == ""
     assert decode(b"").parameters == {}
 
 
@@ -64,6 +65,10 @@ def test_the_words_of_the_protocol_count_among_the_parameters():
         ([1], "no object"),
         (b"{", "no valid JSON"),
         ({"parameters": []}, "'parameters'"),
+        ({"id": 5}, "'id'"),
+        ({"id": None}, "'id'"),
+        ({"a": 2**64}, "'a'"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "out of range"),
         ({"parameters": {"priority": -1}}, "'priority'"),
         ({"parameters": {"triton_a": 1}}, "reserved"),
         ({"parameters": {"a": [1]}}, "'a'"),
@@ -73,6 +78,45 @@ def test_wrong_requests(fields, words):
     with pytest.raises(ServeError, match=words) as caught:
         decode(fields)
     assert caught.value.code is Code.INVALID
+
+
+def test_objects_of_any_depth_are_read_or_refused():
+    deepest = 0
+    for depth in range(1, 1500, 7):
+        with suppress(ServeError):
+            decode(b'{"parameters": {"a": 1}, "b": ' + b'{"c": ' * depth + b"1" + b"}" * depth + b"}")
+            deepest = depth
+    assert 100 < deepest < 1400
+
+
+def test_of_a_key_that_comes_twice_the_first_value_counts():
+    infer = decode(b'{"a": 1, "id": "x", "a": [2], "id": 7, "parameters": {"b": 3, "b": 4}, "parameters": 5}')
+    assert infer.id == "x"
+    assert infer.parameters == {"a": 1, "id": "x", "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"id": 5}, "Unable to parse 'id': attempt to access JSON non-string as string"),
+        (
+            {"parameters": None},
+            "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object",
+        ),
+        (
+            {"parameters": {"t": [1]}},
+            "Converting keyword: 'parameters': parameter 't' has invalid type. It should be either 'int', 'bool', or "
+            "'string'.",
+        ),
+        ([1], "attempt to get members for non-object"),
+    ],
+)
+def test_wrong_types_in_triton_s_words(body, text):
+    with pytest.raises(ServeError) as caught:
+        decode(body)
+    told = said(caught.value, False, {"model": "m", "id": ""})
+    assert told is not None
+    assert told.text == text
 
 
 def test_one_answer_in_one_part():

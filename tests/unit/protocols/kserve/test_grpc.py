@@ -9,7 +9,13 @@ from tritonclient.grpc import service_pb2
 
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.grpc import HEALTH, SERVICE, KServeGrpc
-from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse, writable
+from trivium.protocols.kserve.grpc_errors import (
+    NOT_FOUND,
+    UNIMPLEMENTED,
+    StreamRefusal,
+    refuse,
+    writable,
+)
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange, LogSettings
@@ -220,6 +226,16 @@ def test_trace_settings() -> None:
     assert (several.code, several.info.reason) == (Code.INVALID, request_reasons.SEVERAL_VALUES)
     shut = KServeGrpc("trivium", "1")
     assert refusal("TraceSetting", shut, settings={"trace_rate": {"value": ["1"]}}).code is Code.FORBIDDEN
+
+
+def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found() -> None:
+    fields = {"settings": {"trace_file": {"value": ["x"]}}, "model_name": "m"}
+    assert asked("TraceSetting", **fields) == TraceControl("m")
+    message = service_pb2.TraceSettingRequest(**fields).SerializeToString()
+    _, encoder = PROTOCOL.decode(Call(SERVICE + "TraceSetting"), message)
+    assert encoder.encode(ResponsePart(answer=TraceReport(TraceSettings(), ""))).code == UNIMPLEMENTED
+    unknown = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no such model")))
+    assert (unknown.code, unknown.details) == (NOT_FOUND, "no such model")
 
 
 def refusal(rpc: str, protocol: KServeGrpc = PROTOCOL, **fields: Any) -> ServeError:

@@ -223,10 +223,10 @@ def test_outputs_with_a_class_count() -> None:
 def test_metadata_that_become_parameters() -> None:
     protocol = KServeGrpc("somebody", "1", Abilities(forwards=re.compile("x-.*|triton_.*")))
     message = request(GOOD, raw=[RAW.tobytes()]).SerializeToString()
-    metadata = {"x-a": "1", "y": "2", "triton_grpc_error": "true"}
+    metadata = {"x-a": " 1 2 \t", "y": "2", "triton_grpc_error": "true"}
     operation, _ = protocol.decode(Call(UNARY.method, metadata), message)
     assert isinstance(operation, Infer)
-    assert operation.parameters == {"x-a": "1"}
+    assert operation.parameters == {"x-a": "1 2"}, "blanks around a value are none of it"
     with pytest.raises(ServeError, match="'triton_x' cannot become a parameter"):
         protocol.decode(Call(UNARY.method, {"triton_x": "1"}), message)
 

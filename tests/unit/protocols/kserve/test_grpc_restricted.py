@@ -55,13 +55,15 @@ def test_who_has_it_and_what_is_open() -> None:
 def test_a_call_without_the_key_ends_with_a_status(method: str) -> None:
     protocol = KServeGrpc("s", "1", Abilities(restricted_rpcs=parse_rpc_restrictions(f"{GROUPS}:k=v")))
     call = Call(method)
-    with pytest.raises(WithoutKey) as caught:
-        protocol.decode(call, b"")
+    for ask in (lambda: protocol.admit(call), lambda: protocol.decode(call, b"")):
+        with pytest.raises(WithoutKey) as caught:
+            ask()
     said = protocol.refuse(call, caught.value)
     assert (said.code, said.message, said.final) == (PERMISSION_DENIED, None, True)
 
 
 def test_with_the_key_it_is_served() -> None:
     protocol = KServeGrpc("s", "1", Abilities(restricted_rpcs=parse_rpc_restrictions("inference:k=v")))
+    protocol.admit(Call(STREAM_INFER, {"k": "v"}))
     operation, _ = protocol.decode(Call(INFER, {"k": "v"}), request().SerializeToString())
     assert operation.model == "m"  # type: ignore[union-attr]

@@ -67,6 +67,7 @@ class TritonError:
 
 
 _TO_SERVER: "Dict[ErrorCode, Tuple[str, Optional[int]]]" = {
+    ErrorCode.UNKNOWN: ("unknown", None),
     ErrorCode.NOT_FOUND: ("not found", None),
     ErrorCode.INVALID_ARG: ("invalid", None),
     ErrorCode.UNAVAILABLE: ("not ready", None),
@@ -88,4 +89,5 @@ _FROM_SERVER = {
     "expired": ErrorCode.UNAVAILABLE,
     "draining": ErrorCode.UNAVAILABLE,
     "cancelled": ErrorCode.CANCELLED,
+    "unknown": ErrorCode.UNKNOWN,
 }
