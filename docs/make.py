@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.cli.tritonserver.flag_table import FLAGS
-from trivium.cli.tritonserver.flags import Kind
+from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
-from trivium.dialects.triton.keys import ROWS, Role
+from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import FALLBACKS, OWNERS
 from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
@@ -47,10 +47,10 @@ def options() -> str:
 def triton_keys() -> str:
     """Every field of a config.pbtxt and what becomes of it."""
     words = {
-        Role.USED: "yes",
-        Role.PASSED_ON: "yes: passed on to the engine",
-        Role.REPORTED: "no, reported",
-        Role.REFUSED: "no, refused",
+        TritonKeyRole.USED: "yes",
+        TritonKeyRole.PASSED_ON: "yes: passed on to the engine",
+        TritonKeyRole.REPORTED: "no, reported",
+        TritonKeyRole.REFUSED: "no, refused",
     }
     lines = ["| field | served | what happens instead |", "|---|---|---|"]
     for field, row in ROWS.items():
@@ -62,8 +62,8 @@ def tritonserver_flags() -> str:
     """Every flag of the command `tritonserver` and what becomes of it."""
     lines = ["| flag | value | default | served | what differs |", "|---|---|---|---|---|"]
     for flag in FLAGS.values():
-        default = str(flag.default).lower() if flag.kind is Kind.BOOL else str(flag.default)
-        shown = "" if flag.repeats or flag.kind is Kind.SWITCH or default == "" else f"`{default}`"
+        default = str(flag.default).lower() if flag.kind is FlagKind.BOOL else str(flag.default)
+        shown = "" if flag.repeats or flag.kind is FlagKind.SWITCH or default == "" else f"`{default}`"
         kind = f"{flag.kind.value}{', repeatable' if flag.repeats else ''}"
         lines.append(f"| `{flag.name}` | {kind} | {shown} | {flag.support.value} | {flag.how} |")
     return "\n".join(lines)

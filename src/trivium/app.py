@@ -19,13 +19,13 @@ from trivium import tracing
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.lifecycle import Progress
 from trivium.core.observer import NO_OBSERVER
-from trivium.core.probe import Probe
+from trivium.core.probe import ModelInspector
 from trivium.core.quantiles import parse_quantiles
-from trivium.core.rate_policy import supply_of
+from trivium.core.rate_policy import parse_limits
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
-from trivium.dialects.triton.call_texts import worded
+from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
@@ -38,28 +38,28 @@ from trivium.frontends.grpc_site import GrpcLimits
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http import HttpFrontend
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.stamped import StampedRpcs
+from trivium.frontends.stamped import TimestampedRpcs
 from trivium.profiles import identity, routes
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
-from trivium.protocols.prometheus.http import PrometheusHttp, Shown
+from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.tls import read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
-from trivium.types.metrics import Measures
+from trivium.types.metrics import Measurements
 from trivium.types.payload import PayloadKind
-from trivium.types.running import as_it_is
-from trivium.types.spec import Defaults, ModelSpec, Unreadable
+from trivium.types.running import unchanged
+from trivium.types.spec import Defaults, InvalidModel, ModelSpec
 
 VERSION = version("trivium")
 
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
 _DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
-_WORDS = {"triton": worded}
+_WORDS = {"triton": translate_error}
 _HANDLERS = [
-    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, as_it_is))
+    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, unchanged))
     for dialect, takes in _DIALECTS.items()
 ]
 
@@ -80,7 +80,7 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
     """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
     traces, traced = tracing.exporter(config), tracing.settings(config)
-    probe = Probe(PROBE_COMMAND)
+    probe = ModelInspector(PROBE_COMMAND)
     defaults = Defaults(
         config_name=_config_name(config.models.config_name),
         measures=_measures(config.metrics),
@@ -94,7 +94,9 @@ def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
         loads_at_once=config.models.load_threads,
         load_retries=config.models.load_retries,
         cache_bytes=config.models.cache_bytes,
-        supply=None if config.workers.rate_limit == "off" else supply_of(config.workers.rate_limit_resources),
+        supply=None
+        if config.workers.rate_limit == "off"
+        else parse_limits(config.workers.rate_limit_resources),
         unique_names=config.models.unique_names,
         completes=not config.models.no_completion,
         client_shared_memory=config.security.client_shared_memory,
@@ -164,16 +166,16 @@ def _limits(config: ServerConfig) -> HttpLimits:
         write_seconds=config.http.write_timeout,
         slowest_rate=config.http.slowest_rate,
         access_log=config.server.access_log or None,
-        stamps=tracing.can_trace(config),
+        record_timestamps=tracing.can_trace(config),
     )
 
 
-def _shown(metrics: MetricsConfig) -> Shown:
-    return Shown(not metrics.no_duration_metrics, bool(metrics.quantiles), metrics.first_part)
+def _shown(metrics: MetricsConfig) -> MetricsOptions:
+    return MetricsOptions(not metrics.no_duration_metrics, bool(metrics.quantiles), metrics.first_part)
 
 
-def _measures(metrics: MetricsConfig) -> Measures:
-    return Measures(
+def _measures(metrics: MetricsConfig) -> Measurements:
+    return Measurements(
         parse_quantiles(metrics.quantiles),
         metrics.first_part,
         metrics.interval,
@@ -201,8 +203,8 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
         ) from error
 
 
-def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> Abilities:
-    return Abilities(
+def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> KServeOptions:
+    return KServeOptions(
         may_change=config.is_loopback or config.security.open_management,
         regions=server.regions,
         shares_memory=config.security.client_shared_memory,
@@ -210,7 +212,7 @@ def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] |
         most_unpacked=config.server.max_body_bytes,
         most_unpacked_together=config.server.max_buffered_bytes,
         restricted=parse_restrictions(config.security.restricted_apis),
-        in_tritons_words=config.server.profile == "triton",
+        as_triton=config.server.profile == "triton",
         restricted_rpcs=parse_rpc_restrictions(config.security.restricted_rpcs),
     )
 
@@ -221,7 +223,7 @@ def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
     abilities = _abilities(server, config, _pattern("--forward-metadata", config.grpc.forward_metadata))
     protocol: RpcProtocol = KServeGrpc(*names, abilities)
     if tracing.can_trace(config):
-        protocol = StampedRpcs(protocol)
+        protocol = TimestampedRpcs(protocol)
     tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
     return H2Frontend(server, protocol, _grpc_limits(config), tls)
 
@@ -245,7 +247,7 @@ def _grpc_limits(config: ServerConfig) -> GrpcLimits:
     )
 
 
-async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[Unreadable]]:
+async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """What serving these paths would mean, without serving: specs as they would run, and what would not."""
     async with build(config) as server:
         add_all(server, paths)
@@ -260,7 +262,7 @@ def add_repository(server: Server, path: Path) -> None:
 def presented(config: ServerConfig) -> tuple[str, str, tuple[str, ...]]:
     """Name, version and extensions, as the v2 protocol's clients are told."""
     profile, shares_memory = config.server.profile, config.security.client_shared_memory
-    abilities = Abilities(shares_memory=shares_memory, in_tritons_words=profile == "triton")
+    abilities = KServeOptions(shares_memory=shares_memory, as_triton=profile == "triton")
     return *identity(profile, VERSION, config.server.name), abilities.extensions
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.prometheus.http import PrometheusHttp, Shown
+from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.interfaces import WireProtocol
 
@@ -49,7 +49,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
 FALLBACKS: Mapping[str, str] = {"native": "v2", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
 """Profile -> the protocol that words the refusals of all else."""
 
-EVERYTHING = Shown()
+EVERYTHING = MetricsOptions()
 
 TRITON = ("triton", "2.51.0")
 """Name and version of the original whose answers the profile `triton` gives."""
@@ -64,7 +64,11 @@ class Routes:
 
 
 def routes(
-    profile: str, version: str, abilities: Abilities, server_name: str = "", metrics: Shown = EVERYTHING
+    profile: str,
+    version: str,
+    abilities: KServeOptions,
+    server_name: str = "",
+    metrics: MetricsOptions = EVERYTHING,
 ) -> Routes:
     """Fresh protocols for one front end. `abilities` and `server_name` are those of the v2 protocol, `metrics` says
     which families Prometheus is told.

@@ -29,7 +29,7 @@ PATIENCE = 4
 PIECE = 2**18
 
 
-class Intake:
+class FrameReader:
     """`take` is told every frame (its kind, the bytes that came, where its body begins and ends) by whichever thread
     reads; `todo` is what it leaves for the main thread.
     """
@@ -58,7 +58,7 @@ class Intake:
         """User code gets a batch."""
         self.turn += 1
         if self._stand_in is None or self._is_parked:
-            self._rouse()
+            self._wake_reader()
 
     def wait(self) -> None:
         """Of the main thread, with nothing in hand: returns when there may be something to do."""
@@ -89,11 +89,11 @@ class Intake:
     def needed(self) -> None:
         """Some thread is going to wait for what the server says: somebody must read."""
         if self._stand_in is None or not self._leads.locked():
-            self._rouse()
+            self._wake_reader()
 
     # -- the second thread ---------------------------------------------------------------------------------
 
-    def _rouse(self) -> None:
+    def _wake_reader(self) -> None:
         self._is_parked = False
         if self._stand_in is None:
             self._stand_in = threading.Thread(target=self._stand_by, name="trivium-reader", daemon=True)

@@ -18,7 +18,7 @@ Kept = List[Tuple[int, Any]]
 """Blocks by the worker's own numbers, with their roots."""
 
 
-class Loans:
+class RetainedBlocks:
     """Of one worker. `out` are weak references to the roots of blocks, by item; `freed` numbers of blocks that were
     kept and are not any more. Any thread may use it; a root can go in any thread and at any moment.
     """

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from trivium_child import frames
 from trivium_child.faults import fault
-from trivium_child.loans import Kept, Loans
+from trivium_child.loans import Kept, RetainedBlocks
 from trivium_child.values import END, Failure, Item
 from trivium_child.window import Window
 from trivium_child.writer import Writer
@@ -22,7 +22,7 @@ class Parts:
     """
 
     def __init__(
-        self, items: Dict[int, Item], writer: Writer, loans: Loans, needed: Callable[[], None]
+        self, items: Dict[int, Item], writer: Writer, loans: RetainedBlocks, needed: Callable[[], None]
     ) -> None:
         self._items = items
         self._writer = writer

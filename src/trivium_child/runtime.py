@@ -17,8 +17,8 @@ from trivium_child import frames
 from trivium_child.adapter import Adapter
 from trivium_child.checks import Checks
 from trivium_child.faults import fault, outcomes_of
-from trivium_child.intake import Intake
-from trivium_child.loans import Kept, Loans
+from trivium_child.intake import FrameReader
+from trivium_child.loans import Kept, RetainedBlocks
 from trivium_child.parts import CANCELLED, Parts
 from trivium_child.upward import WireHost
 from trivium_child.values import Item, Payload, Tensor
@@ -46,12 +46,12 @@ class Runtime:
     def __init__(self, wire: socket.socket, marks: memoryview, arena: memoryview) -> None:
         self._wire = wire
         self._marks = marks.cast("Q")
-        self.loans = Loans(arena)
+        self.loans = RetainedBlocks(arena)
         self._texts = frames.Texts()
         self._answers = frames.AnswerTexts()
         self._writer = Writer(wire)
         self._todo: "Deque[Optional[Batch]]" = deque()
-        self._intake = Intake(wire, self._todo, self._take)
+        self._intake = FrameReader(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
         self._parts = Parts(self._items, self._writer, self.loans, self._intake.needed)
         self.host = WireHost(self._writer, self._texts, self._intake.needed)
@@ -236,4 +236,4 @@ class Runtime:
         if item is not None:
             item.is_cancelled = True
             self._parts.cancel(number)
-            self.host.abandon(number)
+            self.host.cancel_calls(number)

@@ -31,7 +31,7 @@ class _Box:
 
 
 class WireHost(Host):
-    """Implements `Host` over the wire. `replied` and `abandon` are called by the reading thread."""
+    """Implements `Host` over the wire. `replied` and `cancel_calls` are called by the reading thread."""
 
     def __init__(self, writer: Writer, texts: frames.Texts, needed: Callable[[], None]) -> None:
         """`needed` is called before a thread waits for what the server says."""
@@ -123,7 +123,7 @@ class WireHost(Host):
         payload = frames.read_payload(told, data) if kind == frames.PAYLOAD else None
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
 
-    def abandon(self, parent: int) -> None:
+    def cancel_calls(self, parent: int) -> None:
         """The item that made these calls is cancelled."""
         for box in list(self._boxes.values()):
             if box.parent == parent:

@@ -12,7 +12,7 @@ from tests.contract.response_parts import TEXTS, errors, explained, floats, odd_
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.operations import Answer, ResponsePart
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 MOST_DETAILS = 4100
 """Bytes of a status's text as it travels, percent-encoded."""
@@ -33,9 +33,9 @@ class RpcMethod:
     """Of a stream: an error is the status of the whole call."""
 
     @property
-    def call(self) -> Call:
+    def call(self) -> RpcCall:
         """Without its message."""
-        return Call(self.name, self.metadata)
+        return RpcCall(self.name, self.metadata)
 
     def part(self, final: bool) -> ResponsePart:
         """A part of a good answer."""
@@ -276,7 +276,7 @@ def check_methods(subject: RpcSubject) -> None:
             refusal = refusal_of(lambda name=name: protocol.kind(name))
             assert refusal is not None, "it is served"
             assert refusal.code is Code.UNSUPPORTED, refusal.code
-            check_error(subject, RpcMethod(name), protocol.refuse(Call(name), refusal))
+            check_error(subject, RpcMethod(name), protocol.refuse(RpcCall(name), refusal))
 
 
 def check_hostile_messages(subject: RpcSubject) -> None:
@@ -291,7 +291,7 @@ def check_hostile_messages(subject: RpcSubject) -> None:
         for message in (*hostile, *cuts, *flips, method.request * 2):
             check_request(subject, protocol, method, method.call, message)
         for some in metadata:
-            check_request(subject, protocol, method, Call(method.name, some, 0.0), method.request)
+            check_request(subject, protocol, method, RpcCall(method.name, some, 0.0), method.request)
 
 
 def _flipped(message: bytes, at: int) -> bytes:
@@ -299,7 +299,7 @@ def _flipped(message: bytes, at: int) -> bytes:
 
 
 def check_request(
-    subject: RpcSubject, protocol: RpcProtocol, method: RpcMethod, call: Call, message: bytes
+    subject: RpcSubject, protocol: RpcProtocol, method: RpcMethod, call: RpcCall, message: bytes
 ) -> None:
     """It is decoded, or refused by a ServeError that can be answered."""
     with explained(f"{call.method} {dict(call.metadata)!r:.200} {message[:80]!r}"):

@@ -10,7 +10,7 @@ import pytest
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import ChildProcess
 from trivium.core.workers.spawn import spawn
-from trivium.types.running import Program
+from trivium.types.running import WorkerCommand
 
 DEAF = """
 import signal, sys, time
@@ -32,14 +32,14 @@ def post_mortem(code, arena, tmp_path, play):
 
     async def run():
         ended = asyncio.Event()
-        program = Program((sys.executable, "-c", code), tmp_path, dict(os.environ), {})
+        program = WorkerCommand((sys.executable, "-c", code), tmp_path, dict(os.environ), {})
         spawned = spawn(program, arena.descriptor)
         child = ChildProcess("m", spawned, logging.getLogger("m"), ended.set)
         try:
             await play(child, ended)
         finally:
             spawned.wire.close()
-            words = child.bury()
+            words = child.finalize()
         return words
 
     with asyncio.Runner() as runner:

@@ -12,11 +12,11 @@ import pytest
 from tests.harness.virtual_models import X, make_infer, make_spec
 
 from trivium.core.clock import LoopClock
-from trivium.core.door import Means
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.door import ModelContext
+from trivium.core.loaded_model import ServedModel
 from trivium.core.workers import host
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
+from trivium.core.workers.launch_process import ProcessLauncher, WorkerServices
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -34,7 +34,7 @@ from trivium.types.spec import (
     Specific,
     TensorSpec,
 )
-from trivium.types.warmups import Fill, Warmup, WarmupInput
+from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
 COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 ROWS = Batching(True, 8, merge=True)
@@ -46,7 +46,7 @@ def serving(spec, play):
 
     async def main(threads):
         arena = Arena("m")
-        around = Surroundings(None, lambda model, step: None, None)
+        around = WorkerServices(None, lambda model, step: None, None)
         launcher = ProcessLauncher(spec, threads, around, arena)
 
         async def launch(placement, port):
@@ -54,7 +54,9 @@ def serving(spec, play):
 
         loop = asyncio.get_running_loop()
         mailbox = Mailbox(loop.call_soon_threadsafe)
-        model = LoadedModel(spec, Isolation.PROCESS, launch, mailbox, LoopClock(loop), Means(arena=arena))
+        model = ServedModel(
+            spec, Isolation.PROCESS, launch, mailbox, LoopClock(loop), ModelContext(arena=arena)
+        )
         try:
             await model.open()
             await play(model)
@@ -93,7 +95,7 @@ def test_its_answers_are_those_of_a_thread():
 
 @pytest.mark.parametrize("policy", [Latest(2), All(), Specific(frozenset({"1", "3"}))])
 def test_the_whole_spec_gets_there(policy):
-    warmup = Warmup("w", 1, 1, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),))
+    warmup = Warmup("w", 1, 1, (WarmupInput("x", DataType.FP32, (2,), SyntheticFill.ZERO),))
     spec = identity(
         version_policy=policy,
         warmups=(warmup,),

@@ -12,7 +12,7 @@ from tests.harness.virtual_models import make_spec
 from trivium.app import ENGINES
 from trivium.core.workers.execution import execute
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Launches, OpensRunner
+from trivium.types.interfaces import OpensRunner, WorkerEngine
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Batch, Placement
@@ -45,7 +45,7 @@ every_engine = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_an_engine_opens_runners_or_launches_programs(name):
-    assert isinstance(ENGINES[name], OpensRunner) != isinstance(ENGINES[name], Launches)
+    assert isinstance(ENGINES[name], OpensRunner) != isinstance(ENGINES[name], WorkerEngine)
 
 
 @pytest.fixture

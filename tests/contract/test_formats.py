@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trivium.app import FORMATS
-from trivium.types.spec import Defaults, Reading
+from trivium.types.spec import Defaults, ReadResult
 
 every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 
@@ -133,7 +133,7 @@ def test_what_it_claims_it_reads_and_nobody_else_claims(form, tmp_path):
     path = MODELS[form.name](tmp_path)
     assert [other.name for other in FORMATS if other.claims(path)] == [form.name]
     reading = form.read(path, Defaults(queue_items=17))
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ReadResult)
     assert reading.unreadable == ()
     assert len({(spec.name, spec.version) for spec in reading.specs}) == len(reading.specs) > 0
     for spec in reading.specs:
@@ -149,5 +149,5 @@ def test_reading_a_path_that_went_away_does_not_raise(form, tmp_path):
     gone = path.with_name("gone" + path.suffix)
     path.rename(gone)
     reading = form.read(path, Defaults())
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ReadResult)
     gone.rename(path)

@@ -11,7 +11,7 @@ import pytest
 from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.workers.launch_process import Surroundings
+from trivium.core.workers.launch_process import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
@@ -144,7 +144,7 @@ def test_a_worker_is_replaced_after_so_many_items_and_nothing_is_lost():
 
 
 def test_the_servers_bounds_hold_where_a_model_sets_none():
-    around = Surroundings(None, None, None, Defaults(recycle_items=5, recycle_bytes=7))
+    around = WorkerServices(None, None, None, Defaults(recycle_items=5, recycle_bytes=7))
     assert around.limits(make_spec()) == Limits(recycle_items=5, recycle_bytes=7)
     own = make_spec(limits=Limits(recycle_items=1))
     assert around.limits(own) == Limits(recycle_items=1, recycle_bytes=7)

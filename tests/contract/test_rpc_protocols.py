@@ -22,7 +22,7 @@ from tests.contract.rpc_protocols import CHECKS, RpcMethod, RpcSubject, check_re
 from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogSettings
@@ -109,9 +109,9 @@ METHODS = (
 )
 
 KSERVE = RpcSubject(
-    "kserve", lambda: KServeGrpc("trivium", "1.2", Abilities(may_change=True)), METHODS, read, error_in
+    "kserve", lambda: KServeGrpc("trivium", "1.2", KServeOptions(may_change=True)), METHODS, read, error_in
 )
-_TRITON = Abilities(may_change=True, in_tritons_words=True)
+_TRITON = KServeOptions(may_change=True, as_triton=True)
 SUBJECTS = (
     KSERVE,
     replace(KSERVE, name="kserve in Triton's words", make=lambda: KServeGrpc("triton", "2.51.0", _TRITON)),

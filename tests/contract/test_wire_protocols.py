@@ -33,9 +33,9 @@ from tests.contract.wire_protocols import (
 )
 
 from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.prometheus.http import PrometheusHttp, Shown
+from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
@@ -186,12 +186,12 @@ _TORCHSERVE_ROUTES = (
 
 KSERVE = WireSubject(
     "kserve",
-    lambda: KServeHttp("trivium", "1.2", Abilities(may_change=True)),
+    lambda: KServeHttp("trivium", "1.2", KServeOptions(may_change=True)),
     _KSERVE_ROUTES,
     check_error_object,
     check_event,
 )
-_TRITON = Abilities(may_change=True, in_tritons_words=True)
+_TRITON = KServeOptions(may_change=True, as_triton=True)
 _TRITON_STATUSES = {Code.METHOD: 501, Code.TOO_LARGE: 400, Code.UNSUPPORTED_MEDIA: 400}
 DJL = WireSubject("djl", lambda: DjlHttp(lambda: "made"), _DJL_ROUTES, check_djl_form, check_djl_object)
 TORCHSERVE = WireSubject(
@@ -216,7 +216,7 @@ SUBJECTS = (
     replace(TORCHSERVE, name="torchserve, exact texts", make=lambda: TorchServeHttp(lambda: "made", True)),
     WireSubject(
         "prometheus",
-        lambda: PrometheusHttp(Shown(summaries=True, first_parts=True)),
+        lambda: PrometheusHttp(MetricsOptions(summaries=True, first_parts=True)),
         (WireRoute("/metrics"), WireRoute("/metrics/")),
         check_error_object,
         check_error_object,

@@ -20,7 +20,7 @@ def hurry(monkeypatch):
 
 
 def retire(stage):
-    """Close the only instance, as the scaler does with one that is worn; another one is opened."""
+    """Close the only instance, as the scaler does with one that is stale; another one is opened."""
     (number,) = stage.model._pool.slots()
     stage.model._pool.retire(number)
     stage.model._scaler.review()
@@ -149,6 +149,6 @@ def test_a_worker_that_answers_by_parts_alone_does_not_die_in_vain():
             stage.submit("kill")
             await stage.settle()
         assert stage.codes() == [None, Code.WORKER_DIED] * 4
-        assert not stage.model.is_given_up
+        assert not stage.model.is_failed
 
     scene(play, limits=Limits(restarts=0))

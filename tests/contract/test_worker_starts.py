@@ -14,7 +14,7 @@ from trivium.core.workers import spawn
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.launch_process import _kill_late
 from trivium.types.errors import Code, ServeError
-from trivium.types.running import Program
+from trivium.types.running import WorkerCommand
 
 
 def test_one_that_has_died_takes_no_port():
@@ -36,7 +36,7 @@ def descriptors():
 
 def program(**fields):
     fields = {"command": (sys.executable, "-c", "pass"), "directory": Path("/"), "environment": {}, **fields}
-    return Program(setup={}, **fields)
+    return WorkerCommand(setup={}, **fields)
 
 
 @pytest.mark.parametrize(

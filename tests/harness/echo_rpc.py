@@ -6,13 +6,13 @@ from typing import Any
 
 from tests.harness.fake_core import FakeCore
 
-from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
+from trivium.frontends.grpc_site import GrpcLimits, GrpcState
 from trivium.frontends.h2.shared import Shared
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 UNARY, STREAM = "/test.Echo/Unary", "/test.Echo/Stream"
 KINDS = {UNARY: RpcKind.UNARY, STREAM: RpcKind.STREAM}
@@ -26,11 +26,11 @@ class EchoRpc:
             raise ServeError(Code.UNSUPPORTED, f"no RPC {method}")
         return KINDS[method]
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         if "locked" in call.metadata:
             raise ServeError(Code.INVALID, "locked")
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         verb, _, text = bytes(message).partition(b" ")
         if verb == b"bad":
             raise ServeError(Code.INVALID, "bad message")
@@ -40,14 +40,14 @@ class EchoRpc:
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         if part.error is not None:
-            return self.refuse(Call(""), part.error)
+            return self.refuse(RpcCall(""), part.error)
         assert isinstance(part.payload, Raw)
         text = bytes(part.payload.parts[0].data)
         if text == b"crash":
             raise RuntimeError("a fault in encode")
         return RpcAnswer(text, part.final or text == b"enough")
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         if call.method == STREAM and "locked" not in call.metadata:
             return RpcAnswer(f"error: {error.message}".encode())
         return RpcAnswer(code=12 if error.code is Code.UNSUPPORTED else 3, details=error.message)
@@ -81,5 +81,5 @@ class FakeThreads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], 
 
 def shared(core: FakeCore, time: FakeTime, threads: FakeThreads, **limits: Any) -> Shared:
     """What connections share, over that core."""
-    site = GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
+    site = GrpcState(core, EchoRpc(), GrpcLimits(**limits))
     return Shared(site, time, lambda: 1e9, threads, asyncio.Event())

@@ -13,7 +13,7 @@ from trivium.core.server import CoreServices, Server
 from trivium.types.datatype import DataType
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Ran
-from trivium.types.spec import Defaults, InstanceGroup, Isolation, Latest, ModelFacts, Reading
+from trivium.types.spec import Defaults, InstanceGroup, Isolation, Latest, ModelFacts, ReadResult
 
 PATH = Path("anywhere")
 
@@ -40,7 +40,7 @@ class FakeFormat:
         return path == PATH
 
     def read(self, path, defaults):
-        return Reading(tuple(self.specs), tuple(self.broken))
+        return ReadResult(tuple(self.specs), tuple(self.broken))
 
 
 class FakeEngine:

@@ -5,14 +5,14 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import INFER, STREAM_INFER, KServeGrpc
 from trivium.types.operations import Infer
-from trivium.types.wire import Call
+from trivium.types.wire import RpcCall
 
-PROTOCOL = KServeGrpc("somebody", "1.2", Abilities(may_change=True))
-UNARY = Call(INFER)
-STREAM = Call(STREAM_INFER)
+PROTOCOL = KServeGrpc("somebody", "1.2", KServeOptions(may_change=True))
+UNARY = RpcCall(INFER)
+STREAM = RpcCall(STREAM_INFER)
 
 
 def request(*inputs: Any, raw: Sequence[bytes] = (), **fields: Any) -> Any:
@@ -28,7 +28,7 @@ def tensor(name: str, datatype: str, shape: Sequence[int], **contents: Any) -> A
     return entry
 
 
-def decoded(message: Any, call: Call = UNARY) -> Infer:
+def decoded(message: Any, call: RpcCall = UNARY) -> Infer:
     """The operation."""
     operation, _ = PROTOCOL.decode(call, message.SerializeToString())
     assert isinstance(operation, Infer)

@@ -9,7 +9,7 @@ from tests.harness.echo_rpc import FakeThreads, FakeTime, shared
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Peer
 
-from trivium.frontends.h2.connection import Connection
+from trivium.frontends.h2.connection import H2Connection
 
 
 class Handle:
@@ -66,7 +66,7 @@ class FakeLoop:
 class FakeTransport:
     """`is_stuck`: the client reads nothing."""
 
-    def __init__(self, connection: Connection, peername: Any) -> None:
+    def __init__(self, connection: H2Connection, peername: Any) -> None:
         self._connection = connection
         self._peername = peername
         self.sent = bytearray()
@@ -149,13 +149,13 @@ class H2ConnectionHarness:
         self.loop = FakeLoop(self.time)
         self.shared = shared(self.core, self.time, FakeThreads(), **limits)
         self.site = self.shared.site
-        self.guests: set[Connection] = set()
+        self.connections: set[H2Connection] = set()
         self.peername = peername
         self.peer = Peer()
         self.connection, self.transport = self.connect()
 
-    def connect(self) -> tuple[Connection, FakeTransport]:
-        connection = Connection(self.shared, self.guests, self.loop)  # type: ignore[arg-type]
+    def connect(self) -> tuple[H2Connection, FakeTransport]:
+        connection = H2Connection(self.shared, self.connections, self.loop)  # type: ignore[arg-type]
         transport = FakeTransport(connection, self.peername)
         connection.connection_made(transport)  # type: ignore[arg-type]
         return connection, transport
@@ -188,7 +188,7 @@ class H2ConnectionHarness:
     def lose(self) -> None:
         """The transport is gone; nothing may be left."""
         self.connection.connection_lost(None)
-        assert not self.guests
+        assert not self.connections
         assert not self.site.visits
         assert self.site.held_bytes == 0
         assert self.loop.timers == 0

@@ -7,9 +7,9 @@ from socket import SO_ERROR, SOL_SOCKET
 from tests.harness.fake_core import EchoProtocol, FakeCore
 from tests.harness.http_client import Seen, read_answers
 
-from trivium.frontends.connection import Connection
+from trivium.frontends.connection import HttpConnection
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.site import Decoded, Site
+from trivium.frontends.site import Decoded, HttpState
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target
@@ -18,7 +18,7 @@ from trivium.types.wire import Target
 class FakeTransport(asyncio.Transport):
     """Sends everything at once, or with `is_stuck` nothing until `flush`."""
 
-    def __init__(self, protocol: Connection) -> None:
+    def __init__(self, protocol: HttpConnection) -> None:
         super().__init__({"peername": ("192.0.2.1", 4711), "socket": self})
         self.error = 0
         self.protocol = protocol
@@ -102,7 +102,7 @@ class HttpHarness:
         self.core = core or FakeCore()
         self.lent = 0
         self.offloaded: list[tuple[Callable[[], Decoded], Callable[[Decoded | Exception], None]]] = []
-        self.site = Site(
+        self.site = HttpState(
             core=self.core,
             routes={"echo": EchoProtocol()},
             fallback=EchoProtocol(),
@@ -114,7 +114,7 @@ class HttpHarness:
         self.connect()
 
     def connect(self) -> None:
-        self.connection = Connection(self.site)
+        self.connection = HttpConnection(self.site)
         self.transport = FakeTransport(self.connection)
         self.connection.connection_made(self.transport)
 
@@ -200,4 +200,4 @@ class HttpHarness:
             assert ticket.is_over, "an operation runs for nobody"
         assert self.lent == 0, "a lease is out"
         assert self.site.held_bytes == 0, "bytes are reserved"
-        assert not self.site.guests, "a connection is registered"
+        assert not self.site.connections, "a connection is registered"

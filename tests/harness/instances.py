@@ -12,11 +12,11 @@ import numpy as np
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
-from trivium.core.door import Means
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.door import ModelContext
+from trivium.core.loaded_model import ServedModel
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.inline import InlineInstance
-from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
+from trivium.core.workers.launch_process import ProcessLauncher, WorkerServices
 from trivium.core.workers.mailbox import Mailbox
 from trivium.core.workers.thread import ThreadInstance
 from trivium.load.simulate import VirtualClock, VirtualInstance
@@ -25,7 +25,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Tensor, Tensors
-from trivium.types.running import Program, Ran
+from trivium.types.running import Ran, WorkerCommand
 from trivium.types.spec import Batching, InstanceGroup, Isolation
 from trivium.types.state import ItemState
 
@@ -100,7 +100,7 @@ class WorkerHarness:
         self.spec, self.arena = spec, Arena(spec.name)
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
-        self.around = Surroundings(submits or NoCore(), lambda model, step: None, None)
+        self.around = WorkerServices(submits or NoCore(), lambda model, step: None, None)
         self._threads = ThreadPoolExecutor(1)
         self.instances = []
 
@@ -110,7 +110,7 @@ class WorkerHarness:
             "device": "cpu", "device_id": 0, "root": "", "entry": "", "function": "", "max_rows": 8, "path": [],
             "settings": {"folder": str(self.folder)}, "parameters": dict(self.spec.parameters),
         }  # fmt: skip
-        program = Program(WORKER, self.folder, dict(os.environ), setup)
+        program = WorkerCommand(WORKER, self.folder, dict(os.environ), setup)
         launcher = ProcessLauncher(self.spec, self._threads, self.around, self.arena)
         instance = await launcher.launch(program, placement, port)
         self.instances.append(instance)
@@ -140,7 +140,7 @@ class WorkerHarness:
 
 
 class InstanceHarness:
-    """A `LoadedModel` over instances of one kind. Every virtual run takes `seconds`."""
+    """A `ServedModel` over instances of one kind. Every virtual run takes `seconds`."""
 
     def __init__(self, kind, batching=None, instances=1, seconds=1.0, **fields):
         loop = asyncio.get_running_loop()
@@ -152,8 +152,8 @@ class InstanceHarness:
         self.workers = WorkerHarness(spec) if kind == "process" else None
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
         self.submits, self.metrics = NoCore(), []
-        means = Means(frozenset(PayloadKind), self.workers.arena) if self.workers else Means()
-        self.model = LoadedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
+        means = ModelContext(frozenset(PayloadKind), self.workers.arena) if self.workers else ModelContext()
+        self.model = ServedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
 
     async def _launch(self, placement, port):

@@ -12,12 +12,12 @@ import numpy as np
 from tests.harness.instances import WorkerHarness
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.calls import Calls
+from trivium.core.calls import CallGraph
 from trivium.core.clock import LoopClock
-from trivium.core.door import Means
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.door import ModelContext
+from trivium.core.loaded_model import ServedModel
 from trivium.core.metrics import CustomMetrics
-from trivium.core.workers.launch_process import Surroundings
+from trivium.core.workers.launch_process import WorkerServices
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -33,7 +33,7 @@ class ModelCallHarness:
 
     def __init__(self, **instances):
         loop = asyncio.get_running_loop()
-        self.numbers, self.calls, self.metrics = itertools.count(1), Calls(), CustomMetrics()
+        self.numbers, self.calls, self.metrics = itertools.count(1), CallGraph(), CustomMetrics()
         self.workers, self.models, self.asked = {}, {}, []
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
@@ -41,9 +41,9 @@ class ModelCallHarness:
         for name, count in instances.items():
             spec = make_spec(Batching(batch_axis=True), groups=(InstanceGroup(name, count, count),))
             workers = self.workers[name] = WorkerHarness(replace(spec, name=name))
-            workers.around = Surroundings(self, self.metrics.take, None)
-            means = Means(frozenset(PayloadKind), workers.arena, self.calls)
-            self.models[name] = LoadedModel(
+            workers.around = WorkerServices(self, self.metrics.take, None)
+            means = ModelContext(frozenset(PayloadKind), workers.arena, self.calls)
+            self.models[name] = ServedModel(
                 workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means
             )
 

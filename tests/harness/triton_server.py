@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from trivium.core.server import CoreServices, Server
-from trivium.dialects.triton.call_texts import worded
+from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
 from trivium.formats.triton.repository import FORMAT
@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import Defaults, ModelFacts
 
-PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ, worded)
+PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ, translate_error)
 
 
 async def no_facts(spec):

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 from tests.harness.virtual_models import VirtualModelHarness, make_spec
 
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.loaded_model import ServedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.load.simulate import VirtualClock
 from trivium.types.datatype import DataType
@@ -107,7 +107,7 @@ class SequenceHarness(VirtualModelHarness):
             self.adders.append(self.make(self, port))
             return self.adders[-1]
 
-        self.model = LoadedModel(spec, Isolation.INLINE, launch, Mailbox(self.clock.call_soon), self.clock)
+        self.model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(self.clock.call_soon), self.clock)
         run(self.model.open())
         self._wanted, self.model._scaler.review = self.model._pool.size, self.replace
 

@@ -41,7 +41,7 @@ class View(msgspec.Struct, frozen=True, gc=False):
     pause: float = 0.0
 
 
-class Decision(msgspec.Struct, frozen=True, gc=False):
+class AffinityDecision(msgspec.Struct, frozen=True, gc=False):
     """Whether to share, and what to show in the next view."""
 
     is_shared: bool
@@ -49,13 +49,13 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     pause: float
 
 
-def decide(view: View, now: float) -> Decision:
+def decide(view: View, now: float) -> AffinityDecision:
     """Share while it is worth it, unless it was found to hold back what two processors could do."""
     pause = view.pause
     if view.idleness is not None:
         if view.idleness.shared < FULL and view.idleness.other > IDLE:
             pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-            return Decision(False, now + pause, pause)
+            return AffinityDecision(False, now + pause, pause)
         pause = 0.0
     is_worth_it = view.rate >= LEAST_RATE and now >= view.until and not view.is_opening
-    return Decision(is_worth_it, view.until, pause)
+    return AffinityDecision(is_worth_it, view.until, pause)

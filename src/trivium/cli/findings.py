@@ -1,4 +1,4 @@
-"""What `trivium check` prints: each model with where its values come from, and each fault with its mend.
+"""What `trivium check` prints: each model with where its values come from, and each fault with its hint.
 
 Presentation only. Nothing is cut off but a value as long as a document: what does not fit a line goes on in the
 next. Must not judge.
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import ModelSpec, Unreadable, VersionPolicy
+from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version"})
 
@@ -24,7 +24,7 @@ LONGEST_SHOWN = 120
 """Characters of a value: a handler's settings may hold a whole document."""
 
 
-def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequence[Unreadable]) -> bool:
+def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequence[InvalidModel]) -> bool:
     """Print all that a reading found; True if everything in it can be served."""
     for spec in specs:
         _print_model(console, spec)
@@ -117,7 +117,7 @@ def _print_finding(console: Console, finding: Finding) -> None:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label in ("key", "found", "expected", "mend"):
+    for label in ("key", "found", "expected", "hint"):
         words = getattr(finding, label)
         if words:
             grid.add_row(label, Text(words))

@@ -188,14 +188,14 @@ def _unsupported(part: RawPart, wanted: Wanted) -> ServeError:
         found = f"a body of {len(part.data)} bytes that no content type explains"
     place = f" in field {part.name!r}" if part.name not in _WHOLE_BODY else ""
     accepted = ", ".join(reader.media_types[0] for reader in READERS)
-    mend = f"Send one of {accepted}, or the v2 protocol."
+    hint = f"Send one of {accepted}, or the v2 protocol."
     if picture:
-        mend = (
+        hint = (
             f"Resizing and normalisation are never guessed: send tensors ({accepted}, or the v2 protocol), or serve "
             "the model with a handler that takes the picture."
         )
     takes = str(wanted) or "no inputs"
     return ServeError(
         Code.UNSUPPORTED_MEDIA,
-        f"Model '{wanted.model}' takes {takes}, and cannot take {found}{place}. {mend}",
+        f"Model '{wanted.model}' takes {takes}, and cannot take {found}{place}. {hint}",
     )

@@ -220,5 +220,5 @@ def _names(fields: Any) -> str:
     return ", ".join(sorted(map(repr, fields)))
 
 
-def _invalid(found: str, mend: str) -> ServeError:
-    return ServeError(Code.INVALID, f"The JSON of the body cannot be made tensors: {found}. {mend}")
+def _invalid(found: str, hint: str) -> ServeError:
+    return ServeError(Code.INVALID, f"The JSON of the body cannot be made tensors: {found}. {hint}")

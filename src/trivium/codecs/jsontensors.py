@@ -88,7 +88,7 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], data: msgspec.
 def encode(tensor: Tensor) -> bytes:
     """The JSON text of the tensor's elements, flat; an FP32 as its double value, NaN and Infinity bare.
 
-    INVALID, with the mend, for FP16, BF16 and for BYTES that are not UTF-8.
+    INVALID, with the hint, for FP16, BF16 and for BYTES that are not UTF-8.
     """
     form = _FORMS.get(tensor.datatype)
     if form is None:

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from trivium.codecs.rows import Stacker, split
-from trivium.types.batch_shapes import BatchInput, Told
+from trivium.types.batch_shapes import BatchInput, ShapeFact
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensor, Tensors
@@ -89,18 +89,18 @@ class RaggedRules:
 def tell(told: BatchInput, shapes: Shapes) -> Array:
     """The tensor that tells of parts of these shapes, rows included."""
     counts = [prod(shape) for shape in shapes]
-    values: Mapping[Told, object] = {
-        Told.COUNTS: counts,
-        Told.SUMS: list(accumulate(counts)),
-        Told.SUMS_FROM_ZERO: [0, *accumulate(counts)],
+    values: Mapping[ShapeFact, object] = {
+        ShapeFact.COUNTS: counts,
+        ShapeFact.SUMS: list(accumulate(counts)),
+        ShapeFact.SUMS_FROM_ZERO: [0, *accumulate(counts)],
     }
     dtype = told.datatype.dtype
-    if told.told is Told.GREATEST_AS_SHAPE:
+    if told.told is ShapeFact.GREATEST_AS_SHAPE:
         return np.zeros(max(counts, default=0), dtype)
     if told.told in values:
         return np.array(values[told.told], dtype)
     items = np.array([shape[1:] for shape in shapes for _ in range(shape[0])], dtype)
-    return items if told.told is Told.SHAPES else items.ravel()
+    return items if told.told is ShapeFact.SHAPES else items.ravel()
 
 
 def _followed(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

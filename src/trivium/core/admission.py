@@ -196,7 +196,7 @@ class InputRules:
         )
 
 
-class LevelRules:
+class PriorityRules:
     """One model's rules for priority and time in the queue, prepared once."""
 
     def __init__(self, scheduling: Dynamic) -> None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from trivium.core.door import Door
+from trivium.core.door import PayloadAdapter
 from trivium.core.item import Item
 from trivium.core.statistics import VersionCounters
 from trivium.types.errors import Code, ServeError
@@ -20,11 +20,11 @@ SINK_FAILED = "the receiver of an answer of model '%s' failed"
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
-class Answers:
+class ResponseDispatcher:
     """Of one model version."""
 
     def __init__(
-        self, spec: ModelSpec, door: Door, counters: VersionCounters, now: Callable[[], float]
+        self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
     ) -> None:
         self._name = spec.name
         self._version = spec.version

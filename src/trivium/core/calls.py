@@ -15,7 +15,7 @@ from trivium.types.operations import CallRef
 from trivium.types.running import ItemId
 
 
-class Pooled(Protocol):
+class CallTarget(Protocol):
     """A loaded model, as a call sees it."""
 
     @property
@@ -35,27 +35,27 @@ class Pooled(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PendingCall:
     """One that has not ended: its number, whom it calls, for whom, and how to end it."""
 
     number: ItemId
     name: str
-    model: Pooled
+    model: CallTarget
     parent: CallRef
     cancel: Callable[[ServeError], None]
 
 
-Waiting = Mapping[ItemId, Mapping[ItemId, Call]]
+Waiting = Mapping[ItemId, Mapping[ItemId, PendingCall]]
 """For every item the calls that it waits for, by number."""
 
 
-class Calls:
+class CallGraph:
     """One per server. Used on the loop only."""
 
     def __init__(self) -> None:
-        self._waiting: dict[ItemId, dict[ItemId, Call]] = {}
+        self._waiting: dict[ItemId, dict[ItemId, PendingCall]] = {}
 
-    def begun(self, call: Call) -> None:
+    def begun(self, call: PendingCall) -> None:
         """Its parent waits for it from now on."""
         self._waiting.setdefault(call.parent.items[-1], {})[call.number] = call
 
@@ -67,7 +67,7 @@ class Calls:
             if not waiting:
                 del self._waiting[parent.items[-1]]
 
-    def check(self, name: str, model: Pooled, parent: CallRef) -> None:
+    def check(self, name: str, model: CallTarget, parent: CallRef) -> None:
         """Raises QUEUE_FULL, naming the chain, where a call to `model` would wait for itself."""
         if is_held(model, frozenset(parent.items), self._waiting):
             raise _endless(name, parent)
@@ -84,7 +84,7 @@ class Calls:
                     call.cancel(_endless(call.name, call.parent))
 
 
-def is_held(model: Pooled, path: Collection[ItemId], waiting: Waiting) -> bool:
+def is_held(model: CallTarget, path: Collection[ItemId], waiting: Waiting) -> bool:
     """Is every instance of the model held by an item of the path, or by one that waits for such an instance?
 
     Whoever can go on is taken to do so, until nobody is left who can: what is left then waits for itself.
@@ -93,7 +93,7 @@ def is_held(model: Pooled, path: Collection[ItemId], waiting: Waiting) -> bool:
     stuck_pools = {key for key, held in pools.items() if held}
     stuck_items = {item for group in groups for item in group}
 
-    def goes_on(call: Call) -> bool:
+    def goes_on(call: PendingCall) -> bool:
         beside = calls[call.number]
         return stuck_items.isdisjoint(beside) if beside else id(call.model) not in stuck_pools
 
@@ -112,7 +112,7 @@ def is_held(model: Pooled, path: Collection[ItemId], waiting: Waiting) -> bool:
 
 
 def _reachable(
-    model: Pooled, waiting: Waiting
+    model: CallTarget, waiting: Waiting
 ) -> tuple[dict[int, list[Collection[ItemId]]], list[Collection[ItemId]], dict[ItemId, Collection[ItemId]]]:
     """What a call to the model could have to wait for: by model the items of each instance (no instance where it can
     grow); all groups of items that end together; by call those that it runs with.
@@ -121,7 +121,7 @@ def _reachable(
     groups: list[Collection[ItemId]] = []
     calls: dict[ItemId, Collection[ItemId]] = {}
     seen: set[ItemId] = set()
-    models: list[Pooled] = [model]
+    models: list[CallTarget] = [model]
     fresh: list[Collection[ItemId]] = []
     while models or fresh:
         if models:

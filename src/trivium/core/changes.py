@@ -14,11 +14,11 @@ from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
-from trivium.core.following import Following
+from trivium.core.following import RepositoryReconciler
 from trivium.core.lifecycle import Lifecycle
-from trivium.core.polling import Polling
+from trivium.core.polling import RepositoryPoller
 from trivium.core.registry import Registry
-from trivium.core.repository import Found, Repository, with_members
+from trivium.core.repository import ModelEntry, Repository, with_members
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -37,7 +37,7 @@ NOT_BY_CLIENTS = ServeError(
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
-class Changes:
+class ModelControl:
     """One per server; used on the loop only. `scratch` is where overridden loads are laid out, None where nothing
     may be. `may_change` says no while the server goes down.
     """
@@ -60,7 +60,7 @@ class Changes:
         self._tasks: set[asyncio.Task[Listing]] = set()
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
-        self._polling: Polling | None = None
+        self._polling: RepositoryPoller | None = None
         self._is_open = True
 
     def begin(self, operation: Load | Unload, sink: Sink) -> None:
@@ -75,7 +75,9 @@ class Changes:
         """
         self._is_open = False
         if seconds is not None:
-            follows = Following(self._registry, self._lifecycle, self._repository, self._executor, seconds)
+            follows = RepositoryReconciler(
+                self._registry, self._lifecycle, self._repository, self._executor, seconds
+            )
             self._polling = follows.polling
 
     async def look(self) -> None:
@@ -135,7 +137,7 @@ class Changes:
             dict.fromkeys(step.model for graph in graphs if isinstance(graph, Graph) for step in graph.steps)
         )
 
-    async def _find(self, model: str) -> list[Found]:
+    async def _find(self, model: str) -> list[ModelEntry]:
         """The model as its folder is now; of a graph, in front of it, the members that do not serve yet."""
         found, broken = await self._repository.read()
         for unreadable in broken:

@@ -10,9 +10,9 @@ import msgspec
 
 from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import to_outputs, to_tensors
-from trivium.core.admission import InputRules, LevelRules, refuse_kind
+from trivium.core.admission import InputRules, PriorityRules, refuse_kind
 from trivium.core.cache import Section
-from trivium.core.calls import Calls
+from trivium.core.calls import CallGraph
 from trivium.core.item import Item
 from trivium.core.observer import NO_OBSERVER
 from trivium.core.rate_limiter import RateLimiter
@@ -21,7 +21,7 @@ from trivium.core.tracing import NOTHING_TRACED, Tracing
 from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RunObserver
-from trivium.types.metrics import Measures
+from trivium.types.metrics import Measurements
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
@@ -32,7 +32,7 @@ ONLY_TENSORS = frozenset({TENSORS})
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ModelContext:
     """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
     the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
     bounds what runs, what traces its requests, and who observes its runs.
@@ -40,15 +40,15 @@ class Means:
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
     arena: Arena | None = None
-    calls: Calls = field(default_factory=Calls)
-    measures: Measures = field(default_factory=Measures)
+    calls: CallGraph = field(default_factory=CallGraph)
+    measures: Measurements = field(default_factory=Measurements)
     cache: Section | None = None
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
     observer: RunObserver = NO_OBSERVER
 
 
-class Door:
+class PayloadAdapter:
     """One model's, prepared once."""
 
     def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
@@ -58,7 +58,7 @@ class Door:
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
         self._is_free = self._takes_raw and not spec.inputs
-        self.levels = LevelRules(spec.dynamic)
+        self.levels = PriorityRules(spec.dynamic)
         reshapes = Reshapes(spec)
         self._reshapes = None if reshapes.are_none else reshapes
         self._is_plain = reshapes.are_none and not self._inputs.needs_key

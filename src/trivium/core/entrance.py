@@ -3,7 +3,7 @@
 It reads the queue and the pool, and changes neither; the rules and the refusal are those of `admission`.
 """
 
-from trivium.core.admission import LevelRules, drain_time, queue_full
+from trivium.core.admission import PriorityRules, drain_time, queue_full
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
 from trivium.core.statistics import VersionCounters
@@ -12,11 +12,16 @@ from trivium.types.operations import Infer
 from trivium.types.spec import ModelSpec, OnExpiry
 
 
-class Entrance:
+class AdmissionController:
     """Of one model version. `limit` items may wait."""
 
     def __init__(
-        self, spec: ModelSpec, levels: LevelRules, queue: RequestQueue, pool: Pool, counters: VersionCounters
+        self,
+        spec: ModelSpec,
+        levels: PriorityRules,
+        queue: RequestQueue,
+        pool: Pool,
+        counters: VersionCounters,
     ) -> None:
         self._name = spec.name
         self.limit = spec.limits.queue_items

@@ -1,22 +1,22 @@
-"""Answers whose first part is timed: for models that answer in several parts, where that was asked for."""
+"""ResponseDispatcher whose first part is timed: for models that answer in several parts, where that was asked for."""
 
 from collections.abc import Callable
 
-from trivium.core.answers import ENDED, Answers
-from trivium.core.door import Door
+from trivium.core.answers import ENDED, ResponseDispatcher
+from trivium.core.door import PayloadAdapter
 from trivium.core.item import Item
 from trivium.core.statistics import VersionCounters
 from trivium.types.errors import ServeError
-from trivium.types.metrics import Measures
+from trivium.types.metrics import Measurements
 from trivium.types.running import ItemId, Part
 from trivium.types.spec import ModelSpec
 
 
-class TimedAnswers(Answers):
-    """As `Answers`; an item is among `_begun` from its first part until it ends."""
+class TimedResponseDispatcher(ResponseDispatcher):
+    """As `ResponseDispatcher`; an item is among `_begun` from its first part until it ends."""
 
     def __init__(
-        self, spec: ModelSpec, door: Door, counters: VersionCounters, now: Callable[[], float]
+        self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
     ) -> None:
         super().__init__(spec, door, counters, now)
         self._begun: set[ItemId] = set()
@@ -37,9 +37,9 @@ class TimedAnswers(Answers):
 
 
 def answering(
-    spec: ModelSpec, door: Door, now: Callable[[], float], measures: Measures
-) -> tuple[VersionCounters, Answers]:
+    spec: ModelSpec, door: PayloadAdapter, now: Callable[[], float], measures: Measurements
+) -> tuple[VersionCounters, ResponseDispatcher]:
     """What counts and what answers for one version; first parts are timed where that is measured."""
     counters = VersionCounters(measures, now, spec.metrics.first_part_bounds)
-    kind = TimedAnswers if measures.first_parts else Answers
+    kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher
     return counters, kind(spec, door, counters, now)

@@ -9,12 +9,12 @@ import logging
 from concurrent.futures import Executor
 
 from trivium.core.lifecycle import Lifecycle
-from trivium.core.polling import Polling
-from trivium.core.polling_policy import Decision, with_dependents
+from trivium.core.polling import RepositoryPoller
+from trivium.core.polling_policy import PollingDecision, with_dependents
 from trivium.core.registry import Registry
 from trivium.core.repository import Repository, loading_order
 from trivium.types.errors import ConfigError, ServeError
-from trivium.types.spec import Unreadable
+from trivium.types.spec import InvalidModel
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 NOT_FOLLOWED = "the files of model '%s' changed, but it cannot be loaded as they are now: %s"
 
 
-class Following:
+class RepositoryReconciler:
     """One per server whose models follow their folders, looked at every `seconds`; used on the loop only."""
 
     def __init__(
@@ -38,9 +38,11 @@ class Following:
         self._repository = repository
         self._executor = executor
         self._failed: set[str] = set()
-        self.polling = Polling(repository.sources, repository.defaults, seconds, self.follow, self._unsettled)
+        self.polling = RepositoryPoller(
+            repository.sources, repository.defaults, seconds, self.follow, self._unsettled
+        )
 
-    async def follow(self, decision: Decision) -> None:
+    async def follow(self, decision: PollingDecision) -> None:
         """Load first, then unload."""
         found, broken = await self._repository.read()
         wanted = with_dependents(decision.load, {one.name: one.needs for one in found})
@@ -60,7 +62,7 @@ class Following:
         for name in decision.unload:
             await self._lifecycle.remove(name)
 
-    def _refuse(self, unreadable: Unreadable) -> None:
+    def _refuse(self, unreadable: InvalidModel) -> None:
         """A new folder that cannot be read becomes known, and no more: it takes nothing from the server's readiness."""
         reason = ConfigError(unreadable.findings).message
         log.warning(NOT_FOLLOWED, unreadable.name, reason)

@@ -11,7 +11,7 @@ from trivium.core.graph_run import Run
 from trivium.core.item import CANCELLED
 from trivium.core.workers.scaler import Launch
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Check, Instance, Port, Submits
+from trivium.types.interfaces import Check, InferenceCore, Instance, Port
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Credit, Executed, ItemId, Part, Placement
 from trivium.types.schedules import Graph
@@ -20,7 +20,7 @@ from trivium.types.spec import ModelSpec
 CREDIT = Credit(1)
 
 
-def launcher(spec: ModelSpec, submits: Submits, now: Callable[[], float]) -> Launch:
+def launcher(spec: ModelSpec, submits: InferenceCore, now: Callable[[], float]) -> Launch:
     """How the one instance of a graph is opened. It takes as many requests at a time as its queue may hold."""
 
     async def launch(placement: Placement, port: Port) -> Instance:
@@ -36,7 +36,7 @@ class GraphInstance:
     threads: Collection[int] = ()
     check: Check | None = None
 
-    def __init__(self, spec: ModelSpec, submits: Submits, port: Port, now: Callable[[], float]) -> None:
+    def __init__(self, spec: ModelSpec, submits: InferenceCore, port: Port, now: Callable[[], float]) -> None:
         assert isinstance(spec.scheduling, Graph)
         self.name = spec.name
         self.steps = spec.scheduling.steps
@@ -60,7 +60,7 @@ class GraphInstance:
         """Cancel what its steps have in hand."""
         run = self._runs.pop(item, None)
         if run is not None:
-            run.abandon(CANCELLED)
+            run.cancel(CANCELLED)
             self._port.push((Part(item, None, CANCELLED), CREDIT))
 
     def hold(self, item: ItemId) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from trivium.core.version_policy import by_number
 from trivium.types.findings import Finding, Severity
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import ModelSpec, Origin, TensorSpec, Unreadable
+from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec
 
 Members = Mapping[int, ModelSpec]
 """Position of a step -> the spec of its model."""
@@ -56,13 +56,13 @@ def circle(name: str, needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
 
 def circular(spec: ModelSpec, way: Sequence[str]) -> Finding:
     """What is wrong with a graph that needs itself."""
-    mend = "Let one of them do without the other."
+    hint = "Let one of them do without the other."
     return _fault(
         spec,
         "scheduling.steps",
         f"{' -> '.join(way)}: each needs the next",
         "graphs that do not need themselves",
-        mend,
+        hint,
     )
 
 
@@ -134,7 +134,7 @@ def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
     return replace(spec, outputs=outputs, streams=any(member.streams for member in there.values()))
 
 
-def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[Unreadable]]:
+def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """Of models that would be served together those that can, and the graphs that cannot, each with all its faults."""
     good, broken = list(specs), []
     is_settled = False
@@ -144,7 +144,7 @@ def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[Unreadab
             findings = _faults_among(spec, good)
             if findings:  # it may be a member of another
                 good.remove(spec)
-                broken.append(Unreadable(spec.name, spec.root, findings))
+                broken.append(InvalidModel(spec.name, spec.root, findings))
                 is_settled = False
     return good, broken
 
@@ -159,10 +159,10 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
             there[i] = max(fit, key=lambda one: by_number(one.version))
             continue
         which = f"{step.model} version {step.version}" if step.version else step.model
-        mend = "Correct the step, or mend that model."
+        hint = "Correct the step, or hint that model."
         key = f"scheduling.steps[{i}].model"
         lacking.append(
-            _fault(spec, key, f"the model {which}, which cannot be served", "a model that serves", mend)
+            _fault(spec, key, f"the model {which}, which cannot be served", "a model that serves", hint)
         )
     return (*lacking, *faults(spec, there))
 
@@ -185,13 +185,13 @@ def _flow(spec: ModelSpec, graph: Graph) -> Iterator[Finding]:
             found = f"{step.model} never runs: " + (
                 f"nothing gives {lacking}" if lacking else "it waits for its own results"
             )
-            mend = "Let an input of the graph or an earlier step give what it takes."
-            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "inputs that come to be", mend)
+            hint = "Let an input of the graph or an earlier step give what it takes."
+            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "inputs that come to be", hint)
     for tensor_spec in spec.outputs:
         if tensor_spec.name not in sources:
             found = f"the output {tensor_spec.name}, which no step gives"
-            mend = "Name it among the outputs of a step, or remove it."
-            yield _fault(spec, "outputs", found, "an output of a step", mend)
+            hint = "Name it among the outputs of a step, or remove it."
+            yield _fault(spec, "outputs", found, "an output of a step", hint)
     taken = {tensor for step in graph.steps for tensor in step.inputs.values()}
     for tensor_spec in spec.inputs:
         if tensor_spec.name not in taken:
@@ -236,16 +236,16 @@ def _maps(spec: ModelSpec, step: Step, i: int, member: ModelSpec) -> Iterator[Fi
     for tensor in member.inputs:
         if tensor.name not in step.inputs and not tensor.optional:
             found = f"nothing for the input {tensor.name} of {step.model}"
-            mend = f"Name a tensor of the graph for its input {tensor.name}."
-            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "every input of the model", mend)
+            hint = f"Name a tensor of the graph for its input {tensor.name}."
+            yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "every input of the model", hint)
 
 
 def _batches(spec: ModelSpec, i: int, member: ModelSpec) -> Iterator[Finding]:
     ours, theirs = spec.batching, member.batching
     if ours.batch_axis and theirs.batch_axis and ours.max_rows > theirs.max_rows:
         found = f"{ours.max_rows} rows at once, while {member.name} takes {theirs.max_rows}"
-        mend = f"Let it take {theirs.max_rows} rows at most, or that model more."
-        yield _fault(spec, f"scheduling.steps[{i}].model", found, f"at most {theirs.max_rows}", mend)
+        hint = f"Let it take {theirs.max_rows} rows at most, or that model more."
+        yield _fault(spec, f"scheduling.steps[{i}].model", found, f"at most {theirs.max_rows}", hint)
 
 
 def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]:
@@ -264,8 +264,8 @@ def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]
             )
         elif not _meet(whole, dims):
             found = f"the tensor {name} is {list(dims)} for {first} and {list(whole)} for {place}"
-            mend = "Put a model between them that reshapes; -1 fits any size, and a batching model has it in front."
-            yield _fault(spec, "scheduling.steps", found, "one shape", mend)
+            hint = "Put a model between them that reshapes; -1 fits any size, and a batching model has it in front."
+            yield _fault(spec, "scheduling.steps", found, "one shape", hint)
 
 
 def _ends(spec: ModelSpec, graph: Graph, there: Members) -> Iterable[tuple[str, str, TensorSpec, bool]]:
@@ -283,9 +283,9 @@ def _meet(ours: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
     return len(ours) == len(theirs) and all(-1 in (a, b) or a == b for a, b in zip(ours, theirs, strict=True))
 
 
-def _fault(spec: ModelSpec, field: str, found: str, expected: str, mend: str) -> Finding:
+def _fault(spec: ModelSpec, field: str, found: str, expected: str, hint: str) -> Finding:
     """An error in the words of the file that the field comes from, so far as the spec knows where that is."""
     whole = spec.origin.get("scheduling", Origin(str(spec.root), field))
     exact = spec.origin.get(field, Origin(whole.file, field))
     line = exact.line or whole.line
-    return Finding(Severity.ERROR, whole.file, line, exact.key, found, expected, mend)
+    return Finding(Severity.ERROR, whole.file, line, exact.key, found, expected, hint)

@@ -67,7 +67,7 @@ class Run:
         if not self._is_over and self._give(self._root) and not self._is_over:
             self._end(None)  # the last answer has left already, or there was none
 
-    def abandon(self, why: ServeError) -> None:
+    def cancel(self, why: ServeError) -> None:
         """Nobody waits for it any more."""
         self._is_over = True
         for ticket in list(self._root.tickets()):
@@ -224,7 +224,7 @@ class Run:
         self._end(told)
 
     def _end(self, error: ServeError | None) -> None:
-        self.abandon(CANCELLED)
+        self.cancel(CANCELLED)
         self._graph.ended(self._item, error)
 
 

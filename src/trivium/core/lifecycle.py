@@ -15,22 +15,22 @@ from functools import partial
 
 from trivium.core import graph, graph_policy, version_policy
 from trivium.core.cache import ResponseCache, Section
-from trivium.core.calls import Calls
-from trivium.core.door import Means
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.calls import CallGraph
+from trivium.core.door import ModelContext
+from trivium.core.loaded_model import ServedModel
 from trivium.core.probe import can_tell
 from trivium.core.rate_limiter import RateLimiter
 from trivium.core.registry import Record, Registry
-from trivium.core.repository import Found
+from trivium.core.repository import ModelEntry
 from trivium.core.workers.launch import Launcher, engine_of
-from trivium.core.workers.launch_process import Surroundings
+from trivium.core.workers.launch_process import WorkerServices
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, Format
 from trivium.types.operations import VersionStatus
 from trivium.types.schedules import Graph
-from trivium.types.spec import Isolation, ModelFacts, ModelSpec, Unreadable
+from trivium.types.spec import InvalidModel, Isolation, ModelFacts, ModelSpec
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Lifecycle:
         facts: Facts,
         mailbox: Mailbox,
         clock: Clock,
-        around: Surroundings,
+        around: WorkerServices,
     ) -> None:
         self._registry = registry
         self._engines = engines
@@ -57,9 +57,11 @@ class Lifecycle:
         self._mailbox = mailbox
         self._clock = clock
         self._around = around
-        self._calls = Calls()
+        self._calls = CallGraph()
         measures, tracing, observer = around.defaults.measures, around.tracing, around.observer
-        self._means = partial(Means, calls=self._calls, measures=measures, tracing=tracing, observer=observer)
+        self._means = partial(
+            ModelContext, calls=self._calls, measures=measures, tracing=tracing, observer=observer
+        )
         size = around.defaults.cache_bytes
         self.cache = ResponseCache(size) if size else None
         supply = around.defaults.supply
@@ -80,10 +82,10 @@ class Lifecycle:
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
 
-    async def examine(self, found: Sequence[Found]) -> tuple[list[ModelSpec], list[Unreadable]]:
+    async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """What would be served of these, complete, and what would not, without loading any."""
         specs: list[ModelSpec] = []
-        broken: list[Unreadable] = []
+        broken: list[InvalidModel] = []
         for model in found:
             available = {spec.version: spec for spec in model.specs}
             plan = version_policy.plan((), available, model.specs[0].version_policy)
@@ -95,7 +97,7 @@ class Lifecycle:
         good, unfit = graph_policy.examined(specs)
         return good, broken + unfit
 
-    async def load(self, found: Found, executor: Executor) -> None:
+    async def load(self, found: ModelEntry, executor: Executor) -> None:
         """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
         then nothing is unloaded, so that what served goes on.
         """
@@ -136,7 +138,7 @@ class Lifecycle:
         if drains:
             await asyncio.wait(drains)
 
-    def note(self, broken: Unreadable) -> ServeError:
+    def note(self, broken: InvalidModel) -> ServeError:
         """Register a model that cannot be read as failed, beside what may serve under its name."""
         error = ConfigError(broken.findings)
         record = self._registry.record(broken.name, "")
@@ -145,7 +147,7 @@ class Lifecycle:
         self._move(record, VersionState.FAILED, error.message)
         return error
 
-    def refusal(self, broken: Unreadable) -> ServeError:
+    def refusal(self, broken: InvalidModel) -> ServeError:
         """Why a model cannot be loaded. It is registered as failed, unless it serves: then that goes on."""
         if not self._registry.ready_versions(broken.name):
             return self.note(broken)
@@ -196,7 +198,7 @@ class Lifecycle:
 
     async def _opened(
         self, spec: ModelSpec, form: Format, executor: Executor
-    ) -> tuple[ModelSpec, LoadedModel]:
+    ) -> tuple[ModelSpec, ServedModel]:
         """As often as the server was told; the last failure is the one that counts."""
         for left in range(self._around.defaults.load_retries, 0, -1):
             try:
@@ -205,7 +207,7 @@ class Lifecycle:
                 log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
         return await self._open(spec, form, executor)
 
-    async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, LoadedModel]:
+    async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, ServedModel]:
         spec = await self.complete(spec, form)
         for finding in spec.reports:
             log.warning("%s", finding)
@@ -217,17 +219,17 @@ class Lifecycle:
             raise
         return loaded.spec, loaded
 
-    def _built(self, spec: ModelSpec, executor: Executor) -> LoadedModel:
+    def _built(self, spec: ModelSpec, executor: Executor) -> ServedModel:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._around.submits, self._clock.now)
             means = self._means(cache=self._section(spec))
-            return LoadedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
+            return ServedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, executor, self._around)
         section = self._section(spec)
         means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
-        return LoadedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+        return ServedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
 
     def _section(self, spec: ModelSpec) -> Section | None:
         """Where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
@@ -262,13 +264,13 @@ class Lifecycle:
         elif forget:
             self._registry.forget(record)
 
-    def _drain(self, loaded: LoadedModel, record: Record | None) -> None:
+    def _drain(self, loaded: ServedModel, record: Record | None) -> None:
         task = asyncio.ensure_future(self._drained(loaded, record))
         task.set_name(loaded.spec.name)
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
 
-    async def _drained(self, loaded: LoadedModel, record: Record | None) -> None:
+    async def _drained(self, loaded: ServedModel, record: Record | None) -> None:
         with suppress(asyncio.CancelledError):  # the time of grace is over: what is left is given up
             await loaded.idle()
         await loaded.close()
@@ -287,8 +289,8 @@ class Lifecycle:
         self.progress(VersionStatus(record.name, record.version, state, reason))
 
 
-def _unreadable(spec: ModelSpec, error: ServeError) -> Unreadable:
+def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
     if isinstance(error, ConfigError):
-        return Unreadable(spec.name, spec.root, error.findings)
+        return InvalidModel(spec.name, spec.root, error.findings)
     finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
-    return Unreadable(spec.name, spec.root, (finding,))
+    return InvalidModel(spec.name, spec.root, (finding,))

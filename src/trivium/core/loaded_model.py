@@ -7,19 +7,19 @@ versions beside its own nor how it came to be loaded.
 import asyncio
 from collections.abc import Sequence
 
-from trivium.core.calls import Call
+from trivium.core.calls import PendingCall
 from trivium.core.deadlines import Deadlines
-from trivium.core.door import Door, Means
-from trivium.core.entrance import Entrance
+from trivium.core.door import ModelContext, PayloadAdapter
+from trivium.core.entrance import AdmissionController
 from trivium.core.first_parts import answering
 from trivium.core.item import GIVEN_UP, Item
-from trivium.core.ordering import Line
+from trivium.core.ordering import ResponseSequencer
 from trivium.core.queue import RequestQueue
 from trivium.core.schedulers.choice import scheduler_for
 from trivium.core.schedulers.sequence import SequenceScheduler
 from trivium.core.workers.limited_pool import pool_for
 from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.pool import Slot
+from trivium.core.workers.pool import InstanceSlot
 from trivium.core.workers.scaler import Group, Launch, Scaler
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -31,11 +31,11 @@ from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
-PLAIN = Means()
+PLAIN = ModelContext()
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
-class LoadedModel:
+class ServedModel:
     """Serves items until it is closed. Used on the loop only."""
 
     def __init__(
@@ -45,7 +45,7 @@ class LoadedModel:
         launch: Launch,
         mailbox: Mailbox,
         clock: Clock,
-        means: Means = PLAIN,
+        means: ModelContext = PLAIN,
     ) -> None:
         self._arena = means.arena
         self._cache = means.cache
@@ -54,13 +54,13 @@ class LoadedModel:
         self.spec = spec
         self._name = spec.name
         self._now = clock.now
-        self._door = Door(spec, means.takes)
+        self._door = PayloadAdapter(spec, means.takes)
         self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
         self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means)
         self.hold, self.resume = self._pool.hold, self._pool.resume  # an item's receiver is full, or has room
         self._queue = RequestQueue(self._pool.free)
-        self._entrance = Entrance(spec, self._door.levels, self._queue, self._pool, self._counters)
-        self._line = Line() if spec.in_order else None
+        self._entrance = AdmissionController(spec, self._door.levels, self._queue, self._pool, self._counters)
+        self._line = ResponseSequencer() if spec.in_order else None
         groups = [Group(group, isolation) for group in spec.groups]
         is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
         run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
@@ -75,7 +75,7 @@ class LoadedModel:
             launch = self._sequences.around(launch)
         self._open = self._pool.slots()
         self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
-        self._scaler.stranded, self._scaler.failed = self._strand, self._calls.review
+        self._scaler.fail_waiting, self._scaler.failed = self._fail_waiting, self._calls.review
         self._scaler.restarts = spec.limits.restarts
         self._pool.in_order = self._is_plain and run_limit is None and not self._scaler.is_elastic
         self.deaths = self._scaler.deaths
@@ -118,8 +118,8 @@ class LoadedModel:
         if infer.parent is not None:
             self._pool.calls += 1
         try:
-            if not self._open and self._scaler.is_given_up:
-                raise self.why_not()
+            if not self._open and self._scaler.is_failed:
+                raise self.failure()
             self._door.admit(item)
             if self._tracing.is_on:
                 self._tracing.admitted(item, self.spec)
@@ -132,7 +132,7 @@ class LoadedModel:
                 self._entrance.check_room(item.level, None)
             if infer.parent is not None:
                 self._calls.check(self._name, self._scaler, infer.parent)
-                self._calls.begun(Call(number, self._name, self._scaler, infer.parent, item.cancel))
+                self._calls.begun(PendingCall(number, self._name, self._scaler, infer.parent, item.cancel))
         except ServeError as error:
             self._refuse(item, error)
             return item
@@ -166,13 +166,13 @@ class LoadedModel:
         return [check for slot in self._open.values() if slot.instance and (check := slot.instance.check)]
 
     @property
-    def is_given_up(self) -> bool:
+    def is_failed(self) -> bool:
         """Have its instances failed so often that no more are opened?"""
-        return self._scaler.is_given_up
+        return self._scaler.is_failed
 
-    def why_not(self) -> ServeError:
+    def failure(self) -> ServeError:
         """Why it serves no more, once it has been given up."""
-        return self._scaler.why_not(self._name)
+        return self._scaler.failure(self._name)
 
     def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
         self._deadlines.started(items)
@@ -202,7 +202,7 @@ class LoadedModel:
             if operation.payload.lease is not None:
                 operation.payload.lease.release()
             if operation.parent is not None:
-                self._hang_up(item.item, operation.parent)
+                self._end_call(item.item, operation.parent)
         self._counters.executed(run, run.rows or rows, done, now)
         self._active -= len(items)
         if self._idle_waiters:
@@ -222,11 +222,13 @@ class LoadedModel:
         self._deadlines.recalled(item)
         self._sequences.again(item)
 
-    def worn(self) -> None:
+    def stale(self) -> None:
         """An instance wants to be replaced."""
         self._scaler.review()
 
-    def died(self, slot: Slot, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+    def died(
+        self, slot: InstanceSlot, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]
+    ) -> None:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
@@ -241,8 +243,8 @@ class LoadedModel:
                 self._answers.end(item, error)
             self._leave(item)
         self._scaler.review()
-        if self._scaler.is_given_up:
-            self._strand(self.why_not())
+        if self._scaler.is_failed:
+            self._fail_waiting(self.failure())
         self._calls.review()
 
     def freed(self) -> None:
@@ -274,7 +276,7 @@ class LoadedModel:
         self._answers.end(item, error)
         self._leave(item)
 
-    def _strand(self, why: ServeError) -> None:
+    def _fail_waiting(self, why: ServeError) -> None:
         """No instance is open and none could be opened: nobody is left waiting for one."""
         for item in list(self._queue.entries()):
             item.cancel(why)
@@ -282,13 +284,13 @@ class LoadedModel:
     def _leave(self, item: Item) -> None:
         """The item is neither queued nor in an instance any more."""
         if item.operation.parent is not None:
-            self._hang_up(item.item, item.operation.parent)
+            self._end_call(item.item, item.operation.parent)
         if item.operation.payload.lease is not None:
             item.operation.payload.lease.release()
         self._active -= 1
         self._settle()
 
-    def _hang_up(self, number: ItemId, parent: CallRef) -> None:
+    def _end_call(self, number: ItemId, parent: CallRef) -> None:
         self._calls.ended(number, parent)
         self._pool.calls -= 1
 

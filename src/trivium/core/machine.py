@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psutil
 
 from trivium.core.gpus import Gpus
-from trivium.types.metrics import GpuUse, MachineUse, Measures
+from trivium.types.metrics import GpuUse, MachineUse, Measurements
 
 
 class Machine:
@@ -16,7 +16,7 @@ class Machine:
     processors is one of a time worth speaking of, however many ask.
     """
 
-    def __init__(self, measures: Measures, now: Callable[[], float]) -> None:
+    def __init__(self, measures: Measurements, now: Callable[[], float]) -> None:
         self._measures = measures
         self._now = now
         self._gpus = Gpus() if measures.gpu else None

@@ -6,12 +6,12 @@ from trivium.codecs import binary
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensor
-from trivium.types.warmups import Fill, WarmupInput
+from trivium.types.warmups import SyntheticFill, WarmupInput
 
 RANDOM_SEED = 0
 
 
-def made_up(item: WarmupInput, rows: int, about: str, text: bytes = b"0") -> Tensor:
+def synthetic_tensor(item: WarmupInput, rows: int, about: str, text: bytes = b"0") -> Tensor:
     """A tensor of so many rows (0: without a batch dimension); `text` is each element of one of BYTES. LOAD_FAILED,
     which begins with `about`, where its file does not fit. Blocking.
     """
@@ -20,13 +20,13 @@ def made_up(item: WarmupInput, rows: int, about: str, text: bytes = b"0") -> Ten
 
 
 def _array(item: WarmupInput, shape: tuple[int, ...], about: str, text: bytes) -> Array:
-    if item.fill is Fill.FILE:
+    if item.fill is SyntheticFill.FILE:
         return _read(item, shape, about)
     if item.datatype is DataType.BYTES:
         array = np.empty(shape, dtype=object)
         array.fill(text)
         return array
-    if item.fill is Fill.ZERO:
+    if item.fill is SyntheticFill.ZERO:
         return np.zeros(shape, item.datatype.dtype)
     random = np.random.default_rng(RANDOM_SEED)
     if item.datatype.dtype.kind == "f":

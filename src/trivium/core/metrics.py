@@ -34,7 +34,7 @@ class Series:
 
 
 @dataclass(slots=True)
-class Family:
+class CustomMetric:
     """One metric. `bounds` are those of a histogram; its last bucket takes the rest."""
 
     kind: str
@@ -47,7 +47,7 @@ class CustomMetrics:
     """One per server. Used on the loop only."""
 
     def __init__(self) -> None:
-        self.families: dict[str, Family] = {}
+        self.families: dict[str, CustomMetric] = {}
         self._count = 0
 
     def take(self, model: str, step: Mapping[str, object]) -> None:
@@ -85,7 +85,7 @@ class CustomMetrics:
         number = _number(step[verb])
         if kind == "counter" and not 0 <= number < inf:
             raise ValueError(f"a counter only grows, by finite numbers, not by {number:g}")
-        family = self.families.get(name) or Family(kind, str(step.get("help", "")), _bounds(step))
+        family = self.families.get(name) or CustomMetric(kind, str(step.get("help", "")), _bounds(step))
         if family.kind != kind:
             raise ValueError(f"it is a {family.kind}, not a {kind}")
         series = self._series(family, step)
@@ -93,7 +93,7 @@ class CustomMetrics:
         self.families[name] = family  # only now: what was refused leaves nothing behind
         self._step(family, series, verb, number)
 
-    def _series(self, family: Family, step: Mapping[str, object]) -> Series:
+    def _series(self, family: CustomMetric, step: Mapping[str, object]) -> Series:
         labels = step.get("labels") or {}
         if not isinstance(labels, Mapping):
             raise ValueError("labels are a mapping of names to text")
@@ -107,7 +107,7 @@ class CustomMetrics:
         return series
 
     @staticmethod
-    def _step(family: Family, series: Series, verb: str, number: float) -> None:
+    def _step(family: CustomMetric, series: Series, verb: str, number: float) -> None:
         if verb == "set":
             series.value = number
         else:
@@ -117,7 +117,7 @@ class CustomMetrics:
             series.buckets[bisect_left(family.bounds, number)] += 1
 
 
-def _frozen(name: str, family: Family) -> MetricFamily:
+def _frozen(name: str, family: CustomMetric) -> MetricFamily:
     bounds = (*family.bounds, inf)
     is_histogram = family.kind == "histogram"
     series = (

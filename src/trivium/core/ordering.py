@@ -14,12 +14,12 @@ from trivium.types.running import ItemId
 log = logging.getLogger(__name__)
 
 
-class Place:
+class ResponseSlot:
     """A receiver in the line: a sink that keeps what comes before its turn."""
 
     __slots__ = ("_line", "has_left", "is_over", "kept", "sink")
 
-    def __init__(self, line: "Line", sink: Sink) -> None:
+    def __init__(self, line: "ResponseSequencer", sink: Sink) -> None:
         self._line = line
         self.sink = sink
         self.kept: deque[ResponsePart] = deque()
@@ -36,16 +36,16 @@ class Place:
         self._line.advance()
 
 
-class Line:
+class ResponseSequencer:
     """Of one model version. Used on the loop only."""
 
     def __init__(self) -> None:
-        self._places: dict[ItemId, Place] = {}  # in the order of arrival
+        self._places: dict[ItemId, ResponseSlot] = {}  # in the order of arrival
         self._is_advancing = False
 
-    def join(self, number: ItemId, sink: Sink) -> Place:
+    def join(self, number: ItemId, sink: Sink) -> ResponseSlot:
         """The sink for a request that is being queued; it is behind all that came before."""
-        place = self._places[number] = Place(self, sink)
+        place = self._places[number] = ResponseSlot(self, sink)
         return place
 
     def leave(self, number: ItemId) -> None:

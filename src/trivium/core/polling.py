@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from trivium.core.polling_policy import Decision, Picture, decide, merged
+from trivium.core.polling_policy import PollingDecision, Snapshot, decide, merged
 from trivium.core.repository import Source
-from trivium.types.interfaces import Places
+from trivium.types.interfaces import SupportsPolling
 from trivium.types.spec import Defaults
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _NOT_A_CHANGE = "__pycache__"
 """Folders of this name appear when a model is loaded."""
 
 
-class Polling:
+class RepositoryPoller:
     """One per server; used on the loop only. `sources` may grow until the first look. `seconds` lie between the end of
     a look, with all that follows from it, and the next one. `unsettled` names models to be tried again.
     """
@@ -31,7 +31,7 @@ class Polling:
         sources: Sequence[Source],
         defaults: Defaults,
         seconds: float,
-        follow: Callable[[Decision], Awaitable[None]],
+        follow: Callable[[PollingDecision], Awaitable[None]],
         unsettled: Callable[[], frozenset[str]],
     ) -> None:
         self._sources = sources
@@ -39,7 +39,7 @@ class Polling:
         self._seconds = seconds
         self._follow = follow
         self._unsettled = unsettled
-        self._seen: list[Picture] = []
+        self._seen: list[Snapshot] = []
         self._stamps: dict[int, str] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -74,15 +74,15 @@ class Polling:
             except Exception:
                 log.exception("looking for changed models failed; the next look is in %g s", self._seconds)
 
-    def _look(self) -> list[Picture]:
+    def _look(self) -> list[Snapshot]:
         return [self._picture(i, source) for i, source in enumerate(self._sources)]
 
-    def _picture(self, number: int, source: Source) -> Picture:
+    def _picture(self, number: int, source: Source) -> Snapshot:
         try:
-            if isinstance(source.form, Places):
+            if isinstance(source.form, SupportsPolling):
                 places = source.form.places(source.path)
-                return {name: stamp(place) for name, place in places.items()}
-            whole = stamp(source.path)
+                return {name: fingerprint(place) for name, place in places.items()}
+            whole = fingerprint(source.path)
         except OSError as error:  # a disk that is gone for a moment is no order to unload everything
             log.warning("%s cannot be looked at (%s): its models stay as they are", source.path, error)
             return self._seen[number] if self._seen else {}
@@ -94,7 +94,7 @@ class Polling:
         return dict.fromkeys(sorted(names), whole)
 
 
-def stamp(path: Path) -> str:
+def fingerprint(path: Path) -> str:
     """Of a file or folder: the names of all that is in it, with times and sizes of files. Follows links, each folder
     once. Raises OSError where `path` itself cannot be looked at.
     """

@@ -6,12 +6,12 @@ Whether a changed folder can be loaded is not judged here; what cannot leaves wh
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-Picture = Mapping[str, str]
+Snapshot = Mapping[str, str]
 """Model -> a stamp of all that it consists of: two alike stamps, nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PollingDecision:
     """Load anew all of `load`, then unload all of `unload`; each sorted by name."""
 
     load: tuple[str, ...]
@@ -23,15 +23,15 @@ class Decision:
         return not (self.load or self.unload)
 
 
-def decide(before: Picture, now: Picture, unsettled: frozenset[str] = frozenset()) -> Decision:
+def decide(before: Snapshot, now: Snapshot, unsettled: frozenset[str] = frozenset()) -> PollingDecision:
     """New and changed models are loaded, vanished ones unloaded; those `unsettled` that are still there are tried
     again.
     """
     changed = {name for name, stamp in now.items() if before.get(name) != stamp or name in unsettled}
-    return Decision(tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys())))
+    return PollingDecision(tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys())))
 
 
-def merged(pictures: Sequence[Picture]) -> Picture:
+def merged(pictures: Sequence[Snapshot]) -> Snapshot:
     """One picture of several places. A model that is in more than one has changed if it has in any."""
     together: dict[str, str] = {}
     for place, picture in enumerate(pictures):

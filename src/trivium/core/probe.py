@@ -21,20 +21,20 @@ from trivium.types.spec import Handler, ModelFacts, ModelSpec
 STDERR_LINES = 20
 
 
-class Refused(msgspec.Struct, tag="refused"):
+class InspectionRefused(msgspec.Struct, tag="refused"):
     """The engine could not tell."""
 
     code: Code
     message: str
 
 
-class Told(msgspec.Struct, tag="told"):
+class Inspected(msgspec.Struct, tag="told"):
     """The engine told."""
 
     facts: ModelFacts
 
 
-class Question(msgspec.Struct):
+class InspectionRequest(msgspec.Struct):
     """What an engine needs of a spec to look into the model file, or to ask the handler."""
 
     engine: str
@@ -52,17 +52,17 @@ class Question(msgspec.Struct):
 
 
 def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
-    """What the probe process does: a `Question` in, a `Told` or `Refused` out."""
-    question = msgspec.json.decode(request, type=Question, dec_hook=_revived)
+    """What the probe process does: a `InspectionRequest` in, a `Inspected` or `InspectionRefused` out."""
+    question = msgspec.json.decode(request, type=InspectionRequest, dec_hook=_revived)
     try:
-        return msgspec.json.encode(Told(engines[question.engine].facts(question.spec())))
+        return msgspec.json.encode(Inspected(engines[question.engine].facts(question.spec())))
     except ServeError as error:
-        return msgspec.json.encode(Refused(error.code, error.message))
+        return msgspec.json.encode(InspectionRefused(error.code, error.message))
     except Exception as error:
-        return msgspec.json.encode(Refused(Code.LOAD_FAILED, f"{type(error).__name__}: {error}"))
+        return msgspec.json.encode(InspectionRefused(Code.LOAD_FAILED, f"{type(error).__name__}: {error}"))
 
 
-class Probe:
+class ModelInspector:
     """Starts `command` once per question. Called on the loop."""
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class Probe:
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
         root = str(spec.root.absolute())
-        question = Question(
+        question = InspectionRequest(
             spec.engine, spec.name, spec.version, root, spec.entry, dict(spec.parameters), spec.handler
         )
         process = await asyncio.create_subprocess_exec(
@@ -96,12 +96,12 @@ class Probe:
         if process.returncode:
             raise _lost(spec, _how(process.returncode), noise)
         try:
-            said = msgspec.json.decode(reply, type=Told | Refused)
+            said = msgspec.json.decode(reply, type=Inspected | InspectionRefused)
         except msgspec.MsgspecError as error:
             raise _lost(spec, "gave no answer that can be read", noise) from error
         if spec.handler is not None:
             _print(spec.name, noise)
-        if isinstance(said, Refused):
+        if isinstance(said, InspectionRefused):
             raise ServeError(said.code, said.message)
         return said.facts
 

@@ -7,8 +7,8 @@ something comes back. It knows instances by number alone, and neither items nor 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from trivium.core.rate_policy import Amounts, Wish, grants, limits
-from trivium.types.resources import Supply
+from trivium.core.rate_policy import Amounts, Contender, grants, limits
+from trivium.types.resources import ResourceLimits
 from trivium.types.running import InstanceId
 
 Key = tuple[int, InstanceId]
@@ -17,23 +17,23 @@ Key = tuple[int, InstanceId]
 class RateLimiter:
     """One per server. Used on the loop only."""
 
-    def __init__(self, supply: Supply) -> None:
+    def __init__(self, supply: ResourceLimits) -> None:
         self._supply = supply
-        self._members: dict[int, Member] = {}
+        self._members: dict[int, RateLimitedModel] = {}
         self._numbers = itertools.count(1)
         self._turns = itertools.count(1)
         self._limits: Amounts = {}
         self._running: dict[Key, Amounts] = {}
-        self._denied: dict[Key, Wish[Key]] = {}
+        self._denied: dict[Key, Contender[Key]] = {}
         self._passed: dict[Key, int] = {}
         self._now_passed = 0
 
-    def join(self, needs: Collection[Amounts]) -> "Member":
+    def join(self, needs: Collection[Amounts]) -> "RateLimitedModel":
         """A model with instances that need so much comes. Raises LOAD_FAILED where one could never run."""
         others = [amounts for member in self._members.values() for amounts in member.needs]
         self._limits = limits([*others, *needs], self._supply)
         number = next(self._numbers)
-        member = self._members[number] = Member(self, number, needs)
+        member = self._members[number] = RateLimitedModel(self, number, needs)
         return member
 
     def leave(self, number: int) -> None:
@@ -49,15 +49,17 @@ class RateLimiter:
         )
         self._look_again()
 
-    def offered(self, member: "Member", candidates: Mapping[InstanceId, Amounts]) -> list[InstanceId]:
+    def select(
+        self, member: "RateLimitedModel", candidates: Mapping[InstanceId, Amounts]
+    ) -> list[InstanceId]:
         """Which of a model's free instances may run now."""
-        mine: list[Wish[Key]] = []
+        mine: list[Contender[Key]] = []
         for instance, needs in candidates.items():
             key = member.number, instance
             before = self._denied.get(key)
             # Who had nothing to do does not save up for later.
             passed = self._passed[key] = max(self._passed.get(key, 0), 0 if before else self._now_passed)
-            mine.append(Wish(key, needs, passed, before.since if before else next(self._turns)))
+            mine.append(Contender(key, needs, passed, before.since if before else next(self._turns)))
         for key in [key for key in self._denied if key[0] == member.number]:
             del self._denied[key]
         others = [wish for key, wish in self._denied.items() if self._members[key[0]].waits()]
@@ -67,14 +69,14 @@ class RateLimiter:
             self._members[number].look_again()
         return [instance for number, instance in granted if number == member.number]
 
-    def took(self, key: Key, needs: Amounts, weight: int) -> None:
+    def acquire(self, key: Key, needs: Amounts, weight: int) -> None:
         """An instance runs from now on."""
         self._running[key] = needs
         self._now_passed = max(self._now_passed, self._passed.get(key, 0))
         self._passed[key] = self._passed.get(key, 0) + weight
         self._denied.pop(key, None)
 
-    def gave(self, key: Key) -> None:
+    def release(self, key: Key) -> None:
         """It does not any more."""
         if self._running.pop(key, None) is not None:
             self._look_again()
@@ -99,7 +101,7 @@ class RateLimiter:
             self._members[number].look_again()
 
 
-class Member:
+class RateLimitedModel:
     """One model version, as the limiter sees it: `waits` tells whether it has work, `look_again` has it ask again."""
 
     def __init__(self, limiter: RateLimiter, number: int, needs: Collection[Amounts]) -> None:
@@ -109,17 +111,17 @@ class Member:
         self.waits: Callable[[], int] = lambda: 0
         self.look_again: Callable[[], None] = lambda: None
 
-    def offered(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
+    def select(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
         """Which of them may run now, of those that there is work for."""
-        return self._limiter.offered(self, candidates)
+        return self._limiter.select(self, candidates)
 
-    def took(self, instance: InstanceId, needs: Amounts, weight: int) -> None:
+    def acquire(self, instance: InstanceId, needs: Amounts, weight: int) -> None:
         """See `RateLimiter`."""
-        self._limiter.took((self.number, instance), needs, weight)
+        self._limiter.acquire((self.number, instance), needs, weight)
 
-    def gave(self, instance: InstanceId) -> None:
+    def release(self, instance: InstanceId) -> None:
         """See `RateLimiter`."""
-        self._limiter.gave((self.number, instance))
+        self._limiter.release((self.number, instance))
 
     def closed(self, instance: InstanceId) -> None:
         """See `RateLimiter`."""

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from trivium.types.errors import Code, ServeError
-from trivium.types.resources import EVERYWHERE, Claim, Supply
+from trivium.types.resources import EVERYWHERE, ResourceLimits, ResourceRequest
 
 Who = TypeVar("Who", bound=Hashable)
 Resource = tuple[str, str]
@@ -19,7 +19,7 @@ Resource = tuple[str, str]
 Amounts = Mapping[Resource, int]
 
 
-class Wish(msgspec.Struct, Generic[Who], frozen=True):
+class Contender(msgspec.Struct, Generic[Who], frozen=True):
     """An instance with work, which needs so much. `passed`: its executions, weighted; `since`: which wish it is."""
 
     who: Who
@@ -28,7 +28,7 @@ class Wish(msgspec.Struct, Generic[Who], frozen=True):
     since: int
 
 
-def grants(wishes: Iterable[Wish[Who]], free: Amounts) -> list[Who]:
+def grants(wishes: Iterable[Contender[Who]], free: Amounts) -> list[Who]:
     """Who may run, all of them together, of what is `free`."""
     left = dict(free)
     granted: list[Who] = []
@@ -42,7 +42,7 @@ def grants(wishes: Iterable[Wish[Who]], free: Amounts) -> list[Who]:
     return granted
 
 
-def supply_of(text: str) -> Supply:
+def parse_limits(text: str) -> ResourceLimits:
     """From 'NAME:COUNT' or 'NAME:COUNT:DEVICE', with commas between. Raises INVALID."""
     counts: dict[Resource, int] = {}
     for row in filter(None, (row.strip() for row in text.split(","))):
@@ -55,10 +55,10 @@ def supply_of(text: str) -> Supply:
                 "in 'memory:4' or 'memory:4:0'.",
             )
         counts[name, device or EVERYWHERE] = int(count)
-    return Supply(counts)
+    return ResourceLimits(counts)
 
 
-def needs_on(claim: Claim, device: str) -> Amounts:
+def needs_on(claim: ResourceRequest, device: str) -> Amounts:
     """What an instance needs that runs there."""
     amounts: dict[Resource, int] = {}
     for need in claim.needs:
@@ -67,7 +67,7 @@ def needs_on(claim: Claim, device: str) -> Amounts:
     return amounts
 
 
-def limits(instances: Collection[Amounts], supply: Supply) -> Amounts:
+def limits(instances: Collection[Amounts], supply: ResourceLimits) -> Amounts:
     """What there is of each resource that some instance needs. Raises LOAD_FAILED where that can never do."""
     most: dict[Resource, int] = {}
     for amounts in instances:
@@ -83,7 +83,7 @@ def limits(instances: Collection[Amounts], supply: Supply) -> Amounts:
     return {resource: _limit(resource, count, supply) for resource, count in most.items()}
 
 
-def _limit(resource: Resource, least: int, supply: Supply) -> int:
+def _limit(resource: Resource, least: int, supply: ResourceLimits) -> int:
     name, _ = resource
     count = supply.counts.get(resource, supply.counts.get((name, EVERYWHERE)))
     if count is None:

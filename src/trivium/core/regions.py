@@ -155,7 +155,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
             raise ServeError(
                 Code.INVALID,
                 f"The shared memory {region.key!r} has {status.st_size} bytes, but {region.size} from {region.offset} "
-                "on were asked for. A region has a byte at least and ends in its memory: mend offset and byte_size.",
+                "on were asked for. A region has a byte at least and ends in its memory: hint offset and byte_size.",
                 info=ErrorInfo.of(reasons.BEYOND_MEMORY, region=region.name),
             )
         return mmap.mmap(descriptor, end)

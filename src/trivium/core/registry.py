@@ -6,7 +6,7 @@ It answers who serves a request; it loads nothing. States move by the table in `
 import difflib
 from dataclasses import dataclass
 
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.loaded_model import ServedModel
 from trivium.core.version_policy import by_number
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
@@ -29,7 +29,7 @@ class Record:
     spec: ModelSpec | None = None
     state: VersionState = VersionState.REGISTERED
     reason: str = ""
-    loaded: LoadedModel | None = None
+    loaded: ServedModel | None = None
     vanished: bool = False
 
     def move(self, to: VersionState, reason: str = "") -> None:
@@ -50,7 +50,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._models: dict[str, dict[str, Record]] = {}
-        self.latest: dict[str, LoadedModel] = {}
+        self.latest: dict[str, ServedModel] = {}
         """Who serves a request that names no version, by model; read only."""
 
     def record(self, name: str, version: str) -> Record:
@@ -75,19 +75,19 @@ class Registry:
         if not versions:
             del self._models[record.name]
 
-    def publish(self, record: Record, loaded: LoadedModel) -> LoadedModel | None:
+    def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
         """From now on `loaded` serves the version; returns the one that did, to be drained."""
         before, record.loaded = record.loaded, loaded
         self._choose_latest(record.name)
         return before
 
-    def withdraw(self, record: Record) -> LoadedModel | None:
+    def withdraw(self, record: Record) -> ServedModel | None:
         """Nothing serves the version from now on; returns what did."""
         before, record.loaded = record.loaded, None
         self._choose_latest(record.name)
         return before
 
-    def serving(self, name: str, version: str = "") -> LoadedModel:
+    def serving(self, name: str, version: str = "") -> ServedModel:
         """Who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
         if not version:
             latest = self.latest.get(name)
@@ -142,12 +142,12 @@ class Registry:
         rows = [r.loaded.report() for r in self.records(name) if r.loaded is not None]
         return StatisticsReport(tuple(rows))
 
-    def lacking(self, loaded: LoadedModel) -> str:
+    def lacking(self, loaded: ServedModel) -> str:
         """Why a loaded model cannot serve all the same: it was given up, or it is a graph whose members do not serve.
         Empty if it can.
         """
-        if loaded.is_given_up:
-            return loaded.why_not().message
+        if loaded.is_failed:
+            return loaded.failure().message
         graph = loaded.spec.scheduling
         for step in graph.steps if isinstance(graph, Graph) else ():
             try:

@@ -10,9 +10,9 @@ from pathlib import Path
 from trivium.core.graph_policy import circle, circular, members, waves
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, Overrides
+from trivium.types.interfaces import Format, SupportsOverride
 from trivium.types.operations import Load
-from trivium.types.spec import Defaults, ModelSpec, Reading, Unreadable
+from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ModelEntry:
     """One model as read: all its versions, and the format to finish them by."""
 
     name: str
@@ -55,12 +55,12 @@ class Repository:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
         self.sources.append(Source(path, form))
 
-    async def read(self) -> tuple[list[Found], list[Unreadable]]:
+    async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, with
         `unique_names` the first one, too.
         """
-        found: dict[str, Found] = {}
-        broken: list[Unreadable] = []
+        found: dict[str, ModelEntry] = {}
+        broken: list[InvalidModel] = []
         for source in self.sources:
             reading = await self._read(source)
             broken.extend(reading.unreadable)
@@ -69,20 +69,20 @@ class Repository:
                 if name in found:
                     broken.append(_twice(specs[0], found[name].specs[0]))
                 else:
-                    found[name] = Found(name, specs, source.form)
+                    found[name] = ModelEntry(name, specs, source.form)
         if self.defaults.unique_names:
             for name in {unreadable.name for unreadable in broken}:
                 found.pop(name, None)
         return _without_circles(found, broken), broken
 
-    async def read_overridden(self, load: Load, into: Path) -> Found:
+    async def read_overridden(self, load: Load, into: Path) -> ModelEntry:
         """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
         format can do this, the one counts that has the model, or the first.
         """
-        sources = [source for source in self.sources if isinstance(source.form, Overrides)]
+        sources = [source for source in self.sources if isinstance(source.form, SupportsOverride)]
         holders = [source for source in sources if (source.path / load.model).exists()]
         source = next(iter((*holders, *sources)), None)
-        if source is None or not isinstance(source.form, Overrides):
+        if source is None or not isinstance(source.form, SupportsOverride):
             raise ServeError(
                 Code.UNSUPPORTED,
                 f"Model '{load.model}' can be loaded as it is only: no format of the paths served takes a "
@@ -98,9 +98,9 @@ class Repository:
         reading = await self._read(Source(path, source.form))
         for unreadable in reading.unreadable:
             raise ConfigError(unreadable.findings)
-        return Found(load.model, reading.specs, source.form)
+        return ModelEntry(load.model, reading.specs, source.form)
 
-    async def _read(self, source: Source) -> Reading:
+    async def _read(self, source: Source) -> ReadResult:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
 
@@ -117,8 +117,8 @@ class Repository:
 
 
 def chosen(
-    found: Sequence[Found], broken: Sequence[Unreadable], names: Collection[str]
-) -> tuple[list[Found], list[Unreadable]]:
+    found: Sequence[ModelEntry], broken: Sequence[InvalidModel], names: Collection[str]
+) -> tuple[list[ModelEntry], list[InvalidModel]]:
     """Of what was read the models of these names, each with those that it needs; a name without any is unreadable."""
     by_name = {model.name: model for model in found}
     wanted = {one.name for name in names if name in by_name for one in with_members(by_name[name], found)}
@@ -128,14 +128,14 @@ def chosen(
     return [model for model in found if model.name in wanted], unfit + absent
 
 
-def loading_order(found: Sequence[Found]) -> list[list[Found]]:
+def loading_order(found: Sequence[ModelEntry]) -> list[list[ModelEntry]]:
     """Models that can be loaded at the same time, wave after wave: a graph after all its members."""
     by_name = {model.name: model for model in found}
     order, _ = waves({name: model.needs for name, model in by_name.items()})
     return [[by_name[name] for name in wave] for wave in order]
 
 
-def with_members(model: Found, found: Sequence[Found]) -> list[Found]:
+def with_members(model: ModelEntry, found: Sequence[ModelEntry]) -> list[ModelEntry]:
     """The model and, in front of it, those of `found` that it needs, directly or through others, in loading order."""
     by_name = {one.name: one for one in found}
     wanted: set[str] = set()
@@ -146,7 +146,7 @@ def with_members(model: Found, found: Sequence[Found]) -> list[Found]:
     return [one for wave in loading_order(found) for one in wave if one.name in wanted]
 
 
-def _without_circles(found: dict[str, Found], broken: list[Unreadable]) -> list[Found]:
+def _without_circles(found: dict[str, ModelEntry], broken: list[InvalidModel]) -> list[ModelEntry]:
     """Those found; graphs that need one another in a circle, or each other's members so, go to the broken ones."""
     needs = {name: model.needs for name, model in found.items()}
     _, stuck = waves(needs)
@@ -159,11 +159,11 @@ def _without_circles(found: dict[str, Found], broken: list[Unreadable]) -> list[
     return list(found.values())
 
 
-def _circular(spec: ModelSpec, way: Sequence[str]) -> Unreadable:
-    return Unreadable(spec.name, spec.root, (circular(spec, way),))
+def _circular(spec: ModelSpec, way: Sequence[str]) -> InvalidModel:
+    return InvalidModel(spec.name, spec.root, (circular(spec, way),))
 
 
-def _absent(name: str) -> Unreadable:
+def _absent(name: str) -> InvalidModel:
     fault = Finding(
         Severity.ERROR,
         name,
@@ -173,10 +173,10 @@ def _absent(name: str) -> Unreadable:
         "a model of one of the paths served",
         "Correct the name, or add its folder.",
     )
-    return Unreadable(name, Path(name), (fault,))
+    return InvalidModel(name, Path(name), (fault,))
 
 
-def _twice(spec: ModelSpec, first: ModelSpec) -> Unreadable:
+def _twice(spec: ModelSpec, first: ModelSpec) -> InvalidModel:
     finding = Finding(
         Severity.ERROR,
         str(spec.root),
@@ -186,4 +186,4 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Unreadable:
         "names that are unique over all paths",
         f"The first is in {first.root}; rename one of them or serve it elsewhere.",
     )
-    return Unreadable(spec.name, spec.root, (finding,))
+    return InvalidModel(spec.name, spec.root, (finding,))

@@ -13,7 +13,7 @@ from trivium.core.metrics import CustomMetrics
 from trivium.core.registry import Registry
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
-from trivium.types.metrics import CacheUse, GpuUse, MachineUse, Measures
+from trivium.types.metrics import CacheUse, GpuUse, MachineUse, Measurements
 from trivium.types.operations import ResponsePart
 from trivium.types.spec import Device, ModelSpec
 from trivium.types.statistics import MetricsReport, VersionMetrics
@@ -21,14 +21,14 @@ from trivium.types.statistics import MetricsReport, VersionMetrics
 Use = tuple[MachineUse | None, tuple[GpuUse, ...]]
 
 
-class Scraping:
+class MetricsCollector:
     """One per server; used on the loop only."""
 
     def __init__(
         self,
         registry: Registry,
         custom: CustomMetrics,
-        measures: Measures,
+        measures: Measurements,
         cache: ResponseCache | None = None,
     ) -> None:
         self._registry = registry

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.core.changes import Changes
+from trivium.core.changes import ModelControl
 from trivium.core.clock import LoopClock
 from trivium.core.lifecycle import Facts, Lifecycle, Progress
 from trivium.core.metrics import CustomMetrics
@@ -22,12 +22,12 @@ from trivium.core.readiness import ReadyAnswers
 from trivium.core.regions import Regions
 from trivium.core.registry import Registry
 from trivium.core.repository import Repository, chosen, loading_order
-from trivium.core.scraping import Scraping
-from trivium.core.settled import SETTLED
+from trivium.core.scraping import MetricsCollector
+from trivium.core.settled import COMPLETED
 from trivium.core.tracing import Tracing
 from trivium.core.verbosity import LOG
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
-from trivium.core.workers.launch_process import MakeProgram, Surroundings
+from trivium.core.workers.launch_process import MakeProgram, WorkerServices
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array
@@ -35,12 +35,14 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RunObserver, Sink, Ticket
 from trivium.types.operations import (
     Answer,
+    CollectMetrics,
     Describe,
     Infer,
     List,
     Listing,
     Live,
     Load,
+    LogControl,
     LogReport,
     ModelDescription,
     Operation,
@@ -48,21 +50,19 @@ from trivium.types.operations import (
     Ready,
     RegionOperation,
     ResponsePart,
-    Scrape,
     ServerDescription,
     Statistics,
     TraceControl,
     Unload,
-    Verbosity,
 )
 from trivium.types.payload import Tensors
-from trivium.types.running import Placement, Program
-from trivium.types.spec import Defaults, ModelSpec, Unreadable
+from trivium.types.running import Placement, WorkerCommand
+from trivium.types.spec import Defaults, InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
 
 
-def _no_host(spec: ModelSpec, placement: Placement) -> Program:
+def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
     raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
 
 
@@ -98,7 +98,7 @@ class Server:
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
-        self._around = Surroundings(self, self.metrics.take, services.host, defaults, services.observer)
+        self._around = WorkerServices(self, self.metrics.take, services.host, defaults, services.observer)
         self._around.forget, self._around.call_last = self.metrics.forget, clock.call_last
         self.tracing = self._around.tracing = Tracing(clock.now)
         self._lifecycle = Lifecycle(
@@ -106,7 +106,7 @@ class Server:
         )
         self._repository = Repository(formats, defaults, self._opening)
         self._numbers = itertools.count(1)
-        self._changes = Changes(
+        self._changes = ModelControl(
             self._registry,
             self._lifecycle,
             self._repository,
@@ -115,7 +115,9 @@ class Server:
             lambda: self._state in (ServerState.STARTING, ServerState.SERVING),
         )
         self.readiness = ReadyAnswers(self._registry, clock, lambda: self._state)
-        self._scraping = Scraping(self._registry, self.metrics, defaults.measures, self._lifecycle.cache)
+        self._scraping = MetricsCollector(
+            self._registry, self.metrics, defaults.measures, self._lifecycle.cache
+        )
         self.buffers = BufferPool()
         self.regions = Regions(defaults.client_shared_memory, reserved=defaults.reserved_regions)
 
@@ -162,7 +164,7 @@ class Server:
             self._changes.start_watch()
         return self._registry.listing()
 
-    async def examine(self) -> tuple[list[ModelSpec], list[Unreadable]]:
+    async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """What `start` would load, complete, and what it could not; loads nothing."""
         found, broken = await self._repository.read()
         specs, unfinished = await self._lifecycle.examine(found)
@@ -189,11 +191,11 @@ class Server:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
                     sink(ResponsePart(error=error, model=operation.model, version=operation.version))
-                    return SETTLED
+                    return COMPLETED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
             self._changes.begin(operation, sink)
-        elif isinstance(operation, Scrape):
+        elif isinstance(operation, CollectMetrics):
             self._scraping.begin(sink)
         elif isinstance(operation, Ready):
             self.readiness.begin(operation, sink)
@@ -203,7 +205,7 @@ class Server:
             except ServeError as error:
                 part = ResponsePart(error=error)
             sink(part)
-        return SETTLED
+        return COMPLETED
 
     async def execute(self, operation: Operation) -> ResponsePart:
         """Submit and wait for the final part. Raises the ServeError that it holds. Cancelling cancels."""
@@ -261,7 +263,7 @@ class Server:
 
     def _answer(
         self,
-        operation: Live | Describe | List | Statistics | RegionOperation | Verbosity | TraceControl,
+        operation: Live | Describe | List | Statistics | RegionOperation | LogControl | TraceControl,
     ) -> Answer:
         match operation:
             case Live():
@@ -278,7 +280,7 @@ class Server:
                 return _ready_alone(listing) if ready else listing
             case Statistics(model, version):
                 return self._registry.report(model, version)
-            case Verbosity(change):
+            case LogControl(change):
                 return LogReport(LOG.change(change))
             case TraceControl(model, _):
                 if model:

@@ -3,7 +3,7 @@
 from trivium.types.errors import ServeError
 
 
-class Settled:
+class CompletedTicket:
     """The ticket of an operation that ended when it was submitted, or that cannot be cancelled."""
 
     def cancel(self, why: ServeError) -> None:
@@ -16,4 +16,4 @@ class Settled:
         """It was not held."""
 
 
-SETTLED = Settled()
+COMPLETED = CompletedTicket()

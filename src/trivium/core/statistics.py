@@ -13,7 +13,7 @@ from itertools import pairwise
 from trivium.core.item import Item
 from trivium.core.quantiles import RecentValues
 from trivium.types.errors import Code
-from trivium.types.metrics import Buckets, Measures
+from trivium.types.metrics import Buckets, Measurements
 from trivium.types.running import Executed, ItemId
 from trivium.types.statistics import BatchStatistics, Duration, VersionStatistics
 
@@ -50,7 +50,7 @@ FIRST_PART_BUCKETS = (0.1, 0.5, 2.0, 5.0)
 DURATIONS = ("success", "queue", "compute_input", "compute_infer", "compute_output")
 """Those of which quantiles are kept, where that was asked for."""
 
-NOTHING_ASKED = Measures()
+NOTHING_ASKED = Measurements()
 
 MOST_EARLY = 1000
 """Items of which it is known that they ended while the execution that they were in went on."""
@@ -63,7 +63,7 @@ class VersionCounters:
 
     def __init__(
         self,
-        measures: Measures = NOTHING_ASKED,
+        measures: Measurements = NOTHING_ASKED,
         now: Callable[[], float] = time.monotonic,
         first_part_bounds: Sequence[float] = (),
     ) -> None:

@@ -92,7 +92,7 @@ class Tracing:
             follows = exporter is not None and exporter.follows
             if not sampler.takes(follows and origin is not None and is_context(origin.parent)):
                 return
-            family = Family(sampler)
+            family = TraceFamily(sampler)
         trace = Trace(
             next(self._numbers), parent.trace.id if parent else 0, spec.name, spec.version, infer.id, origin
         )
@@ -128,7 +128,7 @@ class Tracing:
             first = next(iter(self._waiting))
             self._waiting.pop(first).end()
 
-    def finished(self, family: "Family") -> None:
+    def finished(self, family: "TraceFamily") -> None:
         """All of it has been seen."""
         traces, is_whole = family.sampler.finished(family.traces)
         if traces and self._exporter is not None:
@@ -147,7 +147,7 @@ NOTHING_TRACED = Tracing(time.monotonic)
 """Of a model that is no server's."""
 
 
-class Family:
+class TraceFamily:
     """A request's trace and those of the requests that it led to, which are written together."""
 
     __slots__ = ("details", "open", "sampler", "traces")
@@ -174,7 +174,9 @@ class LiveTrace:
         "trace",
     )
 
-    def __init__(self, tracing: Tracing, item: Item, trace: Trace, family: Family, computes: bool) -> None:
+    def __init__(
+        self, tracing: Tracing, item: Item, trace: Trace, family: TraceFamily, computes: bool
+    ) -> None:
         self._tracing = tracing
         self._item = item
         self._sink: Sink = item.sink

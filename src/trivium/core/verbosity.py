@@ -1,7 +1,7 @@
 """How much this process logs, changed while it runs. Logging is the process's, and so is this.
 
 Its level keeps what nobody reads from being made; switches that the level cannot express are kept by the handlers,
-which ask `Log.passes`.
+which ask `ProcessLog.passes`.
 """
 
 import logging
@@ -12,7 +12,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange, LogSettings
 
 
-class Log:
+class ProcessLog:
     """Of one logger and all below it."""
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -34,7 +34,7 @@ class Log:
         )
 
     def use(self, settings: LogSettings, has_forms: bool) -> None:
-        """Log so. `has_forms`: the handlers look at `is_iso`, so that it can be changed."""
+        """ProcessLog so. `has_forms`: the handlers look at `is_iso`, so that it can be changed."""
         self._settings = settings
         self._has_forms = has_forms
         self._logger.setLevel(settings.least)
@@ -57,4 +57,4 @@ class Log:
         return self._settings is None or self._settings.writes(record.levelno)
 
 
-LOG = Log(logging.getLogger("trivium"))
+LOG = ProcessLog(logging.getLogger("trivium"))

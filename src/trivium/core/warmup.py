@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trivium.core.made_up import made_up
+from trivium.core.made_up import synthetic_tensor
 from trivium.core.reshaping import Reshapes
 from trivium.core.schedulers.controls import Controls
 from trivium.core.schedulers.states import firsts
@@ -21,7 +21,7 @@ def batches(spec: ModelSpec) -> list[Batch]:
 
 def _batch(spec: ModelSpec, warmup: Warmup) -> Batch:
     about = f"Warm-up '{warmup.name}', input"
-    tensors = tuple(made_up(item, warmup.rows, about) for item in warmup.inputs)
+    tensors = tuple(synthetic_tensor(item, warmup.rows, about) for item in warmup.inputs)
     tensors = Reshapes(spec).inward(Tensors(tensors)).items
     sequence = None
     if isinstance(spec.scheduling, Sequence):

@@ -13,7 +13,7 @@ from pathlib import Path
 import trivium_child
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Placement, Program, Words, as_it_is
+from trivium.types.running import Placement, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
@@ -45,7 +45,7 @@ class PythonEngine:
         takes: frozenset[PayloadKind],
         interpreter: str,
         environment: Mapping[str, str],
-        words: Words = as_it_is,
+        words: TranslateError = unchanged,
     ) -> None:
         """`words`: in which the handlers are told what their calls of other models end with."""
         self.name = f"python-{dialect}"
@@ -81,11 +81,11 @@ class PythonEngine:
         except KeyError as error:
             raise ServeError(Code.LOAD_FAILED, answer["message"]) from error
 
-    def program(self, spec: ModelSpec, placement: Placement) -> Program:
+    def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
         environment = {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
-        return Program(
+        return WorkerCommand(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),
             environment,

@@ -60,8 +60,8 @@ class _Member:
 class _Refused(Exception):
     """What was found, what is expected, and what to do."""
 
-    def __init__(self, found: str, expected: str, mend: str = _REPACK) -> None:
-        super().__init__(found, expected, mend)
+    def __init__(self, found: str, expected: str, hint: str = _REPACK) -> None:
+        super().__init__(found, expected, hint)
 
 
 class _Allowance:
@@ -293,5 +293,5 @@ def _unwritten(error: OSError, scratch: Path) -> _Refused:
 
 
 def _finding(archive: Path, refused: _Refused, member: str = "") -> Finding:
-    found, expected, mend = refused.args
-    return Finding(Severity.ERROR, str(archive), None, repr(member[:200])[1:-1], found, expected, mend)
+    found, expected, hint = refused.args
+    return Finding(Severity.ERROR, str(archive), None, repr(member[:200])[1:-1], found, expected, hint)

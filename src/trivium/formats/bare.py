@@ -18,7 +18,7 @@ from trivium.types.spec import (
     ModelFacts,
     ModelSpec,
     Origin,
-    Reading,
+    ReadResult,
     TensorSpec,
 )
 
@@ -52,7 +52,7 @@ class BareFormat:
         except OSError:
             return False
 
-    def read(self, path: Path, defaults: Defaults) -> Reading:
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1". The file itself is opened by the engine alone."""
         suffix = path.suffix.lower()
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
@@ -69,7 +69,7 @@ class BareFormat:
             limits=Limits(queue_items=defaults.queue_items),
             origin=origin,
         )
-        return Reading((spec,))
+        return ReadResult((spec,))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Inputs and outputs as the file declares them. ConfigError where it tells of no input, as TorchScript does

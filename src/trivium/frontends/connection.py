@@ -11,11 +11,11 @@ from socket import SO_ERROR, SOL_SOCKET
 from typing import cast
 
 from trivium.frontends.exchange import Exchange
-from trivium.frontends.faults import HttpFault, malformed
+from trivium.frontends.faults import HttpRefusal, malformed
 from trivium.frontends.outbox import Outbox
 from trivium.frontends.phase import BODY, CLOSING, HEAD, IDLE, LOST, NEVER, UNSENT, WORK, Phase, seconds
 from trivium.frontends.request_reader import RequestReader
-from trivium.frontends.site import Site
+from trivium.frontends.site import HttpState
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, HttpAnswer
 
@@ -27,10 +27,10 @@ _DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
 _LOOK_SECONDS = 1.0
 
 
-class Connection(asyncio.BufferedProtocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """Used by its transport, by its exchanges (as their `Outlet`) and by the sweeper, all on one loop."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: HttpState) -> None:
         self.deadline = NEVER
         self.phase = IDLE
         self._site = site
@@ -46,15 +46,15 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         site = self._site
-        if site.rouse is not None:
-            site.rouse()
+        if site.wake is not None:
+            site.wake()
         self._outbox = Outbox(self._transport, site.limits)
-        if len(site.guests) >= site.limits.connections:
+        if len(site.connections) >= site.limits.connections:
             self.phase = CLOSING
             self._transport.write(site.busy)
             self._transport.close()
             return
-        site.guests.add(self)
+        site.connections.add(self)
         self.deadline = site.now + site.limits.idle_seconds
         if site.is_draining:
             self._close()
@@ -63,8 +63,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if (rouse := self._site.rouse) is not None:
-            rouse()
+        if (wake := self._site.wake) is not None:
+            wake()
         if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
         if not self._reader.is_done:
@@ -79,13 +79,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
-        if (rouse := self._site.rouse) is not None:
-            rouse()
+        if (wake := self._site.wake) is not None:
+            wake()
         self._is_eof = True
         if self.phase is CLOSING:
             return False
         if self._reader.is_in_head or (self._queue and not self._queue[-1].is_complete):
-            self._refuse(malformed("the request was cut short: its end did not come."))
+            self._refuse(malformed("the request was abort short: its end did not come."))
         self._advance()  # closes, unless somebody is still to be answered
         if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
             self.deadline = self._site.now + _LOOK_SECONDS
@@ -108,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.release()
         while self._queue:
             exchange = self._queue.popleft()
-            exchange.abandon(_LEFT)
+            exchange.cancel(_LEFT)
             exchange.release()
 
     # -- called by an exchange -------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._close()
             case Phase.HEAD | Phase.BODY:
                 late = f"{self.phase.value} did not come in time; send it faster, or in smaller requests."
-                self._refuse(HttpFault(408, Code.EXPIRED, late))
+                self._refuse(HttpRefusal(408, Code.EXPIRED, late))
                 self._advance()
             case Phase.UNSENT | Phase.CLOSING:
                 if self._outbox.has_progressed():
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
         unsent = self._transport.get_write_buffer_size()
         return f"an answer of which {unsent} bytes were unsent" if unsent else None
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Cancel everything and close without waiting."""
         self._abort(_DRAINED)
 
@@ -296,5 +296,5 @@ class Connection(asyncio.BufferedProtocol):
         self.phase = CLOSING
         self.deadline = NEVER
         for exchange in self._queue:
-            exchange.abandon(why)
+            exchange.cancel(why)
         self._transport.abort()

@@ -11,11 +11,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.faults import LAST_RESORT, HttpFault, worded
-from trivium.frontends.intake import Intake, take_in
+from trivium.frontends.faults import LAST_RESORT, HttpRefusal, refusal_of
+from trivium.frontends.intake import RequestBody, take_in
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.request_head import expects_continue
-from trivium.frontends.site import Decoded, Site
+from trivium.frontends.site import Decoded, HttpState
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, Ticket, WireProtocol
 from trivium.types.operations import Operation, ResponsePart
@@ -38,7 +38,7 @@ class Outlet(Protocol):
         ...
 
     def break_off(self, exchange: "Exchange") -> None:
-        """The rest of a begun answer cannot be had: the client must see that it was cut short."""
+        """The rest of a begun answer cannot be had: the client must see that it was abort short."""
         ...
 
 
@@ -48,7 +48,7 @@ class Exchange(Struct, eq=False):
     of the time.
     """
 
-    _site: Site
+    _site: HttpState
     _outlet: Outlet
     head: Head
     began: float
@@ -60,7 +60,7 @@ class Exchange(Struct, eq=False):
     """Of a request without an intake."""
     is_complete: bool = False
     refusal: ServeError | None = None
-    intake: Intake | None = None
+    intake: RequestBody | None = None
     is_http11: bool = True
     keeps_alive: bool = True
     expects_continue: bool = False
@@ -105,7 +105,7 @@ class Exchange(Struct, eq=False):
         if self.target.takes_body:
             self.intake = take_in(self._site, self.target, size)
         elif size is None or size > SMALL_BODY:
-            raise HttpFault(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
+            raise HttpRefusal(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
 
     def _is_small_and_comes(self) -> bool:
         size = self.head.content_length
@@ -129,7 +129,7 @@ class Exchange(Struct, eq=False):
         """Does the client wait to be told that it may send the body?"""
         return self.expects_continue and self.intake is not None and not self.intake.came
 
-    def alike(self) -> "Exchange":
+    def clone(self) -> "Exchange":
         """Another request with the same head, and nothing of its body yet."""
         site = self._site
         return type(self)(site, self._outlet, self.head, site.now, self.protocol, self.target, self.is_head)
@@ -212,13 +212,13 @@ class Exchange(Struct, eq=False):
             self._cut(ticket, _CUT)
 
     def refuse(self, error: ServeError) -> None:
-        """Answer with the error in the protocol's form; in the middle of an answer, cut that short."""
+        """Answer with the error in the protocol's form; in the middle of an answer, abort that short."""
         if self.is_over:
             return
         if self.is_streaming:
             self._outlet.break_off(self)
             return
-        answer = worded(error, self.protocol)
+        answer = refusal_of(error, self.protocol)
         self.keeps_alive &= answer is not LAST_RESORT
         self._send(answer)
 
@@ -256,7 +256,7 @@ class Exchange(Struct, eq=False):
             Code.INTERNAL, "the server failed at this request by a fault of its own; see its log."
         )
 
-    def abandon(self, why: ServeError) -> None:
+    def cancel(self, why: ServeError) -> None:
         """Nobody waits for the answer: cancel what runs."""
         self.is_over = True
         ticket, self.ticket, self._encoder = self.ticket, None, None

@@ -1,4 +1,4 @@
-"""Refusals of HTTP itself, whose statuses no neutral code tells apart, and how any refusal is worded."""
+"""Refusals of HTTP itself, whose statuses no neutral code tells apart, and how any refusal is refusal_of."""
 
 import logging
 
@@ -15,7 +15,7 @@ LAST_RESORT = HttpAnswer(500, b"", (), 0)
 """Where a protocol cannot even refuse."""
 
 
-class HttpFault(ServeError):
+class HttpRefusal(ServeError):
     """Answered with `status`, whatever the protocol makes of the code; the body is the protocol's own form. A protocol
     that has a text of its own for the reason in `info` has a status of its own, too.
     """
@@ -24,18 +24,18 @@ class HttpFault(ServeError):
         super().__init__(code, message, None, status, info)
 
 
-def malformed(message: str) -> HttpFault:
+def malformed(message: str) -> HttpRefusal:
     """The bytes are not HTTP/1.1 as RFC 9110 and RFC 9112 write it."""
-    return HttpFault(400, Code.INVALID, message)
+    return HttpRefusal(400, Code.INVALID, message)
 
 
-def worded(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
+def refusal_of(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
     """The error in the protocol's form; LAST_RESORT, and a line in the log, where that raises."""
     try:
         answer = protocol.refuse(error)
     except Exception:
         _log.exception("refusing a request raised")
         return LAST_RESORT
-    if isinstance(error, HttpFault) and error.info is None:
+    if isinstance(error, HttpRefusal) and error.info is None:
         return msgspec.structs.replace(answer, status=error.status)
     return answer

@@ -1,7 +1,7 @@
 """What all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
 them, the calls in work.
 
-Decides whether there is room for a message, counts what a drain finished and cut off, and says what it means
+Decides whether there is room for a message, counts what a drain finished and abort off, and says what it means
 that a client resets its call.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from trivium.frontends.access_log import AccessLog
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import RpcProtocol, Submits
-from trivium.types.wire import Call, RpcAnswer
+from trivium.types.interfaces import InferenceCore, RpcProtocol
+from trivium.types.wire import RpcAnswer, RpcCall
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class GrpcLimits:
     requests in work on one stream before no more are read from it. The rest is what gRPC calls keep-alive: the
     server pings a silent connection after `keepalive_seconds` and closes it `keepalive_timeout` later; a client
     may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call; after `ping_strikes` pings
-    too early it is cut off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
+    too early it is abort off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
     after `age_seconds`, its calls `grace_seconds` later (None: never). `compression` is that of responses: none, gzip
     or deflate. With `shares_port` others may have the port, too.
     """
@@ -80,7 +80,7 @@ class GrpcLimits:
     access_log: str | None = None
 
 
-class Visit:
+class ActiveCall:
     """A call in work, as a drain sees it."""
 
     def __init__(self, method: str, peer: str, began: float) -> None:
@@ -95,27 +95,27 @@ class Visit:
 
 
 @dataclass(slots=True, eq=False)
-class GrpcSite:
+class GrpcState:
     """Used on the loop only."""
 
-    core: Submits
+    core: InferenceCore
     protocol: RpcProtocol
     limits: GrpcLimits
     log: AccessLog | None = None
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # calls answered since then
-    visits: set[Visit] = field(default_factory=set)
+    visits: set[ActiveCall] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def enter(self, visit: Visit) -> None:
+    def enter(self, visit: ActiveCall) -> None:
         """A call has begun."""
         self.visits.add(visit)
         if self.is_draining:
             visit.begin_drain()
 
-    def leave(self, visit: Visit, is_answered: bool) -> None:
-        """It is over; `is_answered`: not because its client left, or the server cut it off."""
+    def leave(self, visit: ActiveCall, is_answered: bool) -> None:
+        """It is over; `is_answered`: not because its client left, or the server abort it off."""
         self.visits.discard(visit)
         self.finished += self.is_draining and is_answered
         if not self.visits:
@@ -142,7 +142,7 @@ class GrpcSite:
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
 
-    def refuse(self, call: Call, error: Exception) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""
         if not isinstance(error, ServeError):
             _log.error("%s raised", call.method, exc_info=error)

@@ -16,29 +16,29 @@ from trivium.frontends.grpc_site import (
     GOING_DOWN,
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,
-    GrpcSite,
-    Visit,
+    ActiveCall,
+    GrpcState,
     why_reset,
 )
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import Call, RpcAnswer
+from trivium.types.wire import RpcAnswer, RpcCall
 
 _OK = RpcAnswer()
 FULL, HALF = 2**16, 2**15
 """Bytes of unsent responses from which on those who make them are held, and down to which they stay so."""
 
 
-class Stream(Visit):
+class Stream(ActiveCall):
     """One call. `read()` gives the next request message, None at their end; `write(message)` returns when the
     client can take more. `make_call()` describes the call as it is now. Times are seconds of the loop's clock.
     """
 
     def __init__(
         self,
-        site: GrpcSite,
-        make_call: Callable[[], Call],
+        site: GrpcState,
+        make_call: Callable[[], RpcCall],
         read: Callable[[], Awaitable[bytes | None]],
         write: Callable[[bytes], Awaitable[None]],
         peer: str,
@@ -128,7 +128,7 @@ class Stream(Visit):
 
     # -- responses -------------------------------------------------------------------------------------
 
-    def _take(self, number: int, call: Call, encoder: RpcEncoder, part: ResponsePart) -> None:
+    def _take(self, number: int, call: RpcCall, encoder: RpcEncoder, part: ResponsePart) -> None:
         """The sink of one request."""
         if number not in self._open:
             return

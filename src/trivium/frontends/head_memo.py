@@ -13,7 +13,7 @@ _PATIENCE = 16  # requests that are not learned behind a head that never came ba
 _BLANK_LINE = b"\r\n\r\n"
 
 
-class HeadMemo:
+class HeadCache:
     """Of one connection. `scratch` is the buffer that requests are received into."""
 
     def __init__(self, scratch: memoryview) -> None:
@@ -27,7 +27,7 @@ class HeadMemo:
         self._expected = scratch
         self._skips = 0
 
-    def recall(self, size: int, is_first: bool) -> Exchange | None:
+    def get(self, size: int, is_first: bool) -> Exchange | None:
         """The exchange of a request that begins in the first `size` bytes with the head kept, and whose body is
         whole in them, or large and begun; else None.
 
@@ -53,7 +53,7 @@ class HeadMemo:
         """
         return self._expected
 
-    def learn(self, size: int, came: int, exchange: Exchange) -> None:
+    def put(self, size: int, came: int, exchange: Exchange) -> None:
         """The first `size` bytes were parsed as just this request, with `came` bytes of its body."""
         if self._skips:
             self._skips -= 1
@@ -66,7 +66,7 @@ class HeadMemo:
         head = bytes(self._scratch[: size - came])
         nothing_around_it = head.find(_BLANK_LINE) == len(head) - len(_BLANK_LINE)
         if nothing_around_it:
-            self._head, self._size, self._sample = head, len(head) + length, exchange.alike()
+            self._head, self._size, self._sample = head, len(head) + length, exchange.clone()
             self._is_large = length > SMALL_BODY
             self._expected = self._scratch[: len(head)] if self._is_large else self._scratch
             self._skips = _PATIENCE

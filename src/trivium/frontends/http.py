@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from trivium.frontends.access_log import AccessLog
-from trivium.frontends.connection import Connection
+from trivium.frontends.connection import HttpConnection
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.site import Decoded, Site
+from trivium.frontends.site import Decoded, HttpState
 from trivium.frontends.sweeper import Sweeper
 from trivium.types.buffers import Lease
-from trivium.types.interfaces import Submits, WireProtocol
+from trivium.types.interfaces import InferenceCore, WireProtocol
 from trivium.types.wire import Target
 
 _DECODING_THREADS = 2
@@ -25,7 +25,7 @@ _BACKLOG = 1024
 
 
 class DrainReport(msgspec.Struct, frozen=True, gc=False):
-    """How a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
+    """How a drain went: requests `finished` in its time, and those it abort off (method, path, age)."""
 
     finished: int
     unfinished: tuple[str, ...]
@@ -40,7 +40,7 @@ class HttpFrontend:
 
     def __init__(
         self,
-        core: Submits,
+        core: InferenceCore,
         routes: Mapping[str, WireProtocol],
         fallback: WireProtocol,
         lend: Callable[[Target, int], Lease],
@@ -48,7 +48,7 @@ class HttpFrontend:
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
-        self._site = Site(core, routes, fallback, lend, limits, self._offload)
+        self._site = HttpState(core, routes, fallback, lend, limits, self._offload)
         self._server: asyncio.Server | None = None
         self._sweeper: Sweeper | None = None
 
@@ -59,7 +59,7 @@ class HttpFrontend:
         site = self._site
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Connection(site), host, port, backlog=_BACKLOG, reuse_port=shares or None
+            lambda: HttpConnection(site), host, port, backlog=_BACKLOG, reuse_port=shares or None
         )
         try:
             site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
@@ -76,13 +76,15 @@ class HttpFrontend:
             self._server.close()
 
     async def drain(self, grace: float) -> DrainReport:
-        """Close idle connections, let requests in work finish for `grace` seconds, cut off the rest."""
+        """Close idle connections, let requests in work finish for `grace` seconds, abort off the rest."""
         self.stop_accepting()
         site = self._site
         site.drain()
         await self._until_empty(grace)
         site.now = asyncio.get_running_loop().time()
-        unfinished = tuple(text for guest in site.guests if (text := guest.unfinished()) is not None)
+        unfinished = tuple(
+            text for connection in site.connections if (text := connection.unfinished()) is not None
+        )
         self._cut_all()
         return DrainReport(site.finished, unfinished)
 
@@ -100,12 +102,12 @@ class HttpFrontend:
             self._site.log.close()
 
     def _cut_all(self) -> None:
-        for guest in tuple(self._site.guests):
-            guest.cut()
+        for connection in tuple(self._site.connections):
+            connection.abort()
 
     async def _until_empty(self, seconds: float | None) -> None:
         site = self._site
-        if site.guests:
+        if site.connections:
             site.emptied.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(site.emptied.wait(), seconds)

@@ -6,9 +6,9 @@ bodies are not counted: they are bounded by the number of connections.
 
 from msgspec import Struct
 
-from trivium.frontends.faults import HttpFault
+from trivium.frontends.faults import HttpRefusal
 from trivium.frontends.limits import SMALL_BODY
-from trivium.frontends.site import Site
+from trivium.frontends.site import HttpState
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
@@ -21,12 +21,12 @@ know that there is no more.
 """
 
 
-class Intake(Struct, eq=False):
+class RequestBody(Struct, eq=False):
     """Of a target that takes a body, made by `take_in`. `size` is what the head declares, None for chunks. A `Struct`,
     as is an `Exchange`.
     """
 
-    _site: Site
+    _site: HttpState
     _target: Target
     _size: int | None
     _reserved: int = 0
@@ -90,17 +90,17 @@ class Intake(Struct, eq=False):
             lease.release()
 
 
-def take_in(site: Site, target: Target, size: int | None) -> Intake:
+def take_in(site: HttpState, target: Target, size: int | None) -> RequestBody:
     """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
     limit = site.limits.body_bytes
     if size is not None and size > limit:
         raise _too_large(f"is {size} bytes", limit)
     if size is None or size <= SMALL_BODY:
-        return Intake(site, target, size)
+        return RequestBody(site, target, size)
     site.reserve(size)
-    return Intake(site, target, size, size)
+    return RequestBody(site, target, size, size)
 
 
-def _too_large(found: str, limit: int) -> HttpFault:
+def _too_large(found: str, limit: int) -> HttpRefusal:
     text = f"the body {found}; the limit here is {limit} bytes. Send less."
-    return HttpFault(413, Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit))
+    return HttpRefusal(413, Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit))

@@ -21,7 +21,7 @@ class HttpLimits:
     what a refused client still sends is read and thrown away, so that it gets to read why.
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
-    `stamps` requests say how they came, so that they can be traced.
+    `record_timestamps` requests say how they came, so that they can be traced.
     """
 
     connections: int = 4096
@@ -38,4 +38,4 @@ class HttpLimits:
     linger_seconds: float = 2.0
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
-    stamps: bool = False
+    record_timestamps: bool = False

@@ -18,7 +18,7 @@ from trivium.frontends.answer_bytes import (
     whole,
 )
 from trivium.frontends.exchange import Exchange
-from trivium.frontends.intake import Intake
+from trivium.frontends.intake import RequestBody
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.types.wire import HttpAnswer
 
@@ -78,7 +78,7 @@ class Outbox:
             self._is_watched = True
             self._transport.set_write_buffer_limits(high=0)
 
-    def release_when_sent(self, exchange: Exchange, intake: Intake) -> None:
+    def release_when_sent(self, exchange: Exchange, intake: RequestBody) -> None:
         """Its final answer has been written, and may view its request, if that was received in place."""
         if intake.lease is not None and self._transport.get_write_buffer_size():
             self._sending.append(exchange)

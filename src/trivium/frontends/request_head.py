@@ -5,7 +5,7 @@ than `chunked` alone, chunks in HTTP/1.0, a repeated singleton field, a missing 
 What llhttp refuses by itself (two lengths, folded lines, bare LF, a space before the colon) is tested only.
 """
 
-from trivium.frontends.faults import HttpFault, malformed
+from trivium.frontends.faults import HttpRefusal, malformed
 from trivium.types.errors import Code
 from trivium.types.wire import Head
 
@@ -22,7 +22,7 @@ def join_repeated(headers: dict[bytes, bytes], name: bytes, value: bytes) -> Non
 
 
 def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11: bool) -> Head:
-    """The head that protocols see; `headers` is not copied. Raises HttpFault, after which the rest of the
+    """The head that protocols see; `headers` is not copied. Raises HttpRefusal, after which the rest of the
     connection cannot be understood.
     """
     size: int | None = 0
@@ -51,13 +51,13 @@ def is_framed_twice(headers: dict[bytes, bytes]) -> bool:
 
 
 def expects_continue(head: Head) -> bool:
-    """Does an HTTP/1.1 client wait for a 100 before it sends its body? HttpFault for other expectations."""
+    """Does an HTTP/1.1 client wait for a 100 before it sends its body? HttpRefusal for other expectations."""
     expectation = head.headers.get(b"expect")
     if expectation is None:
         return False
     if expectation.lower() != b"100-continue":
         found = expectation[:80].decode("latin-1")
-        raise HttpFault(417, Code.UNSUPPORTED, f"Expect: {found} cannot be met; only 100-continue can.")
+        raise HttpRefusal(417, Code.UNSUPPORTED, f"Expect: {found} cannot be met; only 100-continue can.")
     return head.content_length != 0
 
 
@@ -66,7 +66,7 @@ def _check_coding(coding: bytes, is_http11: bool) -> None:
         raise malformed("Transfer-Encoding came in HTTP/1.0, which has none (RFC 9112, section 6.1).")
     if coding.lower() != b"chunked":
         found = coding[:80].decode("latin-1")
-        raise HttpFault(
+        raise HttpRefusal(
             501, Code.UNSUPPORTED, f"Transfer-Encoding {found!r} is not served; send `chunked` or a length."
         )
 

@@ -15,12 +15,12 @@ from httptools import (
 )
 
 from trivium.frontends.exchange import Exchange, Outlet
-from trivium.frontends.faults import HttpFault, malformed
-from trivium.frontends.head_memo import HeadMemo
+from trivium.frontends.faults import HttpRefusal, malformed
+from trivium.frontends.head_memo import HeadCache
 from trivium.frontends.intake import SPARE
 from trivium.frontends.request_head import is_framed_twice, join_repeated, read_head
-from trivium.frontends.site import Site
-from trivium.frontends.stamped import StampedExchange
+from trivium.frontends.site import HttpState
+from trivium.frontends.stamped import TimestampedExchange
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head
 
@@ -38,15 +38,15 @@ class RequestReader:
     has begun, and its head is not whole.
     """
 
-    def __init__(self, site: Site, outlet: Outlet, queue: deque[Exchange]) -> None:
+    def __init__(self, site: HttpState, outlet: Outlet, queue: deque[Exchange]) -> None:
         self.buffer = site.scratch
         self.is_done = False
         self.is_in_head = False
         self._site = site
         self._outlet = outlet
         self._queue = queue
-        self._memo = HeadMemo(site.scratch)
-        self._begin = StampedExchange if site.limits.stamps else Exchange
+        self._memo = HeadCache(site.scratch)
+        self._begin = TimestampedExchange if site.limits.record_timestamps else Exchange
         self._exchange: Exchange | None = None  # the one being received
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
@@ -68,7 +68,7 @@ class RequestReader:
             self._fill(size)
         elif not self._is_between:
             self._feed(self.buffer[:size])
-        elif (exchange := self._memo.recall(size, not self._queue)) is not None:
+        elif (exchange := self._memo.get(size, not self._queue)) is not None:
             self._queue.append(exchange)
             if not exchange.is_complete:
                 self._exchange = exchange
@@ -82,10 +82,10 @@ class RequestReader:
         """What was just fed was one request with its whole body, or the beginning of one with a large body."""
         begun = self._exchange
         if begun is not None and begun.intake is not None and not self._completed:
-            self._memo.learn(size, begun.intake.came, begun)
+            self._memo.put(size, begun.intake.came, begun)
         elif self._completed == 1 and self._is_between:
             whole = self._queue[-1]
-            self._memo.learn(size, whole.head.content_length or 0, whole)
+            self._memo.put(size, whole.head.content_length or 0, whole)
 
     def begun(self, head: Head) -> Exchange:
         """A new exchange, of which nothing but the head has come."""
@@ -239,7 +239,7 @@ class RequestReader:
         return None
 
     def _prime(self) -> None:
-        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""
+        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it clone."""
         self._parser = self._new_parser()
         self._upgrades = False
         if self._exchange is not None:
@@ -263,22 +263,24 @@ class RequestReader:
 
     def _refuse_url(self) -> None:
         limit = self._site.limits.url_bytes
-        raise HttpFault(414, Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it.")
+        raise HttpRefusal(
+            414, Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it."
+        )
 
     def _refuse_bytes(self) -> None:
         limit = self._site.limits.header_bytes
-        raise HttpFault(
+        raise HttpRefusal(
             431, Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones."
         )
 
     def _refuse_count(self) -> None:
         limit = self._site.limits.header_count
-        raise HttpFault(431, Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.")
+        raise HttpRefusal(431, Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.")
 
 
 def _is_http11(version: str) -> bool:
     if version not in ("1.1", "1.0"):
-        raise HttpFault(505, Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.")
+        raise HttpRefusal(505, Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.")
     return version == "1.1"
 
 

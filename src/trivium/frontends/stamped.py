@@ -12,13 +12,13 @@ from trivium.frontends.exchange import Exchange
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
 from trivium.types.operations import Infer, Operation
-from trivium.types.tracing import Origin
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.tracing import RequestOrigin
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
 
-class StampedExchange(Exchange, eq=False):
+class TimestampedExchange(Exchange, eq=False):
     """It is made when its head has come, and started when its body has."""
 
     _arrived: float = 0.0
@@ -37,12 +37,12 @@ class StampedExchange(Exchange, eq=False):
             headers = self.head.headers
             parent = headers.get(_PARENT, b"").decode("latin-1")
             state = headers.get(_STATE, b"").decode("latin-1") if parent else ""
-            origin = Origin("HTTP", self._arrived, self._whole, parent, state)
+            origin = RequestOrigin("HTTP", self._arrived, self._whole, parent, state)
             operation = msgspec.structs.replace(operation, origin=origin)
         super()._submit(operation, encoder)
 
 
-class StampedRpcs:
+class TimestampedRpcs:
     """A protocol over gRPC whose requests say how they came. When the first byte of a message came is not known: one
     that is there has just come, all of it.
     """
@@ -54,21 +54,21 @@ class StampedRpcs:
         """See `RpcProtocol`."""
         return self._protocol.kind(method)
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         """See `RpcProtocol`."""
         self._protocol.admit(call)
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """See `RpcProtocol`."""
         now = monotonic()
         operation, encoder = self._protocol.decode(call, message)
         if isinstance(operation, Infer):
             parent = call.metadata.get("traceparent", "")
             state = call.metadata.get("tracestate", "") if parent else ""
-            origin = Origin("GRPC", now, now, parent, state)
+            origin = RequestOrigin("GRPC", now, now, parent, state)
             operation = msgspec.structs.replace(operation, origin=origin)
         return operation, encoder
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """See `RpcProtocol`."""
         return self._protocol.refuse(call, error)

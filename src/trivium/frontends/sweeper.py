@@ -5,7 +5,7 @@ the first idle one has waited long enough. A server that nobody asks anything do
 import asyncio
 import time
 
-from trivium.frontends.site import Site
+from trivium.frontends.site import HttpState
 
 _SECONDS = 0.5
 
@@ -13,7 +13,7 @@ _SECONDS = 0.5
 class Sweeper:
     """Keeps the site's time and its connections' deadlines, on `loop` with its time, from here until `close`."""
 
-    def __init__(self, site: Site, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, site: HttpState, loop: asyncio.AbstractEventLoop) -> None:
         self._site = site
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
@@ -21,7 +21,7 @@ class Sweeper:
 
     def close(self) -> None:
         """No sweep follows."""
-        self._site.rouse = None
+        self._site.wake = None
         if self._timer is not None:
             self._timer.cancel()
 
@@ -32,13 +32,13 @@ class Sweeper:
         if until is None:
             self._timer = self._loop.call_later(_SECONDS, self._sweep)
             return
-        site.rouse = self._rouse
+        site.wake = self._rouse
         seconds = until - site.now
         self._timer = self._loop.call_later(seconds, self._sweep) if seconds != float("inf") else None
 
     def _rouse(self) -> None:
         site = self._site
-        site.rouse = None
+        site.wake = None
         site.now, site.epoch = self._loop.time(), time.time()
         if self._timer is not None:
             self._timer.cancel()

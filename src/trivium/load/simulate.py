@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.loaded_model import ServedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Port
@@ -107,13 +107,13 @@ def load_virtually(
     clock: VirtualClock,
     service: Callable[[int], float],
     run: Callable[[Coroutine[object, object, None]], None] = asyncio.run,
-) -> LoadedModel:
+) -> ServedModel:
     """The core of one model on the virtual clock, open. `run` runs the coroutine that opens it."""
 
     async def launch(placement: Placement, port: Port) -> VirtualInstance:
         return VirtualInstance(clock, port, service)
 
-    model = LoadedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock)
+    model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock)
     run(model.open())
     return model
 
@@ -136,7 +136,7 @@ def simulate(
     return model.report()
 
 
-def _submit(model: LoadedModel, number: ItemId, infer: Infer) -> None:
+def _submit(model: ServedModel, number: ItemId, infer: Infer) -> None:
     model.submit(number, infer, lambda part: None)
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from trivium.types.datatype import DataType
 
 
-class Told(Enum):
+class ShapeFact(Enum):
     """What is told of a request's part of an input: how many elements it has, or its shape without the rows."""
 
     COUNTS = "counts"  # of each request
@@ -27,7 +27,7 @@ class BatchInput:
     """Inputs of the engine, all alike, that tell of the requests' parts of the input `source`."""
 
     names: tuple[str, ...]
-    told: Told
+    told: ShapeFact
     datatype: DataType
     source: str
 

@@ -15,7 +15,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the mend.
+    """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the hint.
 
     `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`. `info` says
     the same in a form for programs, for wires that have texts of their own.
@@ -27,7 +27,7 @@ class Finding:
     key: str
     found: str
     expected: str = ""
-    mend: str = ""
+    hint: str = ""
     info: ErrorInfo | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -35,4 +35,4 @@ class Finding:
         text = f"{place}: {self.key}: {self.found}" if self.key else f"{place}: {self.found}"
         if self.expected:
             text += f"; expected {self.expected}"
-        return f"{text}. {self.mend}" if self.mend else text
+        return f"{text}. {self.hint}" if self.hint else text

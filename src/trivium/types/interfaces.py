@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 from trivium.types.errors import ServeError
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, ItemId, Placement, Program, Ran
-from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, Reading
-from trivium.types.wire import Body, Call, Head, HttpAnswer, RpcAnswer, RpcKind, Target
+from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
+from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, ReadResult
+from trivium.types.wire import Body, Head, HttpAnswer, RpcAnswer, RpcCall, RpcKind, Target
 
 
 class Timer(Protocol):
@@ -29,11 +29,11 @@ class Clock(Protocol):
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call once, not before `when`; at the next turn if that has passed."""
+        """RpcCall once, not before `when`; at the next turn if that has passed."""
         ...
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call once, after what runs now."""
+        """RpcCall once, after what runs now."""
         ...
 
 
@@ -49,7 +49,7 @@ class Format(Protocol):
     def claims(self, path: Path) -> bool:
         """Is this path of this format? Looks at names, not at contents; must not raise."""
 
-    def read(self, path: Path, defaults: Defaults) -> Reading:
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """Every version that the path holds. What cannot be read is in `unreadable`, with all its faults."""
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
@@ -59,7 +59,7 @@ class Format(Protocol):
 
 
 @runtime_checkable
-class Overrides(Protocol):
+class SupportsOverride(Protocol):
     """What a format has, too, whose models can be loaded with another configuration, or from sent files."""
 
     def override(self, load: Load, source: Path, into: Path) -> Path:
@@ -69,7 +69,7 @@ class Overrides(Protocol):
 
 
 @runtime_checkable
-class Places(Protocol):
+class SupportsPolling(Protocol):
     """What a format has, too, that knows a place of its own for each model: who looks for changes then sees which
     model they concern.
     """
@@ -91,7 +91,7 @@ class Runner(Protocol):
 
 
 class Engine(Protocol):
-    """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `Launches` as well.
+    """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `WorkerEngine` as well.
 
     `isolation`: what it supports, default first. `has_facts`: whether `facts` can tell anything, and so whether a probe
     process is worth starting.
@@ -117,10 +117,10 @@ class OpensRunner(Protocol):
 
 
 @runtime_checkable
-class Launches(Protocol):
+class WorkerEngine(Protocol):
     """An engine whose models are user code in a worker process."""
 
-    def program(self, spec: ModelSpec, placement: Placement) -> Program:
+    def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
 
 
@@ -173,17 +173,17 @@ class RpcProtocol(Protocol):
         """How the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
         ...
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         """Raise ServeError for a stream that its metadata do not allow; asked once, before its first message. `refuse`
         makes a status of that error, with which the stream ends.
         """
         ...
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, "RpcEncoder"]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, "RpcEncoder"]:
         """The operation of one request message, and the encoder for its answer. Raises ServeError."""
         ...
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """The protocol's own form of an error that precedes or replaces an operation; always final."""
         ...
 
@@ -298,7 +298,7 @@ class Ticket(Protocol):
         ...
 
 
-class Submits(Protocol):
+class InferenceCore(Protocol):
     """The face of the core towards a front end."""
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:

@@ -15,7 +15,7 @@ from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
-from trivium.types.tracing import Origin, TraceChange, TraceSettings
+from trivium.types.tracing import RequestOrigin, TraceChange, TraceSettings
 
 PREDICT, EXPLAIN = "predict", "explain"
 
@@ -70,7 +70,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     sequence: SequenceRef | None = None
     wants: PayloadKind | None = None
     parent: CallRef | None = None
-    origin: Origin | None = None
+    origin: RequestOrigin | None = None
     context: str = ""
     method: str = PREDICT
 
@@ -106,7 +106,7 @@ class Statistics(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
 
 
-class Scrape(msgspec.Struct, frozen=True, gc=False):
+class CollectMetrics(msgspec.Struct, frozen=True, gc=False):
     """Everything that can be measured, of this moment. Answered with `MetricsReport`."""
 
 
@@ -158,7 +158,7 @@ class ListRegions(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
-class Verbosity(msgspec.Struct, frozen=True, gc=False):
+class LogControl(msgspec.Struct, frozen=True, gc=False):
     """How much the server logs, and in which form. Answered with `LogReport`."""
 
     change: LogChange = NO_LOG_CHANGE
@@ -179,11 +179,11 @@ Operation = (
     | Describe
     | List
     | Statistics
-    | Scrape
+    | CollectMetrics
     | Load
     | Unload
     | RegionOperation
-    | Verbosity
+    | LogControl
     | TraceControl
 )
 

@@ -11,7 +11,7 @@ EVERYWHERE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class ResourceNeed:
     """`count` of a resource, of the device's own or of the one that all devices share."""
 
     name: str
@@ -20,15 +20,15 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ResourceRequest:
     """Of one instance, for each of its executions. Who has had few executions goes first; each counts `weight`."""
 
-    needs: tuple[Need, ...] = ()
+    needs: tuple[ResourceNeed, ...] = ()
     weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class ResourceLimits:
     """How much there is of resources that were named, by name and device (`EVERYWHERE`: on each). Of all others there
     is as much as the instance needs that needs most.
     """

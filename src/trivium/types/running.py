@@ -14,7 +14,7 @@ import msgspec
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Operation
 from trivium.types.payload import Payload, Scalar
-from trivium.types.resources import Claim
+from trivium.types.resources import ResourceRequest
 from trivium.types.spec import Device, Isolation
 
 ItemId = int
@@ -80,7 +80,7 @@ class Credit(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
-class Worn(msgspec.Struct, frozen=True, gc=False):
+class RecycleRequested(msgspec.Struct, frozen=True, gc=False):
     """The instance should be replaced, and works on until it is. `reason` is for people."""
 
     reason: str
@@ -92,7 +92,7 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
     post_mortem: str
 
 
-Event = Begun | Part | Executed | Credit | Worn | Dead
+Event = Begun | Part | Executed | Credit | RecycleRequested | Dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +106,20 @@ class Placement:
     device: Device = Device.CPU
     device_id: int = 0
     index: int = 0
-    claim: Claim = field(default_factory=Claim)
+    claim: ResourceRequest = field(default_factory=ResourceRequest)
 
 
-Words = Callable[[ServeError, Operation, bool], ServeError]
+TranslateError = Callable[[ServeError, Operation, bool], ServeError]
 """How user code is told of an operation of its own that went wrong, and was it refused at the door?"""
 
 
-def as_it_is(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
+def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     """In the server's own words."""
     return error
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class WorkerCommand:
     """What to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its
     last argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`.
     """
@@ -128,4 +128,4 @@ class Program:
     directory: Path
     environment: Mapping[str, str]
     setup: Mapping[str, object]
-    words: Words = as_it_is
+    words: TranslateError = unchanged

@@ -68,7 +68,7 @@ class QueueView(Protocol):
 SequenceId = int | str
 
 
-class Tenure(msgspec.Struct, eq=False):
+class SequenceSlot(msgspec.Struct, eq=False):
     """A sequence that has begun to arrive and is not over; the scheduler's own, a policy only reads it.
 
     It has `slot` of `instance` (0: none yet), which has its item `running` (0: none). `is_closed`: its last request
@@ -87,7 +87,7 @@ class Tenure(msgspec.Struct, eq=False):
 
 
 class SequenceView(Protocol):
-    """What a policy for sequences sees, live and read-only. Every entry belongs to one of the tenures."""
+    """What a policy for sequences sees, live and read-only. Every entry belongs to one of the records."""
 
     def entries(self) -> Iterator[Entry]:
         """As in `QueueView`."""
@@ -98,10 +98,10 @@ class SequenceView(Protocol):
         ...
 
     def instances(self) -> Collection[InstanceId]:
-        """Those that are open. A tenure on any other has lost its state."""
+        """Those that are open. A record on any other has lost its state."""
         ...
 
-    def tenures(self) -> Iterable[Tenure]:
+    def records(self) -> Iterable[SequenceSlot]:
         """In any order."""
         ...
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
-from trivium.types.metrics import Measures, ModelMetrics
-from trivium.types.resources import Claim, Supply
+from trivium.types.metrics import Measurements, ModelMetrics
+from trivium.types.resources import ResourceLimits, ResourceRequest
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.warmups import Warmup
 
@@ -111,7 +111,7 @@ class InstanceGroup:
     device: Device = Device.CPU
     device_ids: tuple[int, ...] = ()
     isolation: Isolation | None = None
-    claim: Claim = field(default_factory=Claim)
+    claim: ResourceRequest = field(default_factory=ResourceRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,15 +270,15 @@ class Defaults:
     unique_names: bool = False
     completes: bool = True  # may a format fill in what a configuration leaves out?
     config_name: str = ""
-    measures: Measures = field(default_factory=Measures)
+    measures: Measurements = field(default_factory=Measurements)
     cache_bytes: int = 0
-    supply: Supply | None = None
+    supply: ResourceLimits | None = None
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class InvalidModel:
     """A model that was found and cannot be served as written; its neighbours load all the same."""
 
     name: str
@@ -287,8 +287,8 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadResult:
     """What a format made of a path: a spec per version found, and what it could not read."""
 
     specs: tuple[ModelSpec, ...]
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[InvalidModel, ...] = ()

@@ -64,7 +64,7 @@ class TraceChange(msgspec.Struct, frozen=True):
 NO_CHANGE = TraceChange()
 
 
-class Origin(msgspec.Struct, frozen=True, gc=False):
+class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     """How a request came: over which wire, when its head was there and when all of it, and the trace that its client
     says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
     """
@@ -87,7 +87,7 @@ class Trace(msgspec.Struct):
     model: str
     version: str
     request_id: str
-    origin: Origin | None = None
+    origin: RequestOrigin | None = None
     moments: list[tuple[Moment, float]] = []
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()

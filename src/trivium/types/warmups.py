@@ -10,7 +10,7 @@ from pathlib import Path
 from trivium.types.datatype import DataType
 
 
-class Fill(Enum):
+class SyntheticFill(Enum):
     """How the made-up data of a warm-up input comes about."""
 
     ZERO = "zero"
@@ -25,7 +25,7 @@ class WarmupInput:
     name: str
     datatype: DataType
     dims: tuple[int, ...]
-    fill: Fill
+    fill: SyntheticFill
     path: Path | None = None
 
 

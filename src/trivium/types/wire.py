@@ -64,7 +64,7 @@ class RpcKind(Enum):
     STREAM = "stream"  # messages both ways, several requests in work at once
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class RpcCall(msgspec.Struct, frozen=True, gc=False):
     """A gRPC call without its messages. `method` is the whole path, "/package.Service/Method"; names in
     `metadata` are lower-case, values that are not text are left out. `timeout`: seconds that the client still
     waits, None for ever.

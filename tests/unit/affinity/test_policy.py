@@ -6,7 +6,7 @@ from trivium.affinity.policy import (
     FIRST_PAUSE,
     LEAST_RATE,
     LONGEST_PAUSE,
-    Decision,
+    AffinityDecision,
     Idleness,
     View,
     decide,
@@ -21,33 +21,45 @@ ALL_BUSY = Idleness(shared=0.01, other=0.4)
 @pytest.mark.parametrize(
     ("view", "decision"),
     [
-        pytest.param(View(LEAST_RATE, False, None), Decision(True, 0.0, 0.0), id="worth it"),
-        pytest.param(View(LEAST_RATE - 1, False, None), Decision(False, 0.0, 0.0), id="too few hand-overs"),
-        pytest.param(View(5000.0, True, None), Decision(False, 0.0, 0.0), id="an instance is being opened"),
-        pytest.param(View(5000.0, False, ROOM), Decision(True, 0.0, 0.0), id="the processor has room"),
-        pytest.param(View(5000.0, False, ALL_BUSY), Decision(True, 0.0, 0.0), id="no other has more room"),
+        pytest.param(View(LEAST_RATE, False, None), AffinityDecision(True, 0.0, 0.0), id="worth it"),
+        pytest.param(
+            View(LEAST_RATE - 1, False, None), AffinityDecision(False, 0.0, 0.0), id="too few hand-overs"
+        ),
+        pytest.param(
+            View(5000.0, True, None), AffinityDecision(False, 0.0, 0.0), id="an instance is being opened"
+        ),
+        pytest.param(
+            View(5000.0, False, ROOM), AffinityDecision(True, 0.0, 0.0), id="the processor has room"
+        ),
+        pytest.param(
+            View(5000.0, False, ALL_BUSY), AffinityDecision(True, 0.0, 0.0), id="no other has more room"
+        ),
         pytest.param(
             View(5000.0, False, CROWDED),
-            Decision(False, NOW + FIRST_PAUSE, FIRST_PAUSE),
+            AffinityDecision(False, NOW + FIRST_PAUSE, FIRST_PAUSE),
             id="full beside one that is idle",
         ),
         pytest.param(
             View(5000.0, False, CROWDED, NOW, 40.0),
-            Decision(False, NOW + 80.0, 80.0),
+            AffinityDecision(False, NOW + 80.0, 80.0),
             id="once more at once",
         ),
         pytest.param(
             View(5000.0, False, CROWDED, NOW, 290.0),
-            Decision(False, NOW + LONGEST_PAUSE, LONGEST_PAUSE),
+            AffinityDecision(False, NOW + LONGEST_PAUSE, LONGEST_PAUSE),
             id="again and again",
         ),
         pytest.param(
-            View(5000.0, False, None, NOW + 1, 40.0), Decision(False, NOW + 1, 40.0), id="in the pause"
+            View(5000.0, False, None, NOW + 1, 40.0),
+            AffinityDecision(False, NOW + 1, 40.0),
+            id="in the pause",
         ),
-        pytest.param(View(5000.0, False, None, NOW, 40.0), Decision(True, NOW, 40.0), id="after the pause"),
+        pytest.param(
+            View(5000.0, False, None, NOW, 40.0), AffinityDecision(True, NOW, 40.0), id="after the pause"
+        ),
         pytest.param(
             View(5000.0, False, ROOM, NOW, 40.0),
-            Decision(True, NOW, 0.0),
+            AffinityDecision(True, NOW, 0.0),
             id="a good second ends the doubling",
         ),
     ],

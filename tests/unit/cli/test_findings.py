@@ -10,7 +10,15 @@ from trivium.cli.findings import print_check
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Dynamic as Scheduling
-from trivium.types.spec import InstanceGroup, ModelSpec, Origin, QueuePolicy, Specific, TensorSpec, Unreadable
+from trivium.types.spec import (
+    InstanceGroup,
+    InvalidModel,
+    ModelSpec,
+    Origin,
+    QueuePolicy,
+    Specific,
+    TensorSpec,
+)
 
 LONG = "/models/" + "a-very-long-folder-name/" * 6 + "config.pbtxt"
 NOTICE = Finding(
@@ -36,10 +44,10 @@ SPEC = ModelSpec(
     },
     reports=(NOTICE,),
 )
-BROKEN = Unreadable("broken", Path(LONG).parent, (ERROR,))
+BROKEN = InvalidModel("broken", Path(LONG).parent, (ERROR,))
 
 
-def printed(specs: list[ModelSpec], unreadable: list[Unreadable], width: int = 80) -> tuple[str, bool]:
+def printed(specs: list[ModelSpec], unreadable: list[InvalidModel], width: int = 80) -> tuple[str, bool]:
     console = Console(file=io.StringIO(), width=width)
     served = print_check(console, specs, unreadable)
     assert isinstance(console.file, io.StringIO)
@@ -87,7 +95,7 @@ def test_a_fault_says_where_what_and_how() -> None:
         ["key", "input[0].dims"],
         ["found", "the text 'a'"],
         ["expected", "an integer"],
-        ["mend", "Write dims: 1."],
+        ["hint", "Write dims: 1."],
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trivium.codecs.ragged import RaggedRules, tell
 from trivium.codecs.rows import Stacker
-from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensors
@@ -21,12 +21,12 @@ SHAPES = [(1, 3), (2, 2), (1, 0)]
 @pytest.mark.parametrize(
     ("told", "found"),
     [
-        (Told.COUNTS, [3, 4, 0]),
-        (Told.SUMS, [3, 7, 7]),
-        (Told.SUMS_FROM_ZERO, [0, 3, 7, 7]),
-        (Told.GREATEST_AS_SHAPE, [0, 0, 0, 0]),
-        (Told.SHAPES, [[3], [2], [2], [0]]),
-        (Told.SHAPES_FLAT, [3, 2, 2, 0]),
+        (ShapeFact.COUNTS, [3, 4, 0]),
+        (ShapeFact.SUMS, [3, 7, 7]),
+        (ShapeFact.SUMS_FROM_ZERO, [0, 3, 7, 7]),
+        (ShapeFact.GREATEST_AS_SHAPE, [0, 0, 0, 0]),
+        (ShapeFact.SHAPES, [[3], [2], [2], [0]]),
+        (ShapeFact.SHAPES_FLAT, [3, 2, 2, 0]),
     ],
 )
 @pytest.mark.parametrize("datatype", [DataType.INT32, DataType.FP32])
@@ -36,7 +36,7 @@ def test_what_is_told(told, found, datatype):
 
 
 def test_shapes_of_several_sizes():
-    told = BatchInput(("n",), Told.SHAPES_FLAT, DataType.INT32, "x")
+    told = BatchInput(("n",), ShapeFact.SHAPES_FLAT, DataType.INT32, "x")
     assert tell(told, [(2, 3, 4), (1, 5, 6)]).tolist() == [3, 4, 3, 4, 5, 6]
 
 
@@ -59,7 +59,7 @@ def items(*shapes):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_inputs_are_put_one_behind_the_other(count):
-    told = BatchInput(("n", "also n"), Told.COUNTS, DataType.INT32, "x")
+    told = BatchInput(("n", "also n"), ShapeFact.COUNTS, DataType.INT32, "x")
     found = rules(told).stack(Stacker(), items(*SHAPES)[:count])
     assert {name: array.tolist() for name, array in found.items()} == {
         "x": ([0.0] * 3 + [1.0] * 4)[: 3 if count == 1 else 7],

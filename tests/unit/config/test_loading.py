@@ -173,7 +173,7 @@ def test_what_is_of_a_wrong_type_or_out_of_bounds(file, key, text):
 )
 def test_an_unknown_key_suggests_the_near_one(file, lines, key, hint):
     (fault,) = faults(file(lines))
-    assert (fault.key, fault.mend) == (key, hint)
+    assert (fault.key, fault.hint) == (key, hint)
     assert fault.file.endswith("trivium.toml")
 
 
@@ -185,7 +185,7 @@ def test_an_unknown_key_names_those_that_there_are(file):
 
 def test_a_key_that_is_given_twice(file):
     (fault,) = faults(file("http_port = 1\n[http]\nport = 2\n"))
-    assert (fault.key, fault.found, fault.mend) == (
+    assert (fault.key, fault.found, fault.hint) == (
         "http.port",
         "http_port gives it, too",
         "Keep port in [http].",
@@ -201,11 +201,11 @@ def test_keys_outside_of_a_table_are_noticed_in_one_line(file):
 def test_an_option_that_was_removed_is_an_error_from_any_source(file, removed):
     for path in (file("grpc_lair = 'own'"), file("[grpc]\nlair = 'own'")):
         (fault,) = faults(path)
-        assert (fault.found, fault.mend) == ("this option was removed", "Drop it: there is one lair.")
+        assert (fault.found, fault.hint) == ("this option was removed", "Drop it: there is one lair.")
     (variable,) = faults(environment={"TRIVIUM_GRPC_LAIR": "own"})
     (flag,) = faults(grpc_lair="own")
     assert (variable.key, flag.key) == ("TRIVIUM_GRPC_LAIR", "--grpc-lair")
-    assert variable.mend == flag.mend == "Drop it: there is one lair."
+    assert variable.hint == flag.hint == "Drop it: there is one lair."
 
 
 def test_no_option_is_both_there_and_removed():

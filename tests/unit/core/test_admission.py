@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trivium.core.admission import InputRules, LevelRules, drain_time, queue_full
+from trivium.core.admission import InputRules, PriorityRules, drain_time, queue_full
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
@@ -159,7 +159,7 @@ STRICT = QueuePolicy(timeout=2.0)
 
 
 def test_levels():
-    levels = LevelRules(
+    levels = PriorityRules(
         Dynamic(levels=3, default_level=2, default_policy=STRICT, level_policies={3: PATIENT})
     )
     assert [levels.level(priority) for priority in (0, 1, 2, 3, 4, -1)] == [2, 1, 2, 3, 2, 2]
@@ -180,7 +180,7 @@ def test_levels():
     ],
 )
 def test_a_request_may_only_shorten_its_time(policy, wish, seconds):
-    assert LevelRules(Dynamic(default_policy=policy)).timeout(1, wish) == seconds
+    assert PriorityRules(Dynamic(default_policy=policy)).timeout(1, wish) == seconds
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_request_may_only_shorten_its_time(policy, wish, seconds):
     ],
 )
 def test_plain_is_when_there_is_nothing_to_decide(scheduling, plain):
-    assert LevelRules(scheduling).are_plain is plain
+    assert PriorityRules(scheduling).are_plain is plain
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0.0, "in 1 s"), (1.2, "in 2 s"), (30.0, "in 30 s")])

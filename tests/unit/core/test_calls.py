@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.calls import Call, Calls, is_held
+from trivium.core.calls import CallGraph, PendingCall, is_held
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import CallRef
 
@@ -28,10 +28,12 @@ class CallsHarness:
 
     def __init__(self, *rows):
         self.ended = []
-        self.calls = Calls()
+        self.calls = CallGraph()
         for parent, number, model in rows:
             ref = CallRef((parent,), ("p",))
-            self.calls.begun(Call(number, model.name, model, ref, lambda why, n=number: self.end(n, why)))
+            self.calls.begun(
+                PendingCall(number, model.name, model, ref, lambda why, n=number: self.end(n, why))
+            )
 
     def end(self, number, why):
         self.ended.append((number, why))

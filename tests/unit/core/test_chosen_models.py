@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, spec
 
-from trivium.core.repository import Found, chosen
+from trivium.core.repository import ModelEntry, chosen
 from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import List, Load, Readiness, Ready
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import Defaults, Reading, Unreadable
+from trivium.types.spec import Defaults, InvalidModel, ReadResult
 
 FAULT = ServeError(Code.LOAD_FAILED, "Damaged.")
 
@@ -21,11 +21,11 @@ FAULT = ServeError(Code.LOAD_FAILED, "Damaged.")
 def found(name, *members):
     one = spec(name)
     steps = tuple(Step(member, "", {}, {}) for member in members)
-    return Found(name, (replace(one, scheduling=Graph(steps)) if steps else one,), None)
+    return ModelEntry(name, (replace(one, scheduling=Graph(steps)) if steps else one,), None)
 
 
 def unreadable(name):
-    return Unreadable(name, Path(name), ())
+    return InvalidModel(name, Path(name), ())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_names_are_unique_if_told():
 
         def read(self, path, defaults):
             names = {"one": ("a", "b"), "two": ("b", "c")}[path.name]
-            return Reading(tuple(spec(name) for name in names))
+            return ReadResult(tuple(spec(name) for name in names))
 
         def finish(self, one, facts):
             return one

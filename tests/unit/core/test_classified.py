@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.answers import Answers
-from trivium.core.door import Door
+from trivium.core.answers import ResponseDispatcher
+from trivium.core.door import PayloadAdapter
 from trivium.core.item import Item
 from trivium.core.statistics import VersionCounters
 from trivium.types.datatype import DataType
@@ -25,10 +25,10 @@ ANSWER = Tensors.of({"scores": np.array([[1, 2]], "f4"), "text": np.array([[b"t"
 def scene(*outputs, payload=None):
     parts = []
     spec = replace(make_spec(Batching(True, 8)), outputs=(SCORES, TEXT))
-    door = Door(spec, frozenset({PayloadKind.TENSORS}))
+    door = PayloadAdapter(spec, frozenset({PayloadKind.TENSORS}))
     infer = Infer("m", payload or Tensors.of({"x": np.zeros((1, 2), "f4")}), outputs=outputs)
     item = Item(1, infer, parts.append, 0.0, None)
-    return door, item, Answers(spec, door, VersionCounters(), lambda: 0.0), parts
+    return door, item, ResponseDispatcher(spec, door, VersionCounters(), lambda: 0.0), parts
 
 
 def test_one_output_is_ranked_and_the_other_plain():
@@ -85,7 +85,7 @@ def test_bare_data_are_the_only_input():
 
 @pytest.mark.parametrize("form", [RawForm.FIELDS, RawForm.TENSOR])
 def test_a_handler_gets_such_bodies_as_they_are(form):
-    door = Door(make_spec(), frozenset({PayloadKind.RAW}))
+    door = PayloadAdapter(make_spec(), frozenset({PayloadKind.RAW}))
     item = Item(1, Infer("m", Raw((RawPart(b"{}", "a/b"),), form=form)), None, 0.0, None)
     door.admit(item)
     assert item.operation.payload.parts == (RawPart(b"{}", "a/b"),)

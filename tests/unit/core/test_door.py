@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.door import Door
+from trivium.core.door import PayloadAdapter
 from trivium.core.item import Item
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -20,7 +20,7 @@ BYTES = TensorSpec("b", DataType.BYTES, (1,))
 
 
 def door(takes=BOTH, batching=ROWS, **fields):
-    return Door(make_spec(batching, **fields), frozenset(takes))
+    return PayloadAdapter(make_spec(batching, **fields), frozenset(takes))
 
 
 def item(payload=None, **fields):
@@ -127,7 +127,7 @@ def test_what_cannot_be_had_so_is_an_error():
 def test_only_what_was_asked_for_is_answered():
     tensors = Tensors(tuple(Tensor(name, DataType.FP32, (0,), np.zeros(0, "<f4")) for name in "abc"))
     some = item(outputs=(WantedOutput("c"), WantedOutput("a")))
-    assert [tensor.name for tensor in Door.chosen(some, tensors).items] == ["a", "c"]
-    assert Door.chosen(item(), tensors) is tensors
-    assert Door.chosen(some, None) is None
-    assert Door.chosen(some, body := raw()) is body
+    assert [tensor.name for tensor in PayloadAdapter.chosen(some, tensors).items] == ["a", "c"]
+    assert PayloadAdapter.chosen(item(), tensors) is tensors
+    assert PayloadAdapter.chosen(some, None) is None
+    assert PayloadAdapter.chosen(some, body := raw()) is body

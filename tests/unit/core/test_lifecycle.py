@@ -8,7 +8,7 @@ from tests.harness.fake_models import ServerHarness, serving, spec
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load, Unload
-from trivium.types.spec import Unreadable
+from trivium.types.spec import InvalidModel
 from trivium.types.state import VersionState
 
 TYPO = Finding(Severity.ERROR, "config.pbtxt", 3, "nam", "no such field")
@@ -16,7 +16,7 @@ BROKEN = ServeError(Code.LOAD_FAILED, "The file is damaged.")
 
 
 def broken(name="m"):
-    return Unreadable(name, spec().root, (TYPO,))
+    return InvalidModel(name, spec().root, (TYPO,))
 
 
 async def refusal(awaitable):

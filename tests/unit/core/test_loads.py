@@ -9,7 +9,7 @@ from tests.harness.fake_models import PATH, ServerHarness, serving, spec
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.spec import All, Latest, ModelFacts, Specific, Unreadable
+from trivium.types.spec import All, InvalidModel, Latest, ModelFacts, Specific
 from trivium.types.state import VersionState
 
 TYPO = Finding(Severity.ERROR, "config.pbtxt", 3, "nam", "no such field")
@@ -17,7 +17,7 @@ BROKEN = ServeError(Code.LOAD_FAILED, "The file is damaged.")
 
 
 def broken(name="m"):
-    return Unreadable(name, spec().root, (TYPO,))
+    return InvalidModel(name, spec().root, (TYPO,))
 
 
 async def refusal(awaitable):

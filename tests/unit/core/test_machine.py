@@ -9,9 +9,9 @@ import pytest
 
 from trivium.core.gpus import Gpus
 from trivium.core.machine import Machine
-from trivium.types.metrics import GpuUse, MachineUse, Measures
+from trivium.types.metrics import GpuUse, MachineUse, Measurements
 
-NO_GPU = Measures(gpu=False, interval=2.0)
+NO_GPU = Measurements(gpu=False, interval=2.0)
 Times = namedtuple("Times", "user nice system idle iowait guest")
 
 
@@ -47,7 +47,7 @@ def test_a_system_that_tells_nothing(system, monkeypatch):
 
 
 def test_what_was_not_asked_for_is_not_read(system):
-    assert Machine(Measures(cpu=False, gpu=False), lambda: 0.0).read() == (None, ())
+    assert Machine(Measurements(cpu=False, gpu=False), lambda: 0.0).read() == (None, ())
 
 
 def test_the_machine_that_runs_this():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.ordering import Line
+from trivium.core.ordering import ResponseSequencer
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
 
@@ -12,7 +12,7 @@ ERROR = ResponsePart(error=ServeError(Code.MODEL_FAILED, "no"))
 
 
 def test_what_is_done_first_waits_for_what_came_first():
-    line, told = Line(), []
+    line, told = ResponseSequencer(), []
     one, two, three = (
         line.join(number, lambda part, n=number: told.append((n, part.final))) for number in range(3)
     )
@@ -28,7 +28,7 @@ def test_what_is_done_first_waits_for_what_came_first():
 
 
 def test_whoever_leaves_is_told_at_once_and_holds_up_nobody():
-    line, told = Line(), []
+    line, told = ResponseSequencer(), []
     one, two, three = (line.join(number, lambda part, n=number: told.append(n)) for number in range(3))
     two(ResponsePart(final=False))
     line.leave(1)
@@ -43,7 +43,7 @@ def test_whoever_leaves_is_told_at_once_and_holds_up_nobody():
 
 
 def test_a_receiver_that_fails_or_asks_again_hurts_nobody():
-    line, told = Line(), []
+    line, told = ResponseSequencer(), []
 
     def failing(part):
         told.append("fails")
@@ -59,7 +59,7 @@ def test_a_receiver_that_fails_or_asks_again_hurts_nobody():
 @settings(max_examples=examples(200))
 @given(st.permutations(range(8)), st.sets(st.integers(0, 7)))
 def test_any_order_of_ends(ends, leavers):
-    line, told = Line(), []
+    line, told = ResponseSequencer(), []
     places = [line.join(number, lambda part, n=number: told.append(n)) for number in range(8)]
     for number in ends:
         if number in leavers:

@@ -11,7 +11,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import List, Load, Unload
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import All, Defaults, Reading, Unreadable
+from trivium.types.spec import All, Defaults, InvalidModel, ReadResult
 
 TYPO = Finding(Severity.ERROR, "config", 1, "a", "b")
 
@@ -33,13 +33,15 @@ class OverridableFormat(FakeFormat):
             return super().read(path, defaults)
         stamp = (path / "stamp").read_text()
         if stamp == "bad":
-            return Reading((), (Unreadable("m", path, (TYPO,)),))
+            return ReadResult((), (InvalidModel("m", path, (TYPO,)),))
         specs = (
             (spec("m", stamp=stamp), spec("m", "2", stamp="broken"))
             if stamp == "half"
             else (spec("m", stamp=stamp),)
         )
-        return Reading(tuple(replace(made, root=path / made.version, version_policy=All()) for made in specs))
+        return ReadResult(
+            tuple(replace(made, root=path / made.version, version_policy=All()) for made in specs)
+        )
 
 
 class OverrideHarness(ServerHarness):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.core.schedulers.policy import Settings, decide
+from trivium.core.schedulers.policy import BatchingSettings, decide
 from trivium.types.errors import Code
 from trivium.types.spec import Batching, Dynamic
 
@@ -37,7 +37,9 @@ class View:
 
 
 def settings(merge=True, max_rows=4, delay=0.0, preferred=()):
-    return Settings.of(Batching(True, max_rows, merge), Dynamic(max_delay=delay, preferred_rows=preferred))
+    return BatchingSettings.of(
+        Batching(True, max_rows, merge), Dynamic(max_delay=delay, preferred_rows=preferred)
+    )
 
 
 def items(*rows, **fields):

@@ -14,13 +14,13 @@ from tests.harness.fake_models import FakeEngine, ServerHarness, no_facts, repla
 from tests.harness.properties import examples
 from tests.harness.virtual_models import X, make_infer
 
-from trivium.core.polling import stamp
+from trivium.core.polling import fingerprint
 from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load, Ready, Unload
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import All, Defaults, Reading, Unreadable
+from trivium.types.spec import All, Defaults, InvalidModel, ReadResult
 
 
 def touch(path, text="x", when=None):
@@ -36,7 +36,7 @@ def touch(path, text="x", when=None):
 
 def test_a_stamp_stays_while_nothing_happens(tmp_path):
     touch(tmp_path / "m/1/model.bin")
-    assert stamp(tmp_path) == stamp(tmp_path)
+    assert fingerprint(tmp_path) == fingerprint(tmp_path)
 
 
 def change_time(folder):
@@ -74,16 +74,16 @@ def replace_file(folder):
 def test_every_change_changes_it(tmp_path, change):
     touch(tmp_path / "1/model.bin", when=7)
     touch(tmp_path / "config", when=7)
-    before = stamp(tmp_path)
+    before = fingerprint(tmp_path)
     change(tmp_path)
-    assert stamp(tmp_path) != before
+    assert fingerprint(tmp_path) != before
 
 
 def test_what_python_writes_on_import_is_no_change(tmp_path):
     touch(tmp_path / "1/model.py")
-    before = stamp(tmp_path)
+    before = fingerprint(tmp_path)
     touch(tmp_path / "1/__pycache__/model.pyc")
-    assert stamp(tmp_path) == before
+    assert fingerprint(tmp_path) == before
 
 
 def test_links_are_followed_and_circles_end(tmp_path):
@@ -92,22 +92,22 @@ def test_links_are_followed_and_circles_end(tmp_path):
     (tmp_path / "m/1").symlink_to(real.parent)
     (tmp_path / "m/around").symlink_to(tmp_path / "m")
     (tmp_path / "m/broken").symlink_to(tmp_path / "nowhere")
-    before = stamp(tmp_path / "m")
+    before = fingerprint(tmp_path / "m")
     os.utime(real, ns=(5, 5))
-    assert stamp(tmp_path / "m") != before
+    assert fingerprint(tmp_path / "m") != before
 
 
 def test_a_place_that_is_gone_raises(tmp_path):
     with pytest.raises(OSError, match="nowhere"):
-        stamp(tmp_path / "nowhere")
+        fingerprint(tmp_path / "nowhere")
 
 
 # -- following ---------------------------------------------------------------------------------------------
 
 
 class FolderFormat:
-    """A model per folder: each file in it, whose name is a number, is a version whose stamp is the file's text. A file
-    `broken` makes it unreadable, `members` a graph.
+    """A model per folder: each file in it, whose name is a number, is a version whose fingerprint is the file's text. A
+    file `broken` makes it unreadable, `members` a graph.
     """
 
     name = "folders"
@@ -128,10 +128,10 @@ class FolderFormat:
         for folder in sorted(path.iterdir()):
             if (folder / "broken").exists():
                 finding = Finding(Severity.ERROR, str(folder), 1, "", "a fault")
-                broken.append(Unreadable(folder.name, folder, (finding,)))
+                broken.append(InvalidModel(folder.name, folder, (finding,)))
                 continue
             specs += [_spec(folder, file) for file in sorted(folder.iterdir()) if file.name.isdecimal()]
-        return Reading(tuple(specs), tuple(broken))
+        return ReadResult(tuple(specs), tuple(broken))
 
 
 def _spec(folder, file):
@@ -282,7 +282,9 @@ def test_what_cannot_be_opened_leaves_the_old_one(folders, caplog):
 
 def test_what_failed_is_tried_again_until_it_serves(folders):
     async def play(stage):
-        stage.engine.faults |= {stamp: ServeError(Code.LOAD_FAILED, "No room.") for stamp in ("11", "30")}
+        stage.engine.faults |= {
+            fingerprint: ServeError(Code.LOAD_FAILED, "No room.") for fingerprint in ("11", "30")
+        }
         touch(folders / "a/1", "11")
         touch(folders / "c/1", "30")
         await stage.poll()
@@ -441,7 +443,7 @@ def test_without_seconds_nothing_is_looked_at(folders):
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["write", "write", "break", "mend", "remove", "fail"]),
+        st.sampled_from(["write", "write", "break", "hint", "remove", "fail"]),
         st.sampled_from(["a", "b"]),
         st.integers(1, 3),
     ),
@@ -464,7 +466,7 @@ class Expected:
                 self.engine.faults[str(self.count)] = ServeError(Code.LOAD_FAILED, "It is damaged.")
         elif what == "break":
             touch(folder / "broken")
-        elif what == "mend":
+        elif what == "hint":
             (folder / "broken").unlink(missing_ok=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.polling_policy import Decision, decide, merged, with_dependents
+from trivium.core.polling_policy import PollingDecision, decide, merged, with_dependents
 
 PICTURES = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["1", "2", "3"]))
 
@@ -22,7 +22,7 @@ PICTURES = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["1", "2",
 )
 def test_what_is_different_is_done(before, now, load, unload):
     decision = decide(before, now)
-    assert decision == Decision(load, unload)
+    assert decision == PollingDecision(load, unload)
     assert decision.is_empty == (before == now)
 
 

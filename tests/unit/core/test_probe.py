@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.probe import Probe, Question, Refused, Told, answer
+from trivium.core.probe import Inspected, InspectionRefused, InspectionRequest, ModelInspector, answer
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Limits, ModelFacts, TensorSpec
@@ -34,10 +34,10 @@ class Engine:
 
 
 def asked(says, engine="e"):
-    question = Question(engine, "m", "3", "/root", "file.bin", {"k": "v"})
+    question = InspectionRequest(engine, "m", "3", "/root", "file.bin", {"k": "v"})
     asking = Engine(says)
     reply = answer(msgspec.json.encode(question), {"e": asking})
-    return asking.asked, msgspec.json.decode(reply, type=Told | Refused)
+    return asking.asked, msgspec.json.decode(reply, type=Inspected | InspectionRefused)
 
 
 def test_facts_survive_the_way_and_the_engine_sees_the_spec():
@@ -69,7 +69,7 @@ def test_a_refusal_survives_the_way(says, engine, code, message):
 def ask(script, deadline=60.0):
     """What a probe that is this Python script makes of a spec."""
     spec = make_spec(limits=Limits(startup_deadline=deadline), parameters={"k": "v"})
-    return asyncio.run(Probe((sys.executable, "-S", "-c", script)).facts(spec))
+    return asyncio.run(ModelInspector((sys.executable, "-S", "-c", script)).facts(spec))
 
 
 def refusal(script, deadline=60.0):
@@ -78,7 +78,7 @@ def refusal(script, deadline=60.0):
     return caught.value
 
 
-REPLY = msgspec.json.encode(Told(FACTS)).decode()
+REPLY = msgspec.json.encode(Inspected(FACTS)).decode()
 TELLS = f"""
 import json, sys
 question = json.load(sys.stdin)
@@ -121,7 +121,7 @@ class Process:
 @pytest.mark.parametrize(
     ("process", "code", "said"),
     [
-        (Process(0, msgspec.json.encode(Refused(Code.UNSUPPORTED, "no"))), Code.UNSUPPORTED, "no"),
+        (Process(0, msgspec.json.encode(InspectionRefused(Code.UNSUPPORTED, "no"))), Code.UNSUPPORTED, "no"),
         (Process(3, noise=b"\xff"), Code.LOAD_FAILED, "ended with status 3"),
         (Process(-9), Code.LOAD_FAILED, "was killed by SIGKILL"),
         (Process(-40), Code.LOAD_FAILED, "was killed by signal 40"),

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.core.rate_limiter import RateLimiter
-from trivium.core.rate_policy import Wish, grants, limits, needs_on, supply_of
+from trivium.core.rate_policy import Contender, grants, limits, needs_on, parse_limits
 from trivium.types.errors import Code, ServeError
-from trivium.types.resources import EVERYWHERE, Claim, Need, Supply
+from trivium.types.resources import EVERYWHERE, ResourceLimits, ResourceNeed, ResourceRequest
 
 R, S = ("R", EVERYWHERE), ("S", "0")
 
 
 def wish(who, passed=0, since=0, **needs):
-    return Wish(who, {(name, EVERYWHERE): count for name, count in needs.items()}, passed, since)
+    return Contender(who, {(name, EVERYWHERE): count for name, count in needs.items()}, passed, since)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_grants(wishes, free, granted):
 
 WISHES = st.lists(
     st.builds(
-        lambda passed, since, r, s: Wish((since, r, s), {R: r, S: s}, passed, since),
+        lambda passed, since, r, s: Contender((since, r, s), {R: r, S: s}, passed, since),
         st.integers(0, 3), st.integers(0, 99), st.integers(0, 5), st.integers(0, 5),
     ),
     unique_by=lambda wish: wish.who,
@@ -58,15 +58,15 @@ def test_never_more_than_there_is_and_the_first_before_all(wishes, r, s):
 
 
 def test_a_shared_need_is_one_for_all_devices():
-    claim = Claim((Need("R", 2, is_shared=True), Need("S", 3)))
+    claim = ResourceRequest((ResourceNeed("R", 2, is_shared=True), ResourceNeed("S", 3)))
     assert needs_on(claim, "0") == {R: 2, S: 3}
 
 
 def test_there_is_as_much_as_the_greediest_needs_unless_it_was_said():
     needs = [{R: 2}, {R: 5, S: 1}, {("S", "1"): 4}]
-    assert limits(needs, Supply()) == {R: 5, S: 1, ("S", "1"): 4}
-    assert limits(needs, supply_of("R:9,S:6,S:7:1")) == {R: 9, S: 6, ("S", "1"): 7}
-    assert limits([], supply_of("")) == {}
+    assert limits(needs, ResourceLimits()) == {R: 5, S: 1, ("S", "1"): 4}
+    assert limits(needs, parse_limits("R:9,S:6,S:7:1")) == {R: 9, S: 6, ("S", "1"): 7}
+    assert limits([], parse_limits("")) == {}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_there_is_as_much_as_the_greediest_needs_unless_it_was_said():
 )
 def test_what_can_never_run_does_not_load(needs, supply, text):
     with pytest.raises(ServeError, match=text) as caught:
-        limits(needs, supply_of(supply))
+        limits(needs, parse_limits(supply))
     assert caught.value.code is Code.LOAD_FAILED
 
 
 @pytest.mark.parametrize("text", ["R", "R:", "R:-1", ":4", "R:1:x", "R:1.5", "R:²"])
 def test_a_supply_that_says_nothing(text):
     with pytest.raises(ServeError, match="NAME:COUNT"):
-        supply_of(text)
+        parse_limits(text)
 
 
 class Model:
@@ -98,14 +98,14 @@ class Model:
 
     def look(self):
         free = {number: needs for number, needs in self.needs.items() if number not in self.running}
-        for number in self.member.offered(free):
-            self.member.took(number, self.needs[number], self.weight)
+        for number in self.member.select(free):
+            self.member.acquire(number, self.needs[number], self.weight)
             self.running.add(number)
             self.runs += 1
 
     def end(self, number):
         self.running.discard(number)
-        self.member.gave(number)
+        self.member.release(number)
 
 
 KINDS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
@@ -115,7 +115,7 @@ KINDS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
 @given(st.lists(KINDS, min_size=1, max_size=4), st.integers(0, 999))
 def test_nobody_starves_and_nothing_is_exceeded(kinds, seed):
     """Models look when they begin, when something of theirs ends, and when they are told to; never otherwise."""
-    limiter, dice = RateLimiter(Supply({R: 5})), random.Random(seed)
+    limiter, dice = RateLimiter(ResourceLimits({R: 5})), random.Random(seed)
     models = [Model(limiter, *kind) for kind in kinds]
     looking = list(models)
     for model in models:
@@ -132,7 +132,7 @@ def test_nobody_starves_and_nothing_is_exceeded(kinds, seed):
 
 
 def test_who_comes_late_has_no_arrears():
-    limiter = RateLimiter(Supply({R: 1}))
+    limiter = RateLimiter(ResourceLimits({R: 1}))
     old = Model(limiter, 1, 1, 1)
     for _ in range(1000):
         old.look()
@@ -148,7 +148,7 @@ def test_who_comes_late_has_no_arrears():
 
 
 def test_what_leaves_gives_back_and_others_look_again():
-    limiter = RateLimiter(Supply({R: 1}))
+    limiter = RateLimiter(ResourceLimits({R: 1}))
     one, two = Model(limiter, 1, 1, 1), Model(limiter, 1, 1, 1)
     looked = []
     two.member.look_again = lambda: looked.append(1)

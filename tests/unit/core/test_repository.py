@@ -11,13 +11,13 @@ from tests.harness.virtual_models import make_spec
 from trivium.core.repository import Repository
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import Defaults, Reading, Unreadable
+from trivium.types.spec import Defaults, InvalidModel, ReadResult
 
 
 class Named:
     """A format that claims paths which begin with its name, and reads them as it is told to."""
 
-    def __init__(self, name, reading=lambda path: Reading(())):
+    def __init__(self, name, reading=lambda path: ReadResult(())):
         self.name, self.expects = name, f"a file called {name}"
         self.reading, self.asked = reading, []
 
@@ -33,7 +33,7 @@ class Named:
 
 
 def versions(name, *numbers):
-    return lambda path: Reading(
+    return lambda path: ReadResult(
         tuple(replace(make_spec(), name=name, version=number, root=path) for number in numbers)
     )
 
@@ -62,15 +62,15 @@ def test_the_first_format_that_claims_a_path_reads_it(tmp_path):
 
 def test_one_path_may_hold_several_models(tmp_path):
     both = Named(
-        "a", lambda path: Reading((*versions("m", "1")(path).specs, *versions("n", "1")(path).specs))
+        "a", lambda path: ReadResult((*versions("m", "1")(path).specs, *versions("n", "1")(path).specs))
     )
     found, _ = read([tmp_path / "a"], both)
     assert [one.name for one in found] == ["m", "n"]
 
 
 def test_what_a_format_cannot_read_is_passed_on(tmp_path):
-    bad = Unreadable("m", tmp_path, (Finding(Severity.ERROR, "f", 1, "k", "x"),))
-    assert read([tmp_path / "a"], Named("a", lambda path: Reading((), (bad,)))) == ([], [bad])
+    bad = InvalidModel("m", tmp_path, (Finding(Severity.ERROR, "f", 1, "k", "x"),))
+    assert read([tmp_path / "a"], Named("a", lambda path: ReadResult((), (bad,)))) == ([], [bad])
 
 
 def test_a_second_model_of_one_name_is_refused_and_the_first_stays(tmp_path):

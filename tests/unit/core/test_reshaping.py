@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.door import ONLY_TENSORS, Door
+from trivium.core.door import ONLY_TENSORS, PayloadAdapter
 from trivium.core.item import Item
 from trivium.core.reshaping import Reshapes, moved
 from trivium.core.warmup import batches
@@ -16,7 +16,7 @@ from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import Tensors
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
-from trivium.types.warmups import Fill, Warmup, WarmupInput
+from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
 FP32 = DataType.FP32
 
@@ -31,7 +31,7 @@ def through(spec, shape, answered=None, datatype=np.float32):
     """The shape that the engine sees of an input, and that of an output that a client sees."""
     parts = []
     item = Item(1, Infer("m", Tensors.of({"IN": np.zeros(shape, np.float32)})), parts.append, 0.0, None)
-    Door(spec, ONLY_TENSORS).admit(item)
+    PayloadAdapter(spec, ONLY_TENSORS).admit(item)
     seen = item.operation.payload.items[0]
     assert seen.array.shape == seen.shape
     item.sink(ResponsePart(Tensors.of({"OUT": np.zeros(answered or seen.shape, datatype)})))
@@ -81,7 +81,7 @@ def test_a_model_with_one_shape_for_all_has_no_part_in_this():
 
 
 def test_warm_up_runs_with_the_engines_shape():
-    warmup = Warmup("w", 2, 1, (WarmupInput("IN", FP32, (4,), Fill.ZERO, None),))
+    warmup = Warmup("w", 2, 1, (WarmupInput("IN", FP32, (4,), SyntheticFill.ZERO, None),))
     (batch,) = batches(spec_of((4,), (2, 2), 4, warmups=(warmup,)))
     assert batch.operations[0].payload.items[0].shape == (2, 2, 2)
 

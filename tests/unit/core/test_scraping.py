@@ -6,16 +6,16 @@ import pytest
 from tests.harness.fake_models import serving, spec
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.answers import Answers
+from trivium.core.answers import ResponseDispatcher
 from trivium.core.cache import ResponseCache
-from trivium.core.door import Door
-from trivium.core.first_parts import TimedAnswers, answering
+from trivium.core.door import PayloadAdapter
+from trivium.core.first_parts import TimedResponseDispatcher, answering
 from trivium.core.item import Item
 from trivium.core.metrics import CustomMetrics
 from trivium.core.scraping import gpu_of, use_of
 from trivium.types.errors import Code, ServeError
-from trivium.types.metrics import CacheUse, Measures, MetricSeries, ModelMetrics
-from trivium.types.operations import Load, Scrape, Unload
+from trivium.types.metrics import CacheUse, Measurements, MetricSeries, ModelMetrics
+from trivium.types.operations import CollectMetrics, Load, Unload
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Part
 from trivium.types.spec import Device, InstanceGroup
@@ -28,7 +28,7 @@ def test_a_report_of_all_that_serves():
         async with serving(spec("a"), marked) as scene:
             await scene.stamp("a")
             scene.server.metrics.take("a", {"kind": "gauge", "name": "g", "set": 2.0})
-            report = (await scene.server.execute(Scrape())).answer
+            report = (await scene.server.execute(CollectMetrics())).answer
             assert [(row.statistics.model, row.statistics.success.count) for row in report.versions] == [
                 ("a", 1),
                 ("b", 0),
@@ -60,7 +60,7 @@ def test_what_a_model_counts_goes_when_it_is_unloaded_and_not_before():
 def test_a_server_that_goes_down_answers_those_who_wait():
     async def scene():
         async with serving(spec()) as scene:
-            waiting = asyncio.ensure_future(scene.server.execute(Scrape()))
+            waiting = asyncio.ensure_future(scene.server.execute(CollectMetrics()))
             await asyncio.sleep(0)
             await scene.server._scraping.close()
             with pytest.raises(ServeError) as caught:
@@ -109,13 +109,13 @@ def test_custom_metrics_frozen():
 
 
 class Times:
-    """Answers of a model in parts, on a clock that the test sets."""
+    """ResponseDispatcher of a model in parts, on a clock that the test sets."""
 
     def __init__(self, measures, bounds=()):
         self.now = 10.0
         model = make_spec(metrics=ModelMetrics(first_part_bounds=bounds))
         self.counters, self.answers = answering(
-            model, Door(model, frozenset({PayloadKind.TENSORS})), lambda: self.now, measures
+            model, PayloadAdapter(model, frozenset({PayloadKind.TENSORS})), lambda: self.now, measures
         )
         self.items = 0
 
@@ -134,7 +134,7 @@ class Times:
 
 
 def test_the_first_part_is_timed_and_no_other():
-    times = Times(Measures(first_parts=True), bounds=(0.5, 1.0))
+    times = Times(Measurements(first_parts=True), bounds=(0.5, 1.0))
     item = times.item()
     times.part(item, 0.25)
     times.part(item, 5.0)
@@ -146,13 +146,13 @@ def test_the_first_part_is_timed_and_no_other():
 
 
 def test_an_answer_without_parts_has_no_first_one():
-    times = Times(Measures(first_parts=True))
+    times = Times(Measurements(first_parts=True))
     times.part(times.item(), 1.0, final=True, payload=None)
     assert times.firsts[0] == Duration()
 
 
 def test_an_item_that_ended_leaves_nothing_behind():
-    times = Times(Measures(first_parts=True))
+    times = Times(Measurements(first_parts=True))
     item = times.item()
     times.part(item, 1.0)
     times.answers.end(item, ServeError(Code.CANCELLED, "by the test"))
@@ -162,5 +162,5 @@ def test_an_item_that_ended_leaves_nothing_behind():
 
 
 def test_what_was_not_asked_for_costs_nothing():
-    assert type(Times(Measures()).answers) is Answers
-    assert type(Times(Measures(first_parts=True)).answers) is TimedAnswers
+    assert type(Times(Measurements()).answers) is ResponseDispatcher
+    assert type(Times(Measurements(first_parts=True)).answers) is TimedResponseDispatcher

@@ -27,7 +27,7 @@ STRATEGIES = {
 
 def watched(view, settings, now):
     """Stands in for `decide`, and checks what it decides."""
-    before = {tenure.id: tenure for tenure in view.tenures()}
+    before = {record.id: record for record in view.records()}
     waiting = {entry.item: entry for entry in view.entries()}
     places = {(t.instance, t.slot) for t in before.values() if t.instance in view.instances()}
     decision = decide(view, settings, now)
@@ -46,14 +46,14 @@ def watched(view, settings, now):
         ids = [entry.sequence.id for entry in cut.entries]
         assert len(set(ids)) == len(ids) <= settings.max_rows
         for entry in cut.entries:
-            tenure = before[entry.sequence.id]
-            assert bound.get(tenure.id, tenure.instance) == cut.instance
-            assert not tenure.running
+            record = before[entry.sequence.id]
+            assert bound.get(record.id, record.instance) == cut.instance
+            assert not record.running
             first = next(
-                e for e in waiting.values() if e.sequence.id == tenure.id and (e, 0) not in refused(decision)
+                e for e in waiting.values() if e.sequence.id == record.id and (e, 0) not in refused(decision)
             )
             assert first.item == entry.item
-            assert entry.sequence.starts or (tenure.has_begun and tenure.id not in gone)
+            assert entry.sequence.starts or (record.has_begun and record.id not in gone)
     assert len({cut.instance for cut in decision.cuts}) == len(decision.cuts)
     assert decision.wake_at is None or decision.wake_at > now
     return decision

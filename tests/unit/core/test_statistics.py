@@ -12,7 +12,7 @@ from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_s
 from trivium.core.item import Item
 from trivium.core.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
 from trivium.types.errors import Code, ServeError
-from trivium.types.metrics import Measures
+from trivium.types.metrics import Measurements
 from trivium.types.running import Executed
 from trivium.types.spec import Batching
 from trivium.types.statistics import Duration
@@ -186,7 +186,7 @@ def test_a_whole_request_falls_into_a_bucket_whether_it_answers_once_or_in_parts
 
 
 def test_quantiles_of_each_duration_are_kept_where_they_are_asked_for():
-    counters = VersionCounters(Measures(quantiles=(0.5, 1.0)), lambda: 9.0)
+    counters = VersionCounters(Measurements(quantiles=(0.5, 1.0)), lambda: 9.0)
     counters.executed(run(2.0, 3.0, 6.0, 8.0), 3, [item(1.0), item(1.5, rows=2)], 8.5)
     report = counters.report("m", "1", 0)
     highest = {name: values[1][1] for name, values in report.quantiles.items()}

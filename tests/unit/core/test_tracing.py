@@ -15,7 +15,7 @@ from trivium.types.operations import CallRef, ResponsePart, TraceControl
 from trivium.types.running import Executed
 from trivium.types.schedules import Graph
 from trivium.types.spec import Batching, Limits
-from trivium.types.tracing import Detail, Moment, Origin, TraceChange, TraceSettings
+from trivium.types.tracing import Detail, Moment, RequestOrigin, TraceChange, TraceSettings
 
 TIMES = frozenset({Detail.TIMES})
 SPEC = make_spec()
@@ -58,7 +58,7 @@ def test_every_moment_of_a_request():
     bench = VirtualModelHarness(make_spec())
     exporter = traced(bench)
     bench.submit()
-    bench.submit(make_infer(id="second", origin=Origin("HTTP", -2.0, -1.0)))
+    bench.submit(make_infer(id="second", origin=RequestOrigin("HTTP", -2.0, -1.0)))
     bench.clock.run()
     first, second = exporter.traces
     assert (first.id, first.parent, first.model, first.version, first.request_id) == (1, 0, "m", "1", "")
@@ -264,7 +264,7 @@ def test_a_child_is_traced_whatever_its_own_model_says():
 )
 def test_what_belongs_to_a_clients_trace(follows, parent, count):
     stage = TracingHarness(TraceSettings(TIMES, 0), follows=follows)
-    item = stage.item(1, origin=Origin("GRPC", 0, 0, parent))
+    item = stage.item(1, origin=RequestOrigin("GRPC", 0, 0, parent))
     stage.executed(1)
     stage.end(item)
     assert len(stage.exporter.traces) == count

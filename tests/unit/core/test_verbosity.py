@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from trivium.core.verbosity import Log
+from trivium.core.verbosity import ProcessLog
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import SILENCE, LogChange, LogSettings
 
@@ -33,7 +33,7 @@ def written(log):
 def test_at_first_the_level_says(level, settings):
     logger = logging.Logger("apart")
     logger.parent = logging.Logger("above", level)
-    log = Log(logger)
+    log = ProcessLog(logger)
     assert log.settings == log.change(LogChange()) == settings
     assert logger.level == logging.NOTSET
     assert written(log) == [True] * 4  # whoever has a level of its own keeps it
@@ -52,7 +52,7 @@ def test_at_first_the_level_says(level, settings):
     ],
 )
 def test_switches_do_not_depend_on_one_another(logger, change, level, is_written):
-    log = Log(logger)
+    log = ProcessLog(logger)
     assert log.change(change) == log.settings
     assert (logger.level, written(log)) == (level, is_written)
     log.change(LogChange(0, True, True, True))
@@ -60,7 +60,7 @@ def test_switches_do_not_depend_on_one_another(logger, change, level, is_written
 
 
 def test_the_form(logger):
-    log = Log(logger)
+    log = ProcessLog(logger)
     with pytest.raises(ServeError, match="log_format") as caught:
         log.change(LogChange(info=True, is_iso=True))
     assert (caught.value.code, log.settings.info) == (Code.UNSUPPORTED, False)

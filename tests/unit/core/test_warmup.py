@@ -9,7 +9,7 @@ from tests.harness.virtual_models import make_spec
 from trivium.core.warmup import batches
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.warmups import Fill, Warmup, WarmupInput
+from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
 
 def arrays(*inputs, rows=0, times=1):
@@ -22,31 +22,31 @@ def test_a_spec_without_warm_up_has_none():
 
 
 def test_each_runs_as_often_as_it_says_in_order():
-    first = Warmup("a", 2, 2, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),))
-    second = Warmup("b", 0, 1, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),))
+    first = Warmup("a", 2, 2, (WarmupInput("x", DataType.FP32, (2,), SyntheticFill.ZERO),))
+    second = Warmup("b", 0, 1, (WarmupInput("x", DataType.FP32, (2,), SyntheticFill.ZERO),))
     runs = batches(make_spec(warmups=(first, second, Warmup("never", 1, 0, ()))))
     assert [(run.operations[0].id, run.rows) for run in runs] == [("a", [2]), ("a", [2]), ("b", [1])]
     assert [run.operations[0].payload.items[0].shape for run in runs] == [(2, 2), (2, 2), (2,)]
 
 
 @pytest.mark.parametrize("datatype", [kind for kind in DataType if kind is not DataType.BYTES])
-@pytest.mark.parametrize("fill", [Fill.ZERO, Fill.RANDOM])
+@pytest.mark.parametrize("fill", [SyntheticFill.ZERO, SyntheticFill.RANDOM])
 def test_numbers(datatype, fill):
     array = arrays(WarmupInput("x", datatype, (3, 100), fill), rows=2)["x"]
     assert (array.dtype, array.shape, array.flags.c_contiguous) == (datatype.dtype, (2, 3, 100), True)
-    assert (len(np.unique(array)) > 1) is (fill is Fill.RANDOM)
+    assert (len(np.unique(array)) > 1) is (fill is SyntheticFill.RANDOM)
     assert not array.astype("f8").min() < 0
     assert not array.astype("f8").max() > 1
 
 
-@pytest.mark.parametrize("fill", [Fill.ZERO, Fill.RANDOM])
+@pytest.mark.parametrize("fill", [SyntheticFill.ZERO, SyntheticFill.RANDOM])
 def test_bytes_are_text_that_reads_as_zero(fill):
     array = arrays(WarmupInput("x", DataType.BYTES, (2,), fill))["x"]
     assert array.tolist() == [b"0", b"0"]
 
 
 def test_random_data_is_the_same_each_time():
-    ask = WarmupInput("x", DataType.FP32, (9,), Fill.RANDOM)
+    ask = WarmupInput("x", DataType.FP32, (9,), SyntheticFill.RANDOM)
     assert arrays(ask)["x"].tolist() == arrays(ask)["x"].tolist()
 
 
@@ -54,8 +54,8 @@ def test_data_from_files(tmp_path):
     (tmp_path / "numbers").write_bytes(np.arange(6, dtype="<i2").tobytes())
     (tmp_path / "texts").write_bytes(b"\x01\0\0\0a\x02\0\0\0bc")
     found = arrays(
-        WarmupInput("n", DataType.INT16, (3,), Fill.FILE, tmp_path / "numbers"),
-        WarmupInput("t", DataType.BYTES, (1,), Fill.FILE, tmp_path / "texts"),
+        WarmupInput("n", DataType.INT16, (3,), SyntheticFill.FILE, tmp_path / "numbers"),
+        WarmupInput("t", DataType.BYTES, (1,), SyntheticFill.FILE, tmp_path / "texts"),
         rows=2,
     )
     assert found["n"].tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -78,6 +78,6 @@ def test_data_from_files(tmp_path):
 def test_a_file_that_does_not_fit_is_named(tmp_path: Path, name, datatype, said):
     (tmp_path / "short").write_bytes(b"1234567")
     with pytest.raises(ServeError) as caught:
-        arrays(WarmupInput("x", datatype, (2,), Fill.FILE, tmp_path / name))
+        arrays(WarmupInput("x", datatype, (2,), SyntheticFill.FILE, tmp_path / name))
     assert caught.value.code is Code.LOAD_FAILED
     assert caught.value.message.startswith(f"Warm-up 'w', input 'x': {tmp_path / name} {said}")

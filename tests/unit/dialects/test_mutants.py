@@ -2,7 +2,7 @@
 
 Misspelt and of a wrong type at each place where the key stands in a rich valid file; dropped where the sheet
 (sections 2.5 and 3.2) requires it. A mutant counts as named if an error gives the file, the line where the
-fault was put (dropped: the line of the enclosing block), its key, an expectation and a mend.
+fault was put (dropped: the line of the enclosing block), its key, an expectation and a hint.
 """
 
 import re
@@ -15,7 +15,7 @@ from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.keys import ROWS, Role
+from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.dialects.triton.reader import read_config
 from trivium.types.findings import Severity
 
@@ -89,7 +89,7 @@ def served_fields(descriptor: Descriptor, path: str = "") -> Iterator[str]:
     type_ = descriptor.full_name.removeprefix("inference.")
     is_entry = descriptor.GetOptions().map_entry
     for field in descriptor.fields:
-        if is_entry or ROWS[f"{type_}.{field.name}"].role in (Role.USED, Role.PASSED_ON):
+        if is_entry or ROWS[f"{type_}.{field.name}"].role in (TritonKeyRole.USED, TritonKeyRole.PASSED_ON):
             inner = f"{path}{field.name}"
             yield inner
             if field.message_type:
@@ -160,7 +160,7 @@ def is_named(mutant: Mutant) -> bool:
         and finding.file == FILE
         and finding.line == mutant.line
         and finding.expected
-        and finding.mend
+        and finding.hint
         and (mutant.key in finding.key.replace("[", ".").split(".") or mutant.key in finding.found)
         for finding in check(read_config(FILE, mutant.text.encode()), GPUS)
     )

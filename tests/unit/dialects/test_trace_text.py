@@ -8,7 +8,7 @@ import pytest
 from trivium.dialects.triton.trace_text import text
 from trivium.types.datatype import DataType
 from trivium.types.payload import Tensor
-from trivium.types.tracing import Moment, Origin, Trace
+from trivium.types.tracing import Moment, RequestOrigin, Trace
 
 
 def records(*requests):
@@ -31,7 +31,7 @@ ALL = [(moment, float(i)) for i, moment in enumerate(Moment)]
     ],
 )
 def test_all_moments_in_order(wire, names):
-    origin = Origin(wire, 0.0, 0.0)
+    origin = RequestOrigin(wire, 0.0, 0.0)
     found = records([trace(request_id="r", origin=origin, moments=ALL[::-1])])
     assert found[2] == {"id": 1, "model_name": "m", "model_version": 1, "request_id": "r"}
     stamps = [one for one in found if "timestamps" in one]

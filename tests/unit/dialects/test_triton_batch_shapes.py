@@ -52,7 +52,7 @@ def test_what_cannot_be(config: str, key: str, found: str) -> None:
     assert (finding.severity, finding.key) == (Severity.ERROR, key)
     assert found in finding.found
     assert finding.expected
-    assert finding.mend
+    assert finding.hint
 
 
 def test_what_can_be() -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from trivium.core.calls import Calls
-from trivium.dialects.triton.call_texts import worded
+from trivium.core.calls import CallGraph
+from trivium.dialects.triton.call_texts import translate_error
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -34,12 +34,12 @@ GONE = ServeError(Code.NOT_FOUND, "There is none.", info=ErrorInfo.of(reasons.UN
     ],
 )
 def test_what_is_refused_says_so_and_the_rest_is_the_models(error, is_refused, code, text):
-    said = worded(error, CALL, is_refused)
+    said = translate_error(error, CALL, is_refused)
     assert (said.code, said.message) == (code, text)
 
 
 def test_what_a_model_says_itself_is_told_as_it_is():
-    assert worded(OWN, CALL, False) is OWN
+    assert translate_error(OWN, CALL, False) is OWN
 
 
 def test_a_circle_keeps_its_chain():
@@ -50,8 +50,8 @@ def test_a_circle_keeps_its_chain():
             return [{1}]
 
     with pytest.raises(ServeError) as caught:
-        Calls().check("m", Busy(), CallRef((1,), ("m",)))
-    said = worded(caught.value, CALL, True)
+        CallGraph().check("m", Busy(), CallRef((1,), ("m",)))
+    said = translate_error(caught.value, CALL, True)
     assert said.message.startswith(
         "Model m - Error when running inference: The call m -> m can never be served"
     )

@@ -104,7 +104,7 @@ def test_names_it(text: str, severity: Severity, line: int, key: str) -> None:
         each for each in findings_of(text, gpus=1 if "gpus: [" in text else 0) if each.key.endswith(key)
     ]
     assert [(finding.severity, finding.line) for finding in findings] == [(severity, line)]
-    assert severity is N or (findings[0].expected and findings[0].mend)
+    assert severity is N or (findings[0].expected and findings[0].hint)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_names_the_fault(text: str, line: int, key: str, found: str) -> None:
     assert (first.line, first.key) == (line, key)
     assert found in first.found
     assert first.expected
-    assert first.mend
+    assert first.hint
 
 
 def test_names_all_faults_of_a_file() -> None:
@@ -93,7 +93,7 @@ def test_names_all_faults_of_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mend"),
+    ("text", "hint"),
     [
         ("inpt { }", "Did you mean input?"),
         ("input { data_type: FP32 }", "Did you mean TYPE_FP32?"),
@@ -102,8 +102,8 @@ def test_names_all_faults_of_a_file() -> None:
         ("input { preferred_batch_size: 3 }", "It is a field of ModelDynamicBatching"),
     ],
 )
-def test_says_how_to_mend_it(text: str, mend: str) -> None:
-    assert mend in read_config("c", text.encode()).findings[0].mend
+def test_says_how_to_mend_it(text: str, hint: str) -> None:
+    assert hint in read_config("c", text.encode()).findings[0].hint
 
 
 def test_says_that_a_later_value_holds() -> None:

@@ -91,7 +91,7 @@ def test_is_refused_at_its_key(text: str, key: str, expected: str) -> None:
     assert error.key.endswith(key)
     assert expected in error.expected
     assert error.line == 2
-    assert error.mend
+    assert error.hint
 
 
 def test_a_step_without_a_version_is_told_what_that_means() -> None:

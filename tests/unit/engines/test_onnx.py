@@ -21,7 +21,7 @@ from tests.harness.onnx_models import (
 
 from trivium.engines.onnx import engine
 from trivium.engines.onnx.engine import DATATYPES, ENGINE
-from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
@@ -257,7 +257,7 @@ def test_ragged_requests_run_one_behind_the_other(tmp_path):
     counts = TensorProto.INT32
     inputs = [tensor("x", FLOAT, "all"), tensor("n", counts, "requests")]
     spec = save(tmp_path, nodes, inputs, [tensor("y", FLOAT, "all"), tensor("c", counts, "requests")])
-    told = BatchInput(("n",), Told.COUNTS, DataType.INT32, "x")
+    told = BatchInput(("n",), ShapeFact.COUNTS, DataType.INT32, "x")
     spec = replace(
         spec,
         inputs=(TensorSpec("x", DataType.FP32, (-1,), ragged=True),),

@@ -11,7 +11,7 @@ from tests.harness.virtual_models import make_spec
 import trivium_child
 from trivium.engines.python import KEEP_MEMORY, PythonEngine
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Launches, OpensRunner
+from trivium.types.interfaces import Engine, OpensRunner, WorkerEngine
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
 from trivium.types.spec import Batching, Device, Handler, Isolation, Origin
@@ -33,7 +33,7 @@ def refusal(call):
 
 def test_it_is_an_engine_that_launches():
     engine: Engine = ENGINE
-    assert isinstance(engine, Launches)
+    assert isinstance(engine, WorkerEngine)
     assert not isinstance(engine, OpensRunner)
     assert (engine.name, engine.isolation, engine.has_facts) == ("python-djl", (Isolation.PROCESS,), False)
     facts = engine.facts(make_spec())

@@ -11,7 +11,7 @@ from tests.harness.torch_models import HERE, batched, run, spec, tensors
 
 from trivium.engines.torch.engine import ENGINE
 from trivium.engines.torch.programs import of_compiled
-from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import TensorSpec
@@ -140,7 +140,7 @@ def test_ragged_requests(tmp_path):
     example = (torch.ones(5), torch.ones(3, dtype=torch.int32))
     program = torch.export.export(Ragged(), example, dynamic_shapes=({0: everything}, {0: rows}))
     torch.export.save(program, str(tmp_path / FILE))
-    told = BatchInput(("n",), Told.COUNTS, DataType.INT32, "x")
+    told = BatchInput(("n",), ShapeFact.COUNTS, DataType.INT32, "x")
     one = replace(
         batched(described(tmp_path)),
         inputs=(TensorSpec("x", DataType.FP32, (-1,), ragged=True),),

@@ -46,7 +46,7 @@ def test_torchscript_that_does_not_tell_its_inputs_is_refused_with_the_ways_out(
     (finding,) = caught.value.findings
     assert isinstance(finding, Finding)
     assert (finding.severity, finding.file) == (Severity.ERROR, str(tmp_path / "net.pt"))
-    assert "Triton repository" in finding.mend
+    assert "Triton repository" in finding.hint
     done = FORMAT.finish(spec, ModelFacts(FACTS.inputs, (), False))
     assert (done.inputs, done.outputs) == (FACTS.inputs, ())
 

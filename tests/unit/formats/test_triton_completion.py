@@ -9,7 +9,7 @@ import pytest
 from trivium.dialects.triton.description import config_json
 from trivium.dialects.triton.texts import said
 from trivium.formats.triton.repository import FORMAT
-from trivium.types.batch_shapes import BatchInput, BatchShapes, Told
+from trivium.types.batch_shapes import BatchInput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
 from trivium.types.spec import Batching, Defaults, ModelFacts, ModelSpec, TensorSpec
@@ -145,7 +145,7 @@ def test_contradictions(
         (str(tmp_path / "m" / "config.pbtxt"), line)
     ]
     assert named[0].expected
-    assert named[0].mend
+    assert named[0].hint
 
 
 RAGGED = (
@@ -159,7 +159,7 @@ def test_inputs_that_the_server_makes_are_no_clients(tmp_path: Path) -> None:
     flat, told = TensorSpec("x", DataType.FP32, (-1,)), TensorSpec("n", DataType.INT32, (-1,))
     spec = FORMAT.finish(read(tmp_path, RAGGED + TOLD), ModelFacts((flat, told), (Y,), True))
     assert spec.inputs == (TensorSpec("x", DataType.FP32, (-1,), ragged=True),)
-    assert spec.batch_shapes == BatchShapes((BatchInput(("n",), Told.COUNTS, DataType.INT32, "x"),))
+    assert spec.batch_shapes == BatchShapes((BatchInput(("n",), ShapeFact.COUNTS, DataType.INT32, "x"),))
 
 
 def test_a_ragged_input_has_one_dimension_in_the_file(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_environments_that_cannot_be_used(tmp_path: Path, value: str, found: str
     assert found in fault.found
     assert (fault.key, fault.line) == ("parameters[0].value.string_value", 6)
     assert fault.expected
-    assert fault.mend
+    assert fault.hint
 
 
 def test_an_interpreter_that_may_not_be_run(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_a_broken_model_leaves_its_neighbours_alone(tmp_path: Path) -> None:
     reading = FORMAT.read(tmp_path, Defaults())
     assert [spec.name for spec in reading.specs] == ["good"]
     assert [model.name for model in reading.unreadable] == ["bad", "stray"]
-    assert reading.unreadable[1].findings[0].mend == "Rename config.pbtx to config.pbtxt."
+    assert reading.unreadable[1].findings[0].hint == "Rename config.pbtx to config.pbtxt."
 
 
 def test_a_spec_per_version_by_number(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_faults_of_a_folder(
     (fault,) = [fault for fault in faults(folder) if fault.key.endswith(key) and found in fault.found]
     assert (fault.file, fault.line) == (str(folder / "config.pbtxt"), line)
     assert fault.expected
-    assert fault.mend
+    assert fault.hint
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
 from trivium.types.schedules import Control, Graph, Sequence, Signal, State, Step, Strategy
 from trivium.types.spec import Batching, InstanceGroup, Isolation, ModelFacts, TensorSpec
-from trivium.types.warmups import Fill, WarmupInput
+from trivium.types.warmups import SyntheticFill, WarmupInput
 
 PYTHON = 'backend: "python"\n' + TENSORS
 
@@ -33,13 +33,22 @@ def test_a_direct_sequence_batcher(tmp_path: Path) -> None:
         max_delay=0.0001,
         utilization=0.5,
         states=(
-            State("sum_out", DataType.INT32, (1,), WarmupInput("sum_in", DataType.INT32, (1,), Fill.ZERO)),
+            State(
+                "sum_out",
+                DataType.INT32,
+                (1,),
+                WarmupInput("sum_in", DataType.INT32, (1,), SyntheticFill.ZERO),
+            ),
             State(
                 "words_out",
                 DataType.FP32,
                 (-1,),
                 WarmupInput(
-                    "words_in", DataType.FP32, (2,), Fill.FILE, tmp_path / "m" / "initial_state" / "words.bin"
+                    "words_in",
+                    DataType.FP32,
+                    (2,),
+                    SyntheticFill.FILE,
+                    tmp_path / "m" / "initial_state" / "words.bin",
                 ),
             ),
         ),

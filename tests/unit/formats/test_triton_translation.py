@@ -21,7 +21,7 @@ from trivium.types.spec import (
     Specific,
     TensorSpec,
 )
-from trivium.types.warmups import Fill, Warmup, WarmupInput
+from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
 WHOLE = """\
 name: "m"
@@ -63,7 +63,7 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert spec.groups == (InstanceGroup("m_0", 3, 3), InstanceGroup("g", 2, 2))
     assert spec.version_policy == Specific(frozenset({"1"}))
     assert spec.parameters == {"intra_op_thread_count": "2", "graph_level": "-1"}
-    data = WarmupInput("x", DataType.FP32, (3, 8), Fill.FILE, folder / "warmup" / "x.bin")
+    data = WarmupInput("x", DataType.FP32, (3, 8), SyntheticFill.FILE, folder / "warmup" / "x.bin")
     assert spec.warmups == (Warmup("w", 4, 1, (data,)),)
     assert spec.limits.queue_items == 77
     assert spec.reports == ()

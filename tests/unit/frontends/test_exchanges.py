@@ -45,16 +45,16 @@ def test_a_repeated_head_is_recalled_with_its_own_body() -> None:
 
 
 @pytest.mark.parametrize("body", [b"12345", BIG])
-@pytest.mark.parametrize("cut", [1, 20])
-def test_what_is_left_of_an_earlier_head_in_the_shared_buffer_is_no_head(body: bytes, cut: int) -> None:
+@pytest.mark.parametrize("abort", [1, 20])
+def test_what_is_left_of_an_earlier_head_in_the_shared_buffer_is_no_head(body: bytes, abort: int) -> None:
     """Behind the first bytes of a head there may be the rest of the same one, from another connection."""
     stage = HttpHarness()
     request = post("a", body)
     head = request[: len(request) - len(body)]
     stage.send(request)
     stage.site.scratch[: len(head)] = head
-    stage.send(request[:cut])
-    stage.send(request[cut:])
+    stage.send(request[:abort])
+    stage.send(request[abort:])
     assert [answer.body for answer in stage.answers] == [body, body]
     stage.check_nothing_is_left()
 

@@ -13,14 +13,14 @@ from trivium.frontends.grpc_site import (
     LAST_RESORT,
     LATE,
     GrpcLimits,
-    GrpcSite,
+    GrpcState,
     why_reset,
 )
 from trivium.frontends.grpc_stream import Stream
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 
 class EchoRpc:
@@ -29,10 +29,10 @@ class EchoRpc:
     def kind(self, method: str) -> RpcKind:
         return RpcKind.UNARY
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         """All are let in."""
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, "EchoRpc"]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, "EchoRpc"]:
         verb, _, text = message.partition(b" ")
         if verb == b"bad":
             raise ServeError(Code.INVALID, "bad message")
@@ -42,7 +42,7 @@ class EchoRpc:
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         if part.error is not None:
-            return self.refuse(Call(""), part.error)
+            return self.refuse(RpcCall(""), part.error)
         assert isinstance(part.payload, Raw)
         text = bytes(part.payload.parts[0].data)
         if text == b"crash":
@@ -51,14 +51,14 @@ class EchoRpc:
             return RpcAnswer(code=9, details="ended")
         return RpcAnswer(text, part.final or text == b"enough")
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         if call.method == "/stream":
             return RpcAnswer(f"error: {error.message}".encode())
         return RpcAnswer(code=3, details=error.message)
 
 
-def site(core: FakeCore, **limits: Any) -> GrpcSite:
-    return GrpcSite(core, EchoRpc(), GrpcLimits(**limits))
+def site(core: FakeCore, **limits: Any) -> GrpcState:
+    return GrpcState(core, EchoRpc(), GrpcLimits(**limits))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ class Client:
         self.reads = asyncio.Event()
         self.reads.set()
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.stream = Stream(self.site, lambda: Call("/stream"), self._sent.get, self._write, "somebody")
+        self.stream = Stream(self.site, lambda: RpcCall("/stream"), self._sent.get, self._write, "somebody")
         self.site.enter(self.stream)
         self.over = asyncio.ensure_future(self.stream.run())
 

@@ -70,8 +70,8 @@ def test_a_reset_is_noticed_while_nothing_is_read() -> None:
 def test_cutting_in_every_state_leaves_nothing(state: str) -> None:
     stage = staged(is_prompt=False)
     stage.send(STATES[state])
-    stage.connection.cut()
-    stage.connection.cut()
+    stage.connection.abort()
+    stage.connection.abort()
     stage.transport.turn()
     stage.check_nothing_is_left()
 
@@ -135,15 +135,15 @@ def test_draining_closes_what_is_idle_and_finishes_what_is_not() -> None:
     stage.check_nothing_is_left()
 
 
-@pytest.mark.parametrize("cut", [5, -1])
-def test_draining_waits_for_a_request_that_has_begun(cut: int) -> None:
+@pytest.mark.parametrize("abort", [5, -1])
+def test_draining_waits_for_a_request_that_has_begun(abort: int) -> None:
     stage = staged()
     request = post("a", b"abc")
     stage.send(request[:20])
     stage.site.drain()
-    stage.send(request[20:cut] if cut < 0 else b"")
+    stage.send(request[20:abort] if abort < 0 else b"")
     assert not stage.is_closed
-    stage.send(request[cut:] if cut < 0 else request[20:])
+    stage.send(request[abort:] if abort < 0 else request[20:])
     assert stage.statuses == [200]
     assert stage.answers[0].fields[b"connection"] == b"close"
     assert stage.transport.is_gone

@@ -9,12 +9,12 @@ from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends import stamped
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.stamped import StampedRpcs
+from trivium.frontends.stamped import TimestampedRpcs
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Live
 from trivium.types.payload import Raw
-from trivium.types.tracing import Origin
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.tracing import RequestOrigin
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -32,12 +32,12 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return read
 
 
-def origins(stage: HttpHarness) -> list[Origin | None]:
+def origins(stage: HttpHarness) -> list[RequestOrigin | None]:
     return [ticket.operation.origin for ticket in stage.core.tickets]
 
 
 def test_each_request_has_its_own_times_the_repeated_ones_too(ticks: list[float]) -> None:
-    stage = HttpHarness(HttpLimits(stamps=True))
+    stage = HttpHarness(HttpLimits(record_timestamps=True))
     for body in (b"11111", b"22222", b"33333"):
         stage.send(post("a", body))
     found = origins(stage)
@@ -52,16 +52,16 @@ def test_each_request_has_its_own_times_the_repeated_ones_too(ticks: list[float]
 
 
 def test_the_head_comes_before_the_body(ticks: list[float]) -> None:
-    stage = HttpHarness(HttpLimits(stamps=True), FakeCore())
+    stage = HttpHarness(HttpLimits(record_timestamps=True), FakeCore())
     request = post("a", b"12345")
     stage.send(request[:-3])
     assert ticks == [1.0]
     stage.send(request[-3:])
-    assert origins(stage) == [Origin("HTTP", 1.0, 2.0)]
+    assert origins(stage) == [RequestOrigin("HTTP", 1.0, 2.0)]
 
 
 def test_a_trace_context_among_the_headers() -> None:
-    stage = HttpHarness(HttpLimits(stamps=True))
+    stage = HttpHarness(HttpLimits(record_timestamps=True))
     head, _, body = post("a", b"1").partition(b"\r\n\r\n")
     fields = f"\r\ntraceparent: {PARENT}\r\ntracestate: a=b".encode()
     stage.send(head + fields + b"\r\n\r\n" + body)
@@ -82,29 +82,29 @@ class Rpcs:
     def kind(self, method: str) -> RpcKind:
         return RpcKind.STREAM
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         if not call.metadata:
             raise ServeError(Code.INVALID, "no metadata")
 
-    def decode(self, call: Call, message: bytes) -> tuple[Any, Any]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Any, Any]:
         return (Infer("m", Raw(())) if message else Live()), "encoder"
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         return RpcAnswer(code=7)
 
 
 def test_over_grpc(ticks: list[float]) -> None:
-    rpcs = StampedRpcs(Rpcs())
-    call = Call("/s/m", {"traceparent": PARENT, "tracestate": "a=b"})
+    rpcs = TimestampedRpcs(Rpcs())
+    call = RpcCall("/s/m", {"traceparent": PARENT, "tracestate": "a=b"})
     operation, encoder = rpcs.decode(call, b"x")
     assert isinstance(operation, Infer)
-    assert (operation.origin, encoder) == (Origin("GRPC", 1.0, 1.0, PARENT, "a=b"), "encoder")
+    assert (operation.origin, encoder) == (RequestOrigin("GRPC", 1.0, 1.0, PARENT, "a=b"), "encoder")
     rpcs.admit(call)
     with pytest.raises(ServeError):
-        rpcs.admit(Call("/s/m"))
-    plain, _ = rpcs.decode(Call("/s/m", {"tracestate": "a=b"}), b"x")
+        rpcs.admit(RpcCall("/s/m"))
+    plain, _ = rpcs.decode(RpcCall("/s/m", {"tracestate": "a=b"}), b"x")
     assert isinstance(plain, Infer)
-    assert plain.origin == Origin("GRPC", 2.0, 2.0)
+    assert plain.origin == RequestOrigin("GRPC", 2.0, 2.0)
     assert rpcs.decode(call, b"")[0] == Live()
     assert rpcs.kind("/s/m") is RpcKind.STREAM
     assert rpcs.refuse(call, ServeError(Code.INVALID, "no")).code == 7

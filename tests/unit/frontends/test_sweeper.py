@@ -9,7 +9,7 @@ from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.phase import HEAD, IDLE, Phase
-from trivium.frontends.site import Site
+from trivium.frontends.site import HttpState
 from trivium.frontends.sweeper import Sweeper
 
 
@@ -50,12 +50,12 @@ class IdleGuest:
 
     def drain(self) -> None: ...
     def unfinished(self) -> str | None: ...
-    def cut(self) -> None: ...
+    def abort(self) -> None: ...
 
 
-def site() -> Site:
+def site() -> HttpState:
     place = HttpHarness(HttpLimits()).site
-    place.guests.clear()
+    place.connections.clear()
     return place
 
 
@@ -68,12 +68,12 @@ def test_without_connections_it_never_wakes() -> None:
 
 def test_with_idle_connections_it_wakes_at_the_first_deadline() -> None:
     loop, place = HandLoop(), site()
-    guests = [IdleGuest(170.0), IdleGuest(130.0)]
-    place.guests.update(guests)
+    connections = [IdleGuest(170.0), IdleGuest(130.0)]
+    place.connections.update(connections)
     Sweeper(place, loop)  # type: ignore[arg-type]
     loop.run(165.0)
     assert loop.looks == [130.0]
-    assert [guest.late for guest in guests] == [0, 1]
+    assert [guest.late for guest in connections] == [0, 1]
     loop.run(181.0)
     assert loop.looks == [130.0, 170.0, 180.0]
 
@@ -81,14 +81,14 @@ def test_with_idle_connections_it_wakes_at_the_first_deadline() -> None:
 def test_who_rouses_it_finds_the_right_time_and_deadlines_are_kept_from_then_on() -> None:
     loop, place = HandLoop(), site()
     guest = IdleGuest(1000.0)
-    place.guests.add(guest)
+    place.connections.add(guest)
     Sweeper(place, loop)  # type: ignore[arg-type]
     loop.run(170.0)
     assert place.now == 100.0
-    assert place.rouse is not None
-    place.rouse()
+    assert place.wake is not None
+    place.wake()
     assert place.now == 170.0
-    assert place.rouse is None
+    assert place.wake is None
     guest.phase, guest.deadline = HEAD, 171.2
     loop.run(172.0)
     assert guest.late == 1
@@ -101,8 +101,8 @@ def test_who_rouses_it_finds_the_right_time_and_deadlines_are_kept_from_then_on(
 def test_after_its_end_it_wakes_nobody() -> None:
     loop, place = HandLoop(), site()
     guest = IdleGuest(130.0)
-    place.guests.add(guest)
+    place.connections.add(guest)
     Sweeper(place, loop).close()  # type: ignore[arg-type]
     loop.run(1000.0)
     assert guest.late == 0
-    assert place.rouse is None
+    assert place.wake is None

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from trivium_child import frames
-from trivium_child.loans import Loans
+from trivium_child.loans import RetainedBlocks
 from trivium_child.values import Tensor
 
 SIZE = 4096
 
 
 class LoansHarness:
-    """Loans over an arena, and what they would send."""
+    """RetainedBlocks over an arena, and what they would send."""
 
     def __init__(self):
         self.arena = bytearray(4 * SIZE)
-        self.loans = Loans(memoryview(self.arena))
+        self.loans = RetainedBlocks(memoryview(self.arena))
 
     def ended(self, *items):
         """What is told of items that end: (item, number) of each that somebody has still got."""

@@ -143,7 +143,7 @@ def test_letting_go_of_it_hangs_up_with_the_next_call(desk):
 def test_the_end_of_its_request_ends_it(desk):
     mine, others, nobodys = desk.call(5), desk.call(6), desk.call(0)
     desk.reply(1, X, 0)
-    desk.host.abandon(5)
+    desk.host.cancel_calls(5)
     assert not next(mine).final
     cancelled = SimpleNamespace(number=5, is_cancelled=True)
     errors = []

@@ -6,9 +6,9 @@ Nothing else says which flags there are. The table in `docs/triton.md` is made f
 
 from collections.abc import Mapping
 
-from trivium.cli.tritonserver.flags import Flag, Kind, Support
+from trivium.cli.tritonserver.flags import Flag, FlagKind, Support
 
-_T, _B, _I, _F, _S = Kind.TEXT, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.SWITCH
+_T, _B, _I, _F, _S = FlagKind.TEXT, FlagKind.BOOL, FlagKind.INT, FlagKind.FLOAT, FlagKind.SWITCH
 _PARTLY, _UNUSED, _NO = Support.PARTLY, Support.UNUSED, Support.NO
 
 _LEVELS = ("none", "low", "medium", "high")

@@ -11,7 +11,7 @@ from enum import Enum
 from trivium.types.errors import Code, ServeError
 
 
-class Kind(Enum):
+class FlagKind(Enum):
     """The form of a flag's value."""
 
     TEXT = "string"
@@ -51,7 +51,7 @@ class Flag:
     """
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: Value
     help: str
     support: Support = Support.YES
@@ -63,17 +63,17 @@ class Flag:
     def read(self, text: str) -> Value:
         """The value of this text. INVALID, worded as in the original."""
         match self.kind:
-            case Kind.TEXT:
+            case FlagKind.TEXT:
                 if self.choices and text not in self.choices:
                     raise _unfit(self.name, f"invalid argument for {self.name}")
                 return text
-            case Kind.BOOL:
+            case FlagKind.BOOL:
                 return read_bool(text, self.name)
-            case Kind.INT:
+            case FlagKind.INT:
                 return _integer(text)
-            case Kind.FLOAT:
+            case FlagKind.FLOAT:
                 return _float(text)
-            case Kind.SWITCH:
+            case FlagKind.SWITCH:
                 raise AssertionError("a switch has no value to read")
 
 

@@ -19,7 +19,7 @@ from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
 from trivium.cli.tritonserver.narration import narrate
 from trivium.cli.tritonserver.report import tables, used_options, warnings
-from trivium.cli.tritonserver.settings import Settings, check_start
+from trivium.cli.tritonserver.settings import CommandSettings, check_start
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
@@ -36,7 +36,7 @@ _SERVICES = {"gRPC": "GRPC", "HTTP": "HTTP", "metrics": "Metrics"}
 _FAILED = 1
 
 
-async def live(settings: Settings) -> int:
+async def live(settings: CommandSettings) -> int:
     """From start to end; the exit status."""
     stop = asyncio.Event()
 
@@ -55,7 +55,7 @@ async def live(settings: Settings) -> int:
         return _FAILED
 
 
-async def _serve(settings: Settings, stop: asyncio.Event) -> int:
+async def _serve(settings: CommandSettings, stop: asyncio.Event) -> int:
     try:
         check_start(settings)
     except CannotStart:
@@ -82,14 +82,14 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> int:
         return await _go_down(server, settings, listeners)
 
 
-def _built(settings: Settings) -> Server:
+def _built(settings: CommandSettings) -> Server:
     try:
         return app.build(settings.config, observer(not settings.config.workers.no_shared_processor))
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 
 
-def _made(server: Server, settings: Settings) -> Listeners:
+def _made(server: Server, settings: CommandSettings) -> Listeners:
     try:
         return Listeners(server, settings.config)
     except ServeError as error:
@@ -103,7 +103,7 @@ def _folders(repositories: Sequence[str]) -> list[Path]:
     return [Path(path) for path in repositories]
 
 
-async def _load(server: Server, settings: Settings, stop: asyncio.Event) -> Listing | None:
+async def _load(server: Server, settings: CommandSettings, stop: asyncio.Event) -> Listing | None:
     """What came of loading; None if it was told to stop meanwhile."""
     loading = asyncio.ensure_future(server.start(_tell, settings.startup))
     stopped = asyncio.ensure_future(stop.wait())
@@ -139,7 +139,7 @@ async def _listen(listeners: Listeners) -> bool:
     return True
 
 
-async def _go_down(server: Server, settings: Settings, listeners: Listeners) -> int:
+async def _go_down(server: Server, settings: CommandSettings, listeners: Listeners) -> int:
     loop, grace = asyncio.get_running_loop(), settings.config.server.drain_timeout
     end = loop.time() + grace
     server.begin_drain()

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 
 from trivium import app
-from trivium.cli.tritonserver.settings import Settings
+from trivium.cli.tritonserver.settings import CommandSettings
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
 from trivium.core.server import Server
 from trivium.dialects.triton.backends import BACKENDS
@@ -19,7 +19,7 @@ _MODES = {"none": "MODE_NONE", "poll": "MODE_POLL", "explicit": "MODE_EXPLICIT"}
 _RATES = {"off": "OFF", "execution_count": "EXEC_COUNT"}
 
 
-def tables(server: Server, listing: Listing, settings: Settings) -> tuple[str, ...]:
+def tables(server: Server, listing: Listing, settings: CommandSettings) -> tuple[str, ...]:
     """Repository agents, backends, models, options: in the original's order."""
     engines = {spec.engine for spec in server.specs()} & app.ENGINES.keys()  # ensembles have none
     paths = {_BACKENDS.get(name, name): inspect.getfile(type(app.ENGINES[name])) for name in engines}
@@ -31,12 +31,12 @@ def tables(server: Server, listing: Listing, settings: Settings) -> tuple[str, .
     )
 
 
-def used_options(settings: Settings) -> str:
+def used_options(settings: CommandSettings) -> str:
     """The table of what the server was told."""
     return options_table(_options(settings))
 
 
-def warnings(settings: Settings) -> Iterator[str]:
+def warnings(settings: CommandSettings) -> Iterator[str]:
     """Say what is wider than our own defaults, which flags have no effect, and what the environment is noticed for."""
     config = settings.config
     wide = [] if config.is_loopback else ["listens to whoever reaches this machine"]
@@ -51,7 +51,7 @@ def warnings(settings: Settings) -> Iterator[str]:
     yield from settings.notices
 
 
-def _backend_settings(settings: Settings) -> Mapping[str, str]:
+def _backend_settings(settings: CommandSettings) -> Mapping[str, str]:
     values = settings.values
     return {
         "auto-complete-config": str(not settings.config.models.no_completion).lower(),
@@ -61,7 +61,7 @@ def _backend_settings(settings: Settings) -> Mapping[str, str]:
     }
 
 
-def _options(settings: Settings) -> Iterator[tuple[str, str]]:
+def _options(settings: CommandSettings) -> Iterator[tuple[str, str]]:
     values, config = settings.values, settings.config
     name, version, extensions = app.presented(config)
     yield "server_id", name

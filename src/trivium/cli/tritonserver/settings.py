@@ -65,7 +65,7 @@ _LARGEST_MESSAGE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CommandSettings:
     """All that the command line says. `startup` are the models to load first, None for all; `values` are those of all
     flags, `unused` the flags that were given for nothing, with the reason, `notices` what is worth a line about the
     environment.
@@ -85,7 +85,7 @@ class Settings:
         return str(self.values["--model-control-mode"])
 
 
-def settle(given: Mapping[str, Any]) -> Settings:
+def settle(given: Mapping[str, Any]) -> CommandSettings:
     """From the flags that were given, by name."""
     values = {name: given.get(name, () if flag.repeats else flag.default) for name, flag in FLAGS.items()}
     _check(values)
@@ -100,10 +100,10 @@ def settle(given: Mapping[str, Any]) -> Settings:
     # The original keeps a set of them: each counts once, and by name.
     repositories = tuple(sorted({*values["--model-store"], *values["--model-repository"]}))
     loaded, unused = _config(values), _unused(given, values)
-    return Settings(loaded.config, repositories, _startup(values), log, values, unused, loaded.notices)
+    return CommandSettings(loaded.config, repositories, _startup(values), log, values, unused, loaded.notices)
 
 
-def check_start(settings: Settings) -> None:
+def check_start(settings: CommandSettings) -> None:
     """Raises CannotStart for what the original finds out after it has read its command line."""
     if not settings.repositories:
         raise CannotStart("Invalid argument", "--model-repository must be specified")

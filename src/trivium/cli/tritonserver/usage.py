@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from trivium.cli.tritonserver.flag_table import FLAGS, GROUPS
-from trivium.cli.tritonserver.flags import Flag, Kind, Support, Value
+from trivium.cli.tritonserver.flags import Flag, FlagKind, Support, Value
 from trivium.types.errors import ServeError
 
 BAD_WORDS = 1
@@ -62,7 +62,7 @@ def options() -> list[click.Parameter]:
     """One per flag; it is None, or an empty tuple, where its flag was not given."""
     return [
         click.Option([flag.name], is_flag=True, default=None)
-        if flag.kind is Kind.SWITCH
+        if flag.kind is FlagKind.SWITCH
         else click.Option([flag.name], type=reader(flag), multiple=flag.repeats, default=None)
         for flag in FLAGS.values()
     ]
@@ -75,7 +75,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(flag: Flag) -> str:
-    return flag.name if flag.kind is Kind.SWITCH else f"{flag.name} {flag.form or f'<{flag.kind.value}>'}"
+    return flag.name if flag.kind is FlagKind.SWITCH else f"{flag.name} {flag.form or f'<{flag.kind.value}>'}"
 
 
 def _explained(flag: Flag) -> str:
@@ -85,5 +85,7 @@ def _explained(flag: Flag) -> str:
     if flag.support is not Support.YES:
         words.append(f"({flag.support.value}: {flag.how})")
     if not flag.repeats and flag.default not in ("", False):
-        words.append(f"[default: {str(flag.default).lower() if flag.kind is Kind.BOOL else flag.default}]")
+        words.append(
+            f"[default: {str(flag.default).lower() if flag.kind is FlagKind.BOOL else flag.default}]"
+        )
     return " ".join(words)

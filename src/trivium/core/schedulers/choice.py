@@ -2,7 +2,7 @@
 
 from trivium.core.queue import RequestQueue
 from trivium.core.schedulers.dynamic import DynamicScheduler, Reject, Start
-from trivium.core.schedulers.policy import Settings
+from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence import SequenceScheduler
 from trivium.core.workers.pool import Pool
 from trivium.types.interfaces import Clock
@@ -16,4 +16,4 @@ def scheduler_for(
     """The sequence scheduler where the spec asks for it; for all others, graphs too, the dynamic one."""
     if isinstance(spec.scheduling, Sequence):
         return SequenceScheduler(spec, queue, pool, clock, start, reject)
-    return DynamicScheduler(queue, Settings.of(spec.batching, spec.dynamic), clock, start, reject)
+    return DynamicScheduler(queue, BatchingSettings.of(spec.batching, spec.dynamic), clock, start, reject)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trivium.core.item import Item
 from trivium.core.queue import RequestQueue
-from trivium.core.schedulers.policy import Settings, decide
+from trivium.core.schedulers.policy import BatchingSettings, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Timer
 from trivium.types.running import InstanceId
@@ -24,7 +24,7 @@ class DynamicScheduler:
     """
 
     def __init__(
-        self, queue: RequestQueue, settings: Settings, clock: Clock, start: Start, reject: Reject
+        self, queue: RequestQueue, settings: BatchingSettings, clock: Clock, start: Start, reject: Reject
     ) -> None:
         self._queue = queue
         self._settings = settings

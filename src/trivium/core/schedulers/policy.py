@@ -16,7 +16,7 @@ from trivium.types.scheduling import Cut, Decision, Entry, QueueView
 from trivium.types.spec import Batching, Dynamic
 
 
-class Settings(msgspec.Struct, frozen=True, gc=False):
+class BatchingSettings(msgspec.Struct, frozen=True, gc=False):
     """What the policy needs of a spec. `preferred` ascends and is never empty; `max_delay` is in seconds.
 
     An item of more than `max_rows` rows goes alone: whether to take one at all is admission's decision.
@@ -28,13 +28,13 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     preferred: tuple[int, ...]
 
     @classmethod
-    def of(cls, batching: Batching, scheduling: Dynamic) -> "Settings":
+    def of(cls, batching: Batching, scheduling: Dynamic) -> "BatchingSettings":
         """Without preferred sizes, only a full batch is worth no further wait."""
         preferred = tuple(sorted(scheduling.preferred_rows)) or (batching.max_rows,)
         return cls(batching.merge, batching.max_rows, scheduling.max_delay, preferred)
 
 
-def decide(view: QueueView, settings: Settings, now: float) -> Decision:
+def decide(view: QueueView, settings: BatchingSettings, now: float) -> Decision:
     """What to do now. Each cut spends one credit of its instance; no entry is named twice."""
     expired = view.expired(now) if view.deadlines else ()
     if not settings.merge and not expired:
@@ -65,7 +65,7 @@ def _due_after(
 
 
 def _cut(
-    entries: Iterator[Entry], free: Sequence[int], settings: Settings, now: float
+    entries: Iterator[Entry], free: Sequence[int], settings: BatchingSettings, now: float
 ) -> tuple[list[Cut], float | None]:
     """A batch for every free instance while there are any; the time to look again if one is worth a wait."""
     cuts: list[Cut] = []
@@ -85,7 +85,9 @@ def _cut(
     return cuts, None
 
 
-def _gather(entries: Iterator[Entry], ahead: deque[Entry], settings: Settings) -> tuple[list[Entry], bool]:
+def _gather(
+    entries: Iterator[Entry], ahead: deque[Entry], settings: BatchingSettings
+) -> tuple[list[Entry], bool]:
     """The next items that can run together, and whether the batch is closed: it can take no later one.
 
     `ahead` holds what was taken from `entries` and is in no batch yet.

@@ -28,7 +28,7 @@ from trivium.types.operations import SequenceRef
 from trivium.types.payload import Tensors
 from trivium.types.running import InstanceId, ItemId
 from trivium.types.schedules import Sequence
-from trivium.types.scheduling import SequenceDecision, SequenceId, Tenure
+from trivium.types.scheduling import SequenceDecision, SequenceId, SequenceSlot
 from trivium.types.spec import ModelSpec
 
 MOST_REMEMBERED = 10_000
@@ -39,22 +39,22 @@ FIRST_OWN = 1 << 30
 """Ids from here on are those of requests that are sequences of their own; they fit into any type of id."""
 
 
-class Books:
+class SequenceTable:
     """The sequences of one model version, as the policy sees them."""
 
     def __init__(self, queue: RequestQueue, pool: Pool) -> None:
         self.entries = queue.entries
         self.free = queue.free
         self._pool = pool
-        self.open: dict[SequenceId, Tenure] = {}
-        self._running: dict[ItemId, Tenure] = {}
+        self.open: dict[SequenceId, SequenceSlot] = {}
+        self._running: dict[ItemId, SequenceSlot] = {}
         self._gone: OrderedDict[SequenceId, Code] = OrderedDict()
 
     def instances(self) -> Collection[InstanceId]:
         """Those that are open."""
         return self._pool.slots().keys()
 
-    def tenures(self) -> Iterable[Tenure]:
+    def records(self) -> Iterable[SequenceSlot]:
         """All that are not over."""
         return self.open.values()
 
@@ -62,54 +62,54 @@ class Books:
         """The row that a sequence has."""
         return self.open[sequence].slot
 
-    def why_gone(self, sequence: SequenceId) -> Code | None:
+    def ending_of(self, sequence: SequenceId) -> Code | None:
         """How a sequence ended that did not end well, if that was not long ago."""
         return self._gone.get(sequence)
 
     def arrived(self, ref: SequenceRef, now: float, is_last: bool) -> None:
         """A request of it was let in."""
-        tenure = self.open.get(ref.id)
-        if tenure is None:
-            tenure = self.open[ref.id] = Tenure(ref.id, now)
+        record = self.open.get(ref.id)
+        if record is None:
+            record = self.open[ref.id] = SequenceSlot(ref.id, now)
             self._gone.pop(ref.id, None)
-        tenure.quiet_since = now
-        tenure.is_closed = is_last
+        record.quiet_since = now
+        record.is_closed = is_last
 
     def started(self, item: Item) -> None:
         """A request of it was handed to its instance."""
         ref = item.sequence
         assert ref is not None
-        tenure = self.open[ref.id]
-        tenure.running = item.item
-        tenure.is_ending = ref.ends
-        tenure.has_begun = True
-        self._running[item.item] = tenure
+        record = self.open[ref.id]
+        record.running = item.item
+        record.is_ending = ref.ends
+        record.has_begun = True
+        self._running[item.item] = record
 
     def returned(self, item: Item, now: float) -> None:
         """Its instance has given a request back, which is to go on there."""
-        tenure = self._running.pop(item.item, None)
-        if tenure is not None and tenure.running == item.item:
-            tenure.running = 0
-            tenure.is_ending = False
-            tenure.quiet_since = now
+        record = self._running.pop(item.item, None)
+        if record is not None and record.running == item.item:
+            record.running = 0
+            record.is_ending = False
+            record.quiet_since = now
 
     def settle(self, now: float) -> None:
         """Find those whose request is in no instance any more."""
         slots = self._pool.slots()
-        for number, tenure in list(self._running.items()):
-            slot = slots.get(tenure.instance)
+        for number, record in list(self._running.items()):
+            slot = slots.get(record.instance)
             if slot is None or number not in slot.held:
                 del self._running[number]
-                if tenure.running == number:
-                    tenure.running = 0
-                    tenure.quiet_since = now
+                if record.running == number:
+                    record.running = 0
+                    record.quiet_since = now
 
-    def carry_out(self, decision: SequenceDecision) -> None:
+    def apply(self, decision: SequenceDecision) -> None:
         """What the policy decided about slots."""
         for sequence in decision.unbind:
-            tenure = self.open[sequence]
-            tenure.instance = tenure.slot = 0
-            tenure.is_ending = tenure.has_begun = False
+            record = self.open[sequence]
+            record.instance = record.slot = 0
+            record.is_ending = record.has_begun = False
         for release in decision.release:
             del self.open[release.sequence]
             if release.why is not None:
@@ -117,8 +117,8 @@ class Books:
                 if len(self._gone) > MOST_REMEMBERED:
                     self._gone.popitem(last=False)
         for bind in decision.bind:
-            tenure = self.open[bind.sequence]
-            tenure.instance, tenure.slot = bind.instance, bind.slot
+            record = self.open[bind.sequence]
+            record.instance, record.slot = bind.instance, bind.slot
 
 
 class SequenceScheduler:
@@ -132,14 +132,14 @@ class SequenceScheduler:
         assert isinstance(spec.scheduling, Sequence)
         self._name = spec.name
         self._idle_seconds = spec.scheduling.idle_seconds
-        self._settings = sequence_policy.Settings.of(spec.batching, spec.scheduling)
+        self._settings = sequence_policy.SequenceSettings.of(spec.batching, spec.scheduling)
         self._controls = Controls(spec.name, spec.scheduling.controls, spec.batching.batch_axis)
         self._queue = queue
         self._clock = clock
         self._start = start
         self._reject = reject
         self._pool = pool
-        self.books = Books(queue, pool)
+        self.books = SequenceTable(queue, pool)
         self._states = States(spec, spec.scheduling.states) if spec.scheduling.states else None
         self._is_iterative = spec.scheduling.is_iterative
         self._own_ids = itertools.count(FIRST_OWN)
@@ -217,7 +217,7 @@ class SequenceScheduler:
         books = self.books
         books.settle(now)
         decision = decide(books, self._settings, now)
-        books.carry_out(decision)
+        books.apply(decision)
         if self._states is not None:
             for sequence in (*decision.unbind, *(release.sequence for release in decision.release)):
                 self._states.forget(sequence)
@@ -258,10 +258,10 @@ class SequenceScheduler:
         self._wake(None)
 
     def _check_open(self, ref: SequenceRef) -> None:
-        tenure = self.books.open.get(ref.id)
-        if tenure is not None and not tenure.is_closed:
+        record = self.books.open.get(ref.id)
+        if record is not None and not record.is_closed:
             return
-        why = self.books.why_gone(ref.id) if tenure is None else None
+        why = self.books.ending_of(ref.id) if record is None else None
         if why is not None:
             raise self._why(ref.id, why)
         text = self._unknown(ref.id)

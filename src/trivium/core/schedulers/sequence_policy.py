@@ -20,13 +20,13 @@ from trivium.types.scheduling import (
     Release,
     SequenceDecision,
     SequenceId,
+    SequenceSlot,
     SequenceView,
-    Tenure,
 )
 from trivium.types.spec import Batching
 
 
-class Settings(msgspec.Struct, frozen=True, gc=False):
+class SequenceSettings(msgspec.Struct, frozen=True, gc=False):
     """What the policy needs of a spec: `slots` sequences per instance, `max_rows` of them in one execution."""
 
     is_direct: bool
@@ -38,7 +38,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     utilization: float
 
     @classmethod
-    def of(cls, batching: Batching, sequence: SequenceSpec) -> "Settings":
+    def of(cls, batching: Batching, sequence: SequenceSpec) -> "SequenceSettings":
         """Of the direct strategy each slot is a row; without preferred sizes only a full batch needs no wait."""
         is_direct = sequence.strategy is Strategy.DIRECT
         rows = batching.max_rows if batching.merge else 1
@@ -54,9 +54,9 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Plan:
-    """What is found out while the tenures are looked through, one after the other."""
+    """What is found out while the records are looked through, one after the other."""
 
-    def __init__(self, view: SequenceView, settings: Settings, now: float) -> None:
+    def __init__(self, view: SequenceView, settings: SequenceSettings, now: float) -> None:
         self.settings = settings
         self.now = now
         self.decision = SequenceDecision([], [], [], [], [])
@@ -71,37 +71,37 @@ class _Plan:
             self.place[entry.item] = place
         self.beginning: list[Entry] = []
 
-    def look(self, tenure: Tenure) -> None:
+    def look(self, record: SequenceSlot) -> None:
         """What becomes of a sequence now: it runs, waits in its slot, ends, or wants to begin."""
-        entries = self.waiting.get(tenure.id, ())
-        if tenure.instance not in self.taken:
-            self._begin_anew(tenure, entries, Code.WORKER_DIED if tenure.instance else Code.CANCELLED)
-        elif tenure.running:
-            self.taken[tenure.instance].add(tenure.slot)
-        elif tenure.is_ending:
-            self._begin_anew(tenure, entries, None)
-        elif not tenure.has_begun and not (entries and _starts(entries[0])):
-            self._begin_anew(tenure, entries, Code.CANCELLED)
+        entries = self.waiting.get(record.id, ())
+        if record.instance not in self.taken:
+            self._begin_anew(record, entries, Code.WORKER_DIED if record.instance else Code.CANCELLED)
+        elif record.running:
+            self.taken[record.instance].add(record.slot)
+        elif record.is_ending:
+            self._begin_anew(record, entries, None)
+        elif not record.has_begun and not (entries and _starts(entries[0])):
+            self._begin_anew(record, entries, Code.CANCELLED)
         elif entries:
-            self.taken[tenure.instance].add(tenure.slot)
-            self.ready[tenure.instance].append(entries[0])
-        elif tenure.is_closed:
-            self.decision.release.append(Release(tenure.id, None))
-        elif tenure.quiet_since + self.settings.idle_seconds <= self.now:
-            self.decision.release.append(Release(tenure.id, Code.EXPIRED))
+            self.taken[record.instance].add(record.slot)
+            self.ready[record.instance].append(entries[0])
+        elif record.is_closed:
+            self.decision.release.append(Release(record.id, None))
+        elif record.quiet_since + self.settings.idle_seconds <= self.now:
+            self.decision.release.append(Release(record.id, Code.EXPIRED))
         else:
-            self.taken[tenure.instance].add(tenure.slot)
-            self.times.append(tenure.quiet_since + self.settings.idle_seconds)
+            self.taken[record.instance].add(record.slot)
+            self.times.append(record.quiet_since + self.settings.idle_seconds)
 
-    def _begin_anew(self, tenure: Tenure, entries: Sequence[Entry], why: Code | None) -> None:
+    def _begin_anew(self, record: SequenceSlot, entries: Sequence[Entry], why: Code | None) -> None:
         """It has no slot, or has it no more. Only a request that starts it can go on; those in front of it cannot."""
         first = next((i for i, entry in enumerate(entries) if _starts(entry)), len(entries))
         self.decision.reject.extend((entry, why or Code.CANCELLED) for entry in entries[:first])
         if first == len(entries):
-            self.decision.release.append(Release(tenure.id, why))
+            self.decision.release.append(Release(record.id, why))
             return
-        if tenure.instance:
-            self.decision.unbind.append(tenure.id)
+        if record.instance:
+            self.decision.unbind.append(record.id)
         self.beginning.append(entries[first])
 
     def bind(self) -> None:
@@ -135,11 +135,11 @@ class _Plan:
             self.decision.cuts.append(Cut(instance, batch))
 
 
-def decide(view: SequenceView, settings: Settings, now: float) -> SequenceDecision:
+def decide(view: SequenceView, settings: SequenceSettings, now: float) -> SequenceDecision:
     """What to do now. At most one request of a sequence is in work at any time."""
     plan = _Plan(view, settings, now)
-    for tenure in view.tenures():
-        plan.look(tenure)
+    for record in view.records():
+        plan.look(record)
     plan.bind()
     plan.cut(view.free())
     decision = plan.decision
@@ -160,7 +160,7 @@ def _gather(heads: Collection[Entry], limit: int) -> tuple[list[Entry], bool]:
     return batch, len(batch) == limit
 
 
-def _worth(length: int, settings: Settings) -> int:
+def _worth(length: int, settings: SequenceSettings) -> int:
     """How many of so many need not wait for more; 0 where all shall wait."""
     if settings.is_direct:
         return length if length >= settings.utilization * settings.slots else 0

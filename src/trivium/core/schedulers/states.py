@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
-from trivium.core.made_up import made_up
+from trivium.core.made_up import synthetic_tensor
 from trivium.core.workers.scaler import Launch
 from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
@@ -27,7 +27,7 @@ Held = dict[SequenceId, dict[str, Tensor]]
 def firsts(model: str, states: Sequence[State], batch_axis: bool) -> tuple[Tensor, ...]:
     """What each state begins with. LOAD_FAILED where a file does not fit. Blocking."""
     about = f"Model '{model}', initial state"
-    return tuple(made_up(state.first, 1 if batch_axis else 0, about, b"") for state in states)
+    return tuple(synthetic_tensor(state.first, 1 if batch_axis else 0, about, b"") for state in states)
 
 
 class States:

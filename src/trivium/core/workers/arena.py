@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from trivium.core.workers.buddies import Buddies
+from trivium.core.workers.buddies import BuddyAllocator
 from trivium.types.buffers import Lease
 from trivium.types.payload import Tensors
 
@@ -53,7 +53,7 @@ class Arena:
         os.ftruncate(self.descriptor, capacity)
         self.memory = memoryview(mmap.mmap(self.descriptor, capacity))
         self._begin = address(self.memory)
-        self._buddies = Buddies(capacity, SMALLEST)
+        self._buddies = BuddyAllocator(capacity, SMALLEST)
         self._spare: ArenaLease | None = None  # the last that came back: the next one is mostly of that size
 
     @property

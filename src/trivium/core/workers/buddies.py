@@ -10,7 +10,7 @@ RESTING = 4
 """Blocks of one size that rest at most, so that joining them all up at once takes no time that anybody would notice."""
 
 
-class Buddies:
+class BuddyAllocator:
     """Offsets of blocks of `smallest` to `capacity` bytes, both powers of two."""
 
     def __init__(self, capacity: int, smallest: int) -> None:

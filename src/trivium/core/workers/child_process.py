@@ -88,7 +88,7 @@ class ChildProcess:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
         return post_mortem.last_words(list(self._outputs[1].last))
 
-    def bury(self) -> tuple[int | None, str]:
+    def finalize(self) -> tuple[int | None, str]:
         """Its exit status, and the post-mortem. What it has started in its session ends with it."""
         self._forget_pidfd()
         self._spawned.kill()  # before it is reaped: until then its group's number is nobody else's

@@ -17,14 +17,14 @@ from trivium.types.errors import ServeError
 from trivium.types.interfaces import Engine, OpensRunner
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
-from trivium.types.running import Batch, Outcome, Placement, Program
+from trivium.types.running import Batch, Outcome, Placement, WorkerCommand
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
 from trivium_child import values
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.main import serve
 
 
-class Told(msgspec.Struct, frozen=True):
+class HostedSpec(msgspec.Struct, frozen=True):
     """What an engine needs of a spec, as JSON carries it."""
 
     name: str
@@ -39,7 +39,7 @@ class Told(msgspec.Struct, frozen=True):
     batch_shapes: BatchShapes = BatchShapes()
 
     @classmethod
-    def of(cls, spec: ModelSpec) -> "Told":
+    def of(cls, spec: ModelSpec) -> "HostedSpec":
         """The same of a whole one."""
         root = str(spec.root.absolute())
         about = (spec.inputs, spec.outputs, spec.batching, dict(spec.parameters), spec.batch_shapes)
@@ -58,9 +58,9 @@ class Told(msgspec.Struct, frozen=True):
 
 def program(
     command: Sequence[str], environment: Mapping[str, str], spec: ModelSpec, placement: Placement
-) -> Program:
+) -> WorkerCommand:
     """The worker of one instance; `command` ends up in `run`."""
-    told = Told.of(spec)
+    told = HostedSpec.of(spec)
     setup: dict[str, object] = {
         "dialect": "engine",
         "model": spec.name,
@@ -76,14 +76,14 @@ def program(
         "settings": {"spec": msgspec.to_builtins(told), "placement": msgspec.to_builtins(placement)},
         "parameters": told.parameters,
     }
-    return Program(tuple(command), Path.cwd(), environment, setup)
+    return WorkerCommand(tuple(command), Path.cwd(), environment, setup)
 
 
 def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
     """What the worker process does."""
 
     def make(setup: Setup, host: Host) -> "EngineAdapter":
-        spec = msgspec.convert(setup.settings["spec"], Told).spec()
+        spec = msgspec.convert(setup.settings["spec"], HostedSpec).spec()
         placement = msgspec.convert(setup.settings["placement"], Placement)
         engine = engines[spec.engine]
         assert isinstance(engine, OpensRunner), "one that launches programs of its own is not hosted"

@@ -13,7 +13,7 @@ from trivium_child import frames
 KEEPING = frames.KEPT, frames.FREED
 
 
-class Keeps:
+class RetainedLeases:
     """Of one worker. `copies` are leases by item, `kept` by the worker's own numbers of blocks."""
 
     def __init__(self, copies: dict[ItemId, Lease]) -> None:

@@ -11,12 +11,12 @@ from concurrent.futures import Executor, Future
 from trivium.core.warmup import batches
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.inline import InlineInstance
-from trivium.core.workers.launch_process import ProcessLauncher, Surroundings
+from trivium.core.workers.launch_process import ProcessLauncher, WorkerServices
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Instance, Launches, OpensRunner, Port, Runner
+from trivium.types.interfaces import Engine, Instance, OpensRunner, Port, Runner, WorkerEngine
 from trivium.types.running import Batch, Placement
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -28,7 +28,7 @@ class Launcher:
     where it has none.
     """
 
-    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor, around: Surroundings) -> None:
+    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor, around: WorkerServices) -> None:
         self._engine = engine
         self._spec = spec
         self._executor = executor
@@ -53,7 +53,7 @@ class Launcher:
 
     async def _launch_process(self, placement: Placement, port: Port) -> Instance:
         assert self.arena is not None
-        make = self._engine.program if isinstance(self._engine, Launches) else self._around.host
+        make = self._engine.program if isinstance(self._engine, WorkerEngine) else self._around.host
         launcher = ProcessLauncher(self._spec, self._executor, self._around, self.arena)
         return await launcher.launch(make(self._spec, placement), placement, port)
 

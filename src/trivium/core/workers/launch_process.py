@@ -13,26 +13,26 @@ from trivium.core.warmup import batches
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.spawn import Spawned, spawn
-from trivium.core.workers.upward import Measure, Upward
+from trivium.core.workers.upward import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Port, RunObserver, Submits
-from trivium.types.running import Dead, Event, Executed, Placement, Program
+from trivium.types.interfaces import InferenceCore, Port, RunObserver
+from trivium.types.running import Dead, Event, Executed, Placement, WorkerCommand
 from trivium.types.spec import Defaults, Limits, ModelSpec
 from trivium_child import frames
 
 NONE = Defaults()
-MakeProgram = Callable[[ModelSpec, Placement], Program]
+MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 
-class Surroundings:
+class WorkerServices:
     """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
     counted), who traces their requests, who observes them, when what is handed to them leaves, who waits for their end.
     """
 
     def __init__(
         self,
-        submits: Submits,
+        submits: InferenceCore,
         measure: Measure,
         host: MakeProgram,
         defaults: Defaults = NONE,
@@ -94,14 +94,14 @@ class _Warming:
 class ProcessLauncher:
     """Of one model version, whose workers share an arena."""
 
-    def __init__(self, spec: ModelSpec, executor: Executor, around: Surroundings, arena: Arena) -> None:
+    def __init__(self, spec: ModelSpec, executor: Executor, around: WorkerServices, arena: Arena) -> None:
         self._spec = spec
         self._executor = executor
         self._around = around
         self._arena = arena
         self._log = logging.getLogger(f"trivium.worker.{spec.name}")
 
-    async def launch(self, program: Program, placement: Placement, port: Port) -> ProcessInstance:
+    async def launch(self, program: WorkerCommand, placement: Placement, port: Port) -> ProcessInstance:
         """A worker that is ready and warm. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
         spawning = loop.run_in_executor(self._executor, spawn, program, self._arena.descriptor)
@@ -111,7 +111,7 @@ class ProcessLauncher:
             spawning.add_done_callback(_kill_late)
             raise
         around = self._around
-        upward = Upward(self._spec.name, around.submits, around.measure, self._log, program.words)
+        upward = Upcalls(self._spec.name, around.submits, around.measure, self._log, program.words)
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
         around.keep(worker)
         try:

@@ -5,13 +5,13 @@ Nothing is handed over in advance, since what waits in an instance would hold wh
 
 from collections.abc import Callable, Collection, Sequence
 
-from trivium.core.door import Means
+from trivium.core.door import ModelContext
 from trivium.core.item import Item
 from trivium.core.iterations import Iterated, Iterations
-from trivium.core.rate_limiter import Member
+from trivium.core.rate_limiter import RateLimitedModel
 from trivium.core.rate_policy import Amounts, needs_on
 from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.pool import Owner, Pool, Slot
+from trivium.core.workers.pool import InstanceSlot, Owner, Pool
 from trivium.types.interfaces import RunObserver
 from trivium.types.running import Credit, Event, InstanceId, Placement
 from trivium.types.schedules import Sequence as SequenceRules
@@ -31,7 +31,7 @@ class LimitedPool(Pool):
         owner: Owner,
         mailbox: Mailbox,
         now: Callable[[], float],
-        member: Member,
+        member: RateLimitedModel,
         waits_for_one: bool,
         observer: RunObserver,
     ) -> None:
@@ -49,12 +49,12 @@ class LimitedPool(Pool):
         return self._may_run(instances) if self._waits_for_one else instances
 
     def _may_run(self, instances: Sequence[InstanceId]) -> Sequence[InstanceId]:
-        return self._member.offered({number: _needs(self._slots[number].placement) for number in instances})
+        return self._member.select({number: _needs(self._slots[number].placement) for number in instances})
 
     def start(self, number: InstanceId, items: list[Item]) -> None:
         """Run them; the instance has what it needs until its credit comes back."""
         placement = self._slots[number].placement
-        self._member.took(number, _needs(placement), placement.claim.weight)
+        self._member.acquire(number, _needs(placement), placement.claim.weight)
         super().start(number, items)
 
     def retire(self, number: InstanceId) -> None:
@@ -69,19 +69,19 @@ class LimitedPool(Pool):
         super().observe(mean_run)
         self._lead = 0
 
-    def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
+    def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
         if any(isinstance(event, Credit) for event in events):
-            self._member.gave(number)
+            self._member.release(number)
         super()._deliver(number, slot, events)
 
-    def _bury(self, number: InstanceId, slot: Slot, post_mortem: str) -> None:
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
         self._member.closed(number)
-        super()._bury(number, slot, post_mortem)
+        super()._finalize(number, slot, post_mortem)
 
 
 def pool_for(
-    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], means: Means
-) -> tuple[Pool, Member | None]:
+    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], means: ModelContext
+) -> tuple[Pool, RateLimitedModel | None]:
     """The pool of a model, limited where there is a limiter and its instances need anything. Raises LOAD_FAILED where
     one of them could never run.
     """

@@ -8,7 +8,7 @@ LIMIT = 2**26
 """Bytes that the transport takes before it calls itself full; nobody here would wait for it."""
 
 
-class Outbound:
+class FrameWriter:
     """Used on the loop only."""
 
     def __init__(self, call_last: CallLast) -> None:

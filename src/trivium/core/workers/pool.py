@@ -25,7 +25,7 @@ from trivium.types.running import (
     ItemId,
     Part,
     Placement,
-    Worn,
+    RecycleRequested,
 )
 from trivium.types.state import ItemState
 
@@ -43,11 +43,13 @@ class Owner(Protocol):
         """One part of one item, final or not."""
         ...
 
-    def died(self, slot: "Slot", post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
+    def died(
+        self, slot: "InstanceSlot", post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]
+    ) -> None:
         """An instance is gone: `lost` items may have begun, `recalled` ones have not."""
         ...
 
-    def worn(self) -> None:
+    def stale(self) -> None:
         """An instance wants to be replaced."""
         ...
 
@@ -56,7 +58,7 @@ class Owner(Protocol):
         ...
 
 
-class Slot:
+class InstanceSlot:
     """One open instance. A negative number of credits counts what it holds in advance."""
 
     __slots__ = (
@@ -67,7 +69,7 @@ class Slot:
         "home",
         "idle_since",
         "instance",
-        "is_worn",
+        "is_stale",
         "opened_at",
         "placement",
     )
@@ -79,7 +81,7 @@ class Slot:
         self.credits = 1
         self.held: dict[ItemId, Item] = {}
         self.idle_since = self.opened_at = now
-        self.is_worn = False
+        self.is_stale = False
         self.home: object = None  # whose it is, for the scaler
         self.ended = 0  # executions, and items that ended well by parts of their own
 
@@ -96,9 +98,9 @@ class Pool:
         observer: RunObserver = NO_OBSERVER,
     ) -> None:
         self._owner, self._mailbox, self._merges, self._now = owner, mailbox, merges, now
-        self._slots: dict[InstanceId, Slot] = {}
-        self._leaving: dict[InstanceId, Slot] = {}  # retired, with items that have not ended
-        self._only: tuple[InstanceId, Slot] | None = None
+        self._slots: dict[InstanceId, InstanceSlot] = {}
+        self._leaving: dict[InstanceId, InstanceSlot] = {}  # retired, with items that have not ended
+        self._only: tuple[InstanceId, InstanceSlot] | None = None
         self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
         self._next = 0
         self._lead = 0
@@ -120,7 +122,7 @@ class Pool:
         """Batches held in advance: they wait as those in the queue do."""
         return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
 
-    def slots(self) -> dict[InstanceId, Slot]:
+    def slots(self) -> dict[InstanceId, InstanceSlot]:
         """The live table, for the scaler to read."""
         return self._slots
 
@@ -141,13 +143,13 @@ class Pool:
                 return slot.held if slot.credits <= 0 else (item,)
         return ()
 
-    def reserve(self, placement: Placement) -> tuple[InstanceId, Slot, Port]:
+    def reserve(self, placement: Placement) -> tuple[InstanceId, InstanceSlot, Port]:
         """Names for an instance that is to be opened; `admit` it when it is."""
         self._next += 1
-        slot = Slot(placement, self._now())
+        slot = InstanceSlot(placement, self._now())
         return self._next, slot, self._mailbox.port(partial(self._deliver, self._next, slot))
 
-    def admit(self, number: InstanceId, slot: Slot, instance: Instance) -> None:
+    def admit(self, number: InstanceId, slot: InstanceSlot, instance: Instance) -> None:
         """It can take work from now on."""
         slot.instance = instance
         slot.hand_over = instance.start
@@ -239,7 +241,7 @@ class Pool:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
         self._only_free = ()
 
-    def _deliver(self, number: InstanceId, slot: Slot, events: Sequence[Event]) -> None:
+    def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
         for event in events:
             if type(event) is Executed:
                 slot.ended += 1
@@ -258,11 +260,11 @@ class Pool:
                     self.hold(item)
             elif isinstance(event, Begun):
                 _begin(event.items, slot.held)
-            elif isinstance(event, Worn):
-                slot.is_worn = True
-                self._owner.worn()
+            elif isinstance(event, RecycleRequested):
+                slot.is_stale = True
+                self._owner.stale()
             elif isinstance(event, Dead):
-                self._bury(number, slot, event.post_mortem)
+                self._finalize(number, slot, event.post_mortem)
             else:
                 assert_never(event)
         if not slot.held:
@@ -271,7 +273,7 @@ class Pool:
                 self._leaving.pop(number, None)
         self._owner.freed()
 
-    def _bury(self, number: InstanceId, slot: Slot, post_mortem: str) -> None:
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
         self._slots.pop(number, None)
         self._leaving.pop(number, None)
         self._count()

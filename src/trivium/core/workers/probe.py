@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from trivium.core.workers.wire import Garbage
+from trivium.core.workers.wire import ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
 from trivium_child import frames
@@ -17,7 +17,7 @@ KINDS = frames.READY, frames.REFUSED, frames.CHECKED
 Told = Callable[[str], None]
 
 
-class Probe:
+class ReadinessProbe:
     """`opened` is done when the worker can take batches, or fails with LOAD_FAILED, or WORKER_DIED."""
 
     def __init__(self, write: Callable[[list[bytes | memoryview]], None]) -> None:
@@ -28,11 +28,11 @@ class Probe:
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self, kind: int, body: memoryview) -> None:
-        """A frame of the worker. Garbage, or what `UNREADABLE` lists, for what is none of these."""
+        """A frame of the worker. ProtocolError, or what `UNREADABLE` lists, for what is none of these."""
         told = frames.read(body)
         if kind == frames.CHECKED:
             if not self._is_asked:
-                raise Garbage("an answer to what nobody has asked")
+                raise ProtocolError("an answer to what nobody has asked")
             self._is_asked = False
             self._tell(str(told["why"]))
         elif kind == frames.READY:

@@ -15,13 +15,13 @@ from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
 from trivium.core.workers.execution import unrun
-from trivium.core.workers.keeps import KEEPING, Keeps
-from trivium.core.workers.outbound import Outbound
-from trivium.core.workers.probe import KINDS, Probe
-from trivium.core.workers.receipts import Receipts
+from trivium.core.workers.keeps import KEEPING, RetainedLeases
+from trivium.core.workers.outbound import FrameWriter
+from trivium.core.workers.probe import KINDS, ReadinessProbe
+from trivium.core.workers.receipts import FlowControl
 from trivium.core.workers.spawn import Spawned
-from trivium.core.workers.upward import Upward
-from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, Garbage
+from trivium.core.workers.upward import Upcalls
+from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
@@ -40,7 +40,7 @@ class ProcessInstance(asyncio.Protocol):
         name: str,
         spawned: Spawned,
         arena: Arena,
-        upward: Upward,
+        upward: Upcalls,
         log: logging.Logger,
         call_last: CallLast | None = None,
     ) -> None:
@@ -48,12 +48,12 @@ class ProcessInstance(asyncio.Protocol):
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
-        self._keeps = Keeps(self._writer.copies)
-        self._receipts = Receipts()
+        self._keeps = RetainedLeases(self._writer.copies)
+        self._receipts = FlowControl()
         self._upward = upward
         self._log = log
         self._port: Port | None = None
-        self._outbound = Outbound(call_last or self._loop.call_soon)
+        self._outbound = FrameWriter(call_last or self._loop.call_soon)
         self.write = self._outbound.write  # frames to the worker, at the end of this turn of the loop
         self._kept = bytearray()
         self._number = 0
@@ -66,7 +66,7 @@ class ProcessInstance(asyncio.Protocol):
         self.last_words = self._process.last_words
         self.pid = self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
-        self._probe = Probe(self.write)
+        self._probe = ReadinessProbe(self.write)
         self.opened = self._probe.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
@@ -113,7 +113,7 @@ class ProcessInstance(asyncio.Protocol):
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
         if item in self._items:
-            self._upward.abandon(item)
+            self._upward.cancel_calls(item)
             self.write([frames.frame(frames.CANCEL, frames.NUMBER.pack(item))])
             self._cancelled.add(item)
             self._end_if_idle()
@@ -215,7 +215,7 @@ class ProcessInstance(asyncio.Protocol):
     def _done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         number, items, outcomes, began, ended, rows = self._reader.done(came, at, end)
         if not (batches := self._batches) or batches[0][0] != number:
-            raise Garbage(f"the end of batch {number}, which was not its turn")
+            raise ProtocolError(f"the end of batch {number}, which was not its turn")
         _, batch = batches.popleft()
         self.busy_since = self.heard_at if batches else None
         held = self._items
@@ -228,7 +228,7 @@ class ProcessInstance(asyncio.Protocol):
                     del held[item]
         except KeyError as error:
             self._strays = items
-            raise Garbage(f"the end of item {error}, which it does not have") from error
+            raise ProtocolError(f"the end of item {error}, which it does not have") from error
         self.ended_items += len(items)
         if items or rows:
             run = Executed(items, outcomes, began, began, ended, ended, rows, batch if rows else ())
@@ -255,7 +255,7 @@ class ProcessInstance(asyncio.Protocol):
         del self._items[item]
         self._keeps.forget(item)
         self._receipts.forget(item)
-        self._upward.abandon(item)
+        self._upward.cancel_calls(item)
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class ProcessInstance(asyncio.Protocol):
         """It has ended, or closed its socket, which comes to the same."""
         self._outbound.lost()
         if self._process.has_ended:
-            self._loop.call_soon(self._bury)
+            self._loop.call_soon(self._finalize)
         else:
             self._loop.call_later(LINGER, self._cut_off)
 
@@ -271,19 +271,19 @@ class ProcessInstance(asyncio.Protocol):
         """It lives on without a connection, or its end cannot be seen otherwise."""
         if not self._is_gone:
             self.kill("it had closed its connection to the server")
-            self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._bury)
+            self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._finalize)
 
     def _process_ended(self) -> None:
         if self._outbound.is_connected:
-            self._loop.call_later(LINGER, self._bury)
+            self._loop.call_later(LINGER, self._finalize)
         else:
-            self._bury()
+            self._finalize()
 
-    def _bury(self) -> None:
+    def _finalize(self) -> None:
         if self._is_gone:
             return
         self._is_gone = True
-        status, text = self._process.bury()
+        status, text = self._process.finalize()
         self._outbound.abort()
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)

@@ -8,7 +8,7 @@ from trivium.types.running import ItemId
 from trivium_child import frames
 
 
-class Receipts:
+class FlowControl:
     """Of one worker. What is due goes out as one frame per item."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
-from trivium.core.workers.pool import Pool, Slot
+from trivium.core.workers.pool import InstanceSlot, Pool
 from trivium.core.workers.scaling_policy import GroupView, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port, Timer
@@ -49,7 +49,7 @@ class Group:
 
 
 class Scaler:
-    """One per model version. `waiting` tells how many items wait; `stranded` is told why when an instance did
+    """One per model version. `waiting` tells how many items wait; `fail_waiting` is told why when an instance did
     not open and there is no other to wait for, `failed` is told of every one that did not open.
     """
 
@@ -62,7 +62,7 @@ class Scaler:
         self._clock = clock
         self._waiting = waiting
         self._tasks: set[asyncio.Task[None]] = set()
-        self.stranded: Callable[[ServeError], None] | None = None
+        self.fail_waiting: Callable[[ServeError], None] | None = None
         self.failed: Callable[[], None] = _nobody
         self.restarts = 10
         self.deaths: deque[str] = deque(maxlen=5)
@@ -72,7 +72,7 @@ class Scaler:
         self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
 
     @property
-    def is_given_up(self) -> bool:
+    def is_failed(self) -> bool:
         """Is none open, and has every group failed so often in a row that none will be?"""
         return not self._pool.size and all(self._is_over(group) for group in self._groups)
 
@@ -92,7 +92,7 @@ class Scaler:
         """See `calls.Pooled`."""
         return self._pool.beside(call)
 
-    def why_not(self, model: str) -> ServeError:
+    def failure(self, model: str) -> ServeError:
         """That the model serves no more, once it has been given up."""
         last = self.deaths[-1] if self.deaths else "No instance could be opened."
         return ServeError(
@@ -100,7 +100,7 @@ class Scaler:
             f"Model '{model}' was given up after {self.restarts} failures in a row. {last} Mend it and load it again.",
         )
 
-    def died(self, slot: Slot, post_mortem: str) -> None:
+    def died(self, slot: InstanceSlot, post_mortem: str) -> None:
         """An instance is gone. One that never did anything counts like one that did not open, but for the first
         in a row: that may have been anybody's work.
         """
@@ -159,14 +159,14 @@ class Scaler:
         group.members = {number: index for number, index in group.members.items() if number in slots}
         members, opening = len(group.members), len(group.opening)
         idle = tuple((number, slots[number].idle_since) for number in group.members if not slots[number].held)
-        worn = tuple(number for number in group.members if slots[number].is_worn)
+        stale = tuple(number for number in group.members if slots[number].is_stale)
         if group.failures and any(
             slots[n].ended and slots[n].opened_at >= group.failed_at for n in group.members
         ):
             group.failures = 0
         if self._is_over(group):
             return None
-        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at, worn)
+        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at, stale)
         decision = decide(view, group.group, self._clock.now())
         for number in decision.close:
             self._pool.retire(number)
@@ -192,8 +192,8 @@ class Scaler:
             self.failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
             is_chance = error.code is Code.WORKER_DIED and group.failures < CHANCES
-            if is_last and not is_chance and self.stranded is not None:
-                self.stranded(error)
+            if is_last and not is_chance and self.fail_waiting is not None:
+                self.fail_waiting(error)
 
     async def _open(self, group: Group, placement: Placement) -> None:
         number, slot, port = self._pool.reserve(placement)

@@ -11,7 +11,7 @@ LONGEST_BACKOFF = 60.0
 
 
 RETIRE_SECONDS = 0.001
-"""After worn instances have been closed the group is looked at again."""
+"""After stale instances have been closed the group is looked at again."""
 
 
 class GroupView(msgspec.Struct, frozen=True, gc=False):
@@ -26,7 +26,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
     waiting: int
     failures: int = 0
     failed_at: float = 0.0
-    worn: tuple[InstanceId, ...] = ()
+    stale: tuple[InstanceId, ...] = ()
 
 
 class Scaling(msgspec.Struct, frozen=True, gc=False):
@@ -38,10 +38,10 @@ class Scaling(msgspec.Struct, frozen=True, gc=False):
 
 
 def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
-    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum. What is worn
+    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum. What is stale
     counts as missing, and is closed when there are enough others.
     """
-    total = view.open + view.opening - len(view.worn)
+    total = view.open + view.opening - len(view.stale)
     missing = group.minimum - total
     if missing <= 0 and view.waiting and not view.idle and not view.opening and total < group.maximum:
         missing = 1
@@ -50,8 +50,8 @@ def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
         if view.failures and retry_at > now:
             return Scaling(wake_at=retry_at)
         return Scaling(open=missing)
-    if view.worn and total - view.opening >= group.minimum:
-        return Scaling(close=view.worn, wake_at=now + RETIRE_SECONDS)
+    if view.stale and total - view.opening >= group.minimum:
+        return Scaling(close=view.stale, wake_at=now + RETIRE_SECONDS)
     spare = view.open - group.minimum
     longest = sorted(view.idle, key=lambda row: row[1])[: max(spare, 0)]
     over = [row for row in longest if row[1] + group.idle_seconds <= now]

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 
 from trivium.types.errors import Code, ServeError
-from trivium.types.running import Program
+from trivium.types.running import WorkerCommand
 
 PAGE = mmap.PAGESIZE
 BEGUN_MARK = 0
@@ -49,7 +49,7 @@ class Spawned:
                 os.killpg(self.process.pid, number)
 
 
-def spawn(program: Program, arena: int) -> Spawned:
+def spawn(program: WorkerCommand, arena: int) -> Spawned:
     """Start it. Blocking, some milliseconds. LOAD_FAILED where it cannot be started; then nothing is left."""
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
@@ -68,7 +68,7 @@ def spawn(program: Program, arena: int) -> Spawned:
 
 
 def _start(
-    program: Program, arena: int, ours: contextlib.ExitStack, theirs: contextlib.ExitStack
+    program: WorkerCommand, arena: int, ours: contextlib.ExitStack, theirs: contextlib.ExitStack
 ) -> tuple["subprocess.Popen[bytes]", socket.socket, int, tuple[int, int]]:
     """The process, the socket to it, the page of marks, what to read its outputs from. `ours` closes what it has
     opened for this process, `theirs` what the other one has inherited.

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trivium.core.workers.requests import Called, Line, Question, convert, number_of, read, read_call
-from trivium.core.workers.wire import Garbage, write_reply
+from trivium.core.workers.requests import LogLine, ServerRequest, Upcall, convert, number_of, read, read_call
+from trivium.core.workers.wire import ProtocolError, write_reply
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Sink, Submits, Ticket
+from trivium.types.interfaces import InferenceCore, Sink, Ticket
 from trivium.types.operations import (
     CallRef,
     Describe,
@@ -32,7 +32,7 @@ from trivium.types.operations import (
     WantedOutput,
 )
 from trivium.types.payload import PayloadKind
-from trivium.types.running import ItemId, Words, as_it_is
+from trivium.types.running import ItemId, TranslateError, unchanged
 from trivium_child import frames
 
 if TYPE_CHECKING:
@@ -66,13 +66,18 @@ class _Asking:
         """It was not held."""
 
 
-class Upward:
+class Upcalls:
     """The calls of one worker, which serves `model` and is told in `words` what went wrong with them. Used on the loop
     only.
     """
 
     def __init__(
-        self, model: str, submits: Submits, measure: Measure, log: logging.Logger, words: Words = as_it_is
+        self,
+        model: str,
+        submits: InferenceCore,
+        measure: Measure,
+        log: logging.Logger,
+        words: TranslateError = unchanged,
     ) -> None:
         self._model = model
         self._submits = submits
@@ -90,25 +95,25 @@ class Upward:
         self._worker = worker
 
     def take(self, kind: int, body: memoryview) -> None:
-        """A frame of the worker. Raises Garbage."""
+        """A frame of the worker. Raises ProtocolError."""
         if kind == frames.CALL:
             number, call = read_call(body)
             self._call(number, call)
         elif kind == frames.ASK:
-            self._ask(convert(read(body), Question))
+            self._ask(convert(read(body), ServerRequest))
         elif kind == frames.HANG_UP:
             self._hang_up(number_of(body))
         elif kind == frames.HEARD:
             self._heard(body)
         elif kind == frames.LOG:
-            line = convert(read(body), Line)
+            line = convert(read(body), LogLine)
             self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
         elif kind == frames.MEASURE:
             self._note(read(body))
         else:
-            raise Garbage(f"a frame of unknown kind {kind}")
+            raise ProtocolError(f"a frame of unknown kind {kind}")
 
-    def abandon(self, parent: ItemId) -> None:
+    def cancel_calls(self, parent: ItemId) -> None:
         """That item has ended: nobody waits for what it called."""
         if self.calling:
             for number in self.calling.pop(parent, ()):
@@ -124,7 +129,7 @@ class Upward:
         for _, ticket in tickets.values():
             ticket.cancel(LEFT)
 
-    def _call(self, number: int, call: Called) -> None:
+    def _call(self, number: int, call: Upcall) -> None:
         parent, operation = self._operation(call)
 
         def refuse(why: ServeError) -> None:
@@ -154,7 +159,7 @@ class Upward:
         else:
             self._keep(number, parent, asking)
 
-    def _operation(self, call: Called) -> tuple[ItemId, Infer]:
+    def _operation(self, call: Upcall) -> tuple[ItemId, Infer]:
         """Whose call it is, 0 where nobody waits for it, and what is called."""
         assert self._worker is not None
         told = call.told
@@ -189,7 +194,7 @@ class Upward:
         self._submits.submit(Describe(operation.model, operation.version), sink)
         return is_so
 
-    def _ask(self, asked: "Question") -> None:
+    def _ask(self, asked: "ServerRequest") -> None:
         if asked.verb == "ready":
             operation: Operation = Ready(asked.model, asked.version)
         elif asked.verb == "load":
@@ -234,7 +239,7 @@ class Upward:
 
     def _heard(self, body: memoryview) -> None:
         if len(body) != frames.TAKEN_BODY.size:
-            raise Garbage(f"a receipt in {len(body)} bytes")
+            raise ProtocolError(f"a receipt in {len(body)} bytes")
         number, count = frames.TAKEN_BODY.unpack(body)
         if number not in self._tickets:
             return  # its answer has ended meanwhile

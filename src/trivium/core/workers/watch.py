@@ -12,7 +12,7 @@ import psutil
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.watch_policy import Verdict, WorkerView, judge
 from trivium.types.interfaces import Port
-from trivium.types.running import Worn
+from trivium.types.running import RecycleRequested
 from trivium.types.spec import Limits
 from trivium_child import frames
 
@@ -59,7 +59,7 @@ class Watch:
         elif verdict is Verdict.REPLACE and not self._is_worn:
             self._is_worn = True
             self._log.info("worker %d is replaced: %s", worker.pid, why)
-            self._port.deliver([Worn(why)])
+            self._port.deliver([RecycleRequested(why)])
         self._arm()
 
     def _arm(self) -> None:

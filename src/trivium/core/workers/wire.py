@@ -33,7 +33,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError,
 """What reading a frame raises that is none of ours."""
 
 
-class Garbage(ValueError):
+class ProtocolError(ValueError):
     """What came from a worker is no frame of ours."""
 
 
@@ -156,7 +156,7 @@ class AnswerReader:
         self, came: bytes, at: int, end: int
     ) -> tuple[int, list[ItemId], list[Outcome], float, float, int]:
         """Of a frame's body in `came`: the batch, items that ended and their outcomes, when user code began and
-        ended, and what it got in rows where not all of it ended. Raises Garbage.
+        ended, and what it got in rows where not all of it ended. Raises ProtocolError.
         """
         try:
             number, count, began, ended, rows = _DONE(came, at)
@@ -180,15 +180,15 @@ class AnswerReader:
                     _, _, outcome, _, at = self._answer(came, at, end)
                     outcomes.append(outcome)
         except UNREADABLE as error:
-            raise Garbage(f"an answer that cannot be read: {error!r}") from error
+            raise ProtocolError(f"an answer that cannot be read: {error!r}") from error
         return number, items, outcomes, began, ended, rows
 
     def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
-        """Item, what it says, whether it is final, its parameters. Raises Garbage."""
+        """Item, what it says, whether it is final, its parameters. Raises ProtocolError."""
         try:
             item, what, outcome, parameters, _ = self._answer(came, at, end)
         except UNREADABLE as error:
-            raise Garbage(f"a part that cannot be read: {error!r}") from error
+            raise ProtocolError(f"a part that cannot be read: {error!r}") from error
         return item, outcome, bool(what & frames.FINAL), parameters
 
     def _answer(

@@ -7,7 +7,7 @@ before a TorchScript file, since who adds a model.py wants it to run. Pure; judg
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from trivium.dialects.djl.keys import Engine
+from trivium.dialects.djl.keys import DjlEngine
 
 FOREIGN_MARKS = ("config.pbtxt", "MAR-INF")
 """What makes a folder another format's, whatever else lies in it."""
@@ -24,7 +24,7 @@ class Detected:
     engine: str
     entry: str
     rule: str
-    serves: Engine | None = None
+    serves: DjlEngine | None = None
     built_in: str = ""
 
 
@@ -32,16 +32,16 @@ class Detected:
 class _Rule:
     engine: str
     suffixes: tuple[str, ...]
-    serves: Engine | None = None
+    serves: DjlEngine | None = None
     built_in: str = ""
 
 
 _BY_FILE = (
-    _Rule("Python", (".py",), Engine.PYTHON),
-    _Rule("PyTorch", (".pt",), Engine.PYTORCH),
-    _Rule("OnnxRuntime", (".onnx",), Engine.ONNX),
+    _Rule("Python", (".py",), DjlEngine.PYTHON),
+    _Rule("PyTorch", (".pt",), DjlEngine.PYTORCH),
+    _Rule("OnnxRuntime", (".onnx",), DjlEngine.ONNX),
     _Rule("XGBoost", (".json", ".xgb", ".bst")),
-    _Rule("Python", _SKLEARN, Engine.PYTHON, "djl_python.sklearn_handler"),
+    _Rule("Python", _SKLEARN, DjlEngine.PYTHON, "djl_python.sklearn_handler"),
     _Rule("TensorRT", (".trt", ".uff")),
     _Rule("TFLite", (".tflite",)),
     _Rule("Llama", (".gguf",)),
@@ -66,7 +66,7 @@ def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool =
             return Detected(engine, name, f"the file {name}")
     if has_model_id or "config.json" in names:
         rule_text = "option.model_id" if has_model_id else "the file config.json"
-        return Detected("Python", "", rule_text, Engine.PYTHON, "djl_python.huggingface")
+        return Detected("Python", "", rule_text, DjlEngine.PYTHON, "djl_python.huggingface")
     for prefix in (*prefixes, "model"):
         for name in sorted(names):
             middle = name.removeprefix(f"{prefix}-").removesuffix(".params")

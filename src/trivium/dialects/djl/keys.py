@@ -12,7 +12,7 @@ from trivium.dialects.djl.properties import Properties
 from trivium.types.findings import Finding, Severity
 
 
-class Role(Enum):
+class DjlKeyRole(Enum):
     """What the format does with a key."""
 
     USED = "used"
@@ -21,7 +21,7 @@ class Role(Enum):
     REFUSED = "refused"
 
 
-class Engine(Enum):
+class DjlEngine(Enum):
     """The engines of DJL whose models are served; the value is DJL's name."""
 
     PYTHON = "Python"
@@ -30,12 +30,12 @@ class Engine(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DjlKey:
     """The role of a key; `text` says what happens instead of serving it. Of a value in `harmless` (lower case) not a
     word is lost: it wishes for nothing.
     """
 
-    role: Role
+    role: DjlKeyRole
     text: str = ""
     harmless: frozenset[str] = frozenset()
 
@@ -44,20 +44,20 @@ _NO = frozenset({"", "false"})
 _ONE = frozenset({"", "0", "1"})
 
 
-def _used(*keys: str) -> dict[str, Row]:
-    return {key: Row(Role.USED) for key in keys}
+def _used(*keys: str) -> dict[str, DjlKey]:
+    return {key: DjlKey(DjlKeyRole.USED) for key in keys}
 
 
-def _passed_on(*keys: str) -> dict[str, Row]:
-    return {key: Row(Role.PASSED_ON) for key in keys}
+def _passed_on(*keys: str) -> dict[str, DjlKey]:
+    return {key: DjlKey(DjlKeyRole.PASSED_ON) for key in keys}
 
 
-def _reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, Row]:
-    return {key: Row(Role.REPORTED, text, harmless) for key in keys}
+def _reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+    return {key: DjlKey(DjlKeyRole.REPORTED, text, harmless) for key in keys}
 
 
-def _refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, Row]:
-    return {key: Row(Role.REFUSED, text, harmless) for key in keys}
+def _refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+    return {key: DjlKey(DjlKeyRole.REFUSED, text, harmless) for key in keys}
 
 
 _EVERY = {
@@ -166,30 +166,33 @@ _ONNX = {
     ),
 }
 
-ROWS: Mapping[Engine, Mapping[str, Row]] = {
-    Engine.PYTHON: {**_EVERY, **_PYTHON},
-    Engine.PYTORCH: {**_EVERY, **_PYTORCH},
-    Engine.ONNX: {**_EVERY, **_ONNX},
+ROWS: Mapping[DjlEngine, Mapping[str, DjlKey]] = {
+    DjlEngine.PYTHON: {**_EVERY, **_PYTHON},
+    DjlEngine.PYTORCH: {**_EVERY, **_PYTORCH},
+    DjlEngine.ONNX: {**_EVERY, **_ONNX},
 }
 
-_UNKNOWN = Row(Role.PASSED_ON)
-_NOBODYS = Row(Role.REPORTED, "an argument for a translator, and there is none")
+_UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
+_NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there is none")
 
 
-def row_of(engine: Engine, key: str) -> Row:
+def row_of(engine: DjlEngine, key: str) -> DjlKey:
     """The key's row, or that of all keys without one."""
-    return ROWS[engine].get(key) or (_UNKNOWN if engine is Engine.PYTHON else _NOBODYS)
+    return ROWS[engine].get(key) or (_UNKNOWN if engine is DjlEngine.PYTHON else _NOBODYS)
 
 
-def judge(properties: Properties, engine: Engine) -> list[Finding]:
+def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
     """A notice per reported key, an error per refused one."""
     findings = []
     for key, entry in properties.entries.items():
         row = row_of(engine, key)
-        if row.role not in (Role.REPORTED, Role.REFUSED) or entry.value.strip().lower() in row.harmless:
+        if (
+            row.role not in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
+            or entry.value.strip().lower() in row.harmless
+        ):
             continue
         found = f"{key}={entry.value}"
-        if row.role is Role.REPORTED:
+        if row.role is DjlKeyRole.REPORTED:
             finding = Finding(
                 Severity.NOTICE, properties.file, entry.line, key, f"{found} is not served: {row.text}"
             )

@@ -6,20 +6,20 @@ Source: spec sheet `djl`, sections 2.2, 2.3 and 3.1. Pure text; looks at no file
 import re
 from collections.abc import Iterable, Mapping
 
-from trivium.dialects.djl.keys import Engine
+from trivium.dialects.djl.keys import DjlEngine
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.z", ".tar")
 """What is unpacked. A .mar belongs to TorchServe."""
 
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 
-ENGINES: Mapping[str, Engine] = {
-    "python": Engine.PYTHON,
-    "mpi": Engine.PYTHON,
-    "deepspeed": Engine.PYTHON,
-    "pytorch": Engine.PYTORCH,
-    "onnxruntime": Engine.ONNX,
-    "onnx": Engine.ONNX,
+ENGINES: Mapping[str, DjlEngine] = {
+    "python": DjlEngine.PYTHON,
+    "mpi": DjlEngine.PYTHON,
+    "deepspeed": DjlEngine.PYTHON,
+    "pytorch": DjlEngine.PYTORCH,
+    "onnxruntime": DjlEngine.ONNX,
+    "onnx": DjlEngine.ONNX,
 }
 """As written, in lower case -> the engine that serves it."""
 

@@ -15,7 +15,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PropertyEntry:
     """One value as written, without its escapes; `line` counts from 1."""
 
     value: str
@@ -27,7 +27,7 @@ class Properties:
     """A file as read: key -> its last entry, in the order of first sight, and what is to be said about it."""
 
     file: str
-    entries: dict[str, Entry]
+    entries: dict[str, PropertyEntry]
     findings: tuple[Finding, ...] = ()
 
 
@@ -38,19 +38,19 @@ def read(file: str, data: bytes) -> Properties:
         found = f"more than {MAX_BYTES} bytes"
         fault = Finding(Severity.ERROR, file, None, "", found, "a file of settings", "Move data elsewhere.")
         return Properties(file, {}, (fault,))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, PropertyEntry] = {}
     for number, line in _logical_lines(_text(data)):
         raw_key, raw_value = _split(line)
         try:
             key, value = _unescaped(raw_key), _unescaped(raw_value)
         except ValueError as error:
-            mend = "Write four hexadecimal digits behind \\u, or two backslashes for one."
-            findings.append(Finding(Severity.ERROR, file, number, raw_key, str(error), "\\uXXXX", mend))
+            hint = "Write four hexadecimal digits behind \\u, or two backslashes for one."
+            findings.append(Finding(Severity.ERROR, file, number, raw_key, str(error), "\\uXXXX", hint))
             continue
         if key in entries:
             found = f"a second value; that of line {entries[key].line} is not used"
             findings.append(Finding(Severity.NOTICE, file, number, key, found, "", "Remove one of them."))
-        entries[key] = Entry(value, number)
+        entries[key] = PropertyEntry(value, number)
     return Properties(file, entries, tuple(findings))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from trivium.dialects.djl.properties import Entry, Properties
+from trivium.dialects.djl.properties import Properties, PropertyEntry
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Device, Origin
 
@@ -33,7 +33,7 @@ class Setting(Generic[Value]):
 
 
 @dataclass(slots=True)
-class Settings:
+class DjlSettings:
     """Reads the entries of one file; `findings` grows with each fault."""
 
     properties: Properties
@@ -104,26 +104,26 @@ class Settings:
         told.pop("env", None)  # the worker's, not the handler's
         return told | {key: entries[key].value for key in entries if not key.startswith(OPTION)}
 
-    def fault(self, key: str, found: str, expected: str, mend: str) -> None:
+    def fault(self, key: str, found: str, expected: str, hint: str) -> None:
         """Note an error at a key of the file."""
-        self._note(Severity.ERROR, key, found, expected, mend)
+        self._note(Severity.ERROR, key, found, expected, hint)
 
-    def notice(self, key: str, found: str, mend: str = "") -> None:
+    def notice(self, key: str, found: str, hint: str = "") -> None:
         """Note something to know."""
-        self._note(Severity.NOTICE, key, found, "", mend)
+        self._note(Severity.NOTICE, key, found, "", hint)
 
-    def _note(self, severity: Severity, key: str, found: str, expected: str, mend: str) -> None:
+    def _note(self, severity: Severity, key: str, found: str, expected: str, hint: str) -> None:
         entry = self.properties.entries.get(key)
         line = entry.line if entry else None
-        self.findings.append(Finding(severity, self.properties.file, line, key, found, expected, mend))
+        self.findings.append(Finding(severity, self.properties.file, line, key, found, expected, hint))
 
-    def _first(self, keys: Sequence[str]) -> tuple[str, Entry] | None:
+    def _first(self, keys: Sequence[str]) -> tuple[str, PropertyEntry] | None:
         entries = self.properties.entries
         return next(
             ((key, entries[key]) for key in keys if key in entries and entries[key].value.strip()), None
         )
 
-    def _origin(self, key: str, entry: Entry) -> Origin:
+    def _origin(self, key: str, entry: PropertyEntry) -> Origin:
         return Origin(self.properties.file, key, entry.line)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Role(Enum):
+class TorchServeKeyRole(Enum):
     """What a format does with a key."""
 
     USED = "used"
@@ -19,7 +19,7 @@ class Role(Enum):
     REFUSED = "refused"
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What its value must be; the value is for people."""
 
     NUMBER = "a whole number"
@@ -30,11 +30,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TorchServeKey:
     """The role of a key, what its value is, the least number that counts, what is said where it is not served."""
 
-    role: Role
-    kind: Kind = Kind.ANY
+    role: TorchServeKeyRole
+    kind: ValueKind = ValueKind.ANY
     least: int = 0
     text: str = ""
     harmless: object = None
@@ -43,52 +43,54 @@ class Row:
 _ISSUE = "it comes with the issue that completes the TorchServe dialect"
 
 
-def _used(kind: Kind, least: int = 0) -> Row:
-    return Row(Role.USED, kind, least)
+def _used(kind: ValueKind, least: int = 0) -> TorchServeKey:
+    return TorchServeKey(TorchServeKeyRole.USED, kind, least)
 
 
-def _refused(kind: Kind, text: str, harmless: object = None) -> Row:
-    return Row(Role.REFUSED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
+def _refused(kind: ValueKind, text: str, harmless: object = None) -> TorchServeKey:
+    return TorchServeKey(TorchServeKeyRole.REFUSED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
 
 
-def _reported(kind: Kind, text: str, harmless: object = None) -> Row:
-    return Row(Role.REPORTED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
+def _reported(kind: ValueKind, text: str, harmless: object = None) -> TorchServeKey:
+    return TorchServeKey(TorchServeKeyRole.REPORTED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
 
 
 _SEQUENCE = "it has an effect with sequenceBatching only, which is not served yet"
 
-ROWS: Mapping[str, Row] = {
-    "minWorkers": _used(Kind.NUMBER, 1),
-    "maxWorkers": _used(Kind.NUMBER, 1),
-    "batchSize": _used(Kind.NUMBER, 1),
-    "maxBatchDelay": _used(Kind.NUMBER),
-    "responseTimeout": _used(Kind.NUMBER, 1),
-    "startupTimeout": _used(Kind.NUMBER, 1),
-    "deviceType": _used(Kind.TEXT),
-    "deviceIds": _used(Kind.NUMBERS),
-    "jobQueueSize": _used(Kind.NUMBER, 1),
-    "handler": Row(Role.PASSED_ON),
-    "pt2": Row(Role.PASSED_ON),
-    "micro_batching": Row(Role.PASSED_ON),
-    "pippy": Row(Role.PASSED_ON),
-    "deepspeed": Row(Role.PASSED_ON),
-    "dali": Row(Role.PASSED_ON),
+ROWS: Mapping[str, TorchServeKey] = {
+    "minWorkers": _used(ValueKind.NUMBER, 1),
+    "maxWorkers": _used(ValueKind.NUMBER, 1),
+    "batchSize": _used(ValueKind.NUMBER, 1),
+    "maxBatchDelay": _used(ValueKind.NUMBER),
+    "responseTimeout": _used(ValueKind.NUMBER, 1),
+    "startupTimeout": _used(ValueKind.NUMBER, 1),
+    "deviceType": _used(ValueKind.TEXT),
+    "deviceIds": _used(ValueKind.NUMBERS),
+    "jobQueueSize": _used(ValueKind.NUMBER, 1),
+    "handler": TorchServeKey(TorchServeKeyRole.PASSED_ON),
+    "pt2": TorchServeKey(TorchServeKeyRole.PASSED_ON),
+    "micro_batching": TorchServeKey(TorchServeKeyRole.PASSED_ON),
+    "pippy": TorchServeKey(TorchServeKeyRole.PASSED_ON),
+    "deepspeed": TorchServeKey(TorchServeKeyRole.PASSED_ON),
+    "dali": TorchServeKey(TorchServeKeyRole.PASSED_ON),
     "maxRetryTimeoutInSec": _reported(
-        Kind.NUMBER, "a worker that dies is started again a number of times", 300
+        ValueKind.NUMBER, "a worker that dies is started again a number of times", 300
     ),
     "clientTimeoutInMills": _reported(
-        Kind.NUMBER, "a request waits for its answer as long as its client does", 0
+        ValueKind.NUMBER, "a request waits for its answer as long as its client does", 0
     ),
-    "useJobTicket": _reported(Kind.FLAG, "requests wait in the queue for a free worker", False),
-    "useVenv": _reported(Kind.FLAG, "the handler runs under the server's own interpreter", False),
-    "sequenceMaxIdleMSec": _reported(Kind.NUMBER, _SEQUENCE, 0),
-    "sequenceTimeoutMSec": _reported(Kind.NUMBER, _SEQUENCE, 0),
-    "maxSequenceJobQueueSize": _reported(Kind.NUMBER, _SEQUENCE, 1),
-    "maxNumSequence": _reported(Kind.NUMBER, _SEQUENCE, 1),
-    "parallelType": _refused(Kind.TEXT, "one model over several processes is not served yet"),
-    "parallelLevel": _refused(Kind.NUMBER, "one model over several processes is not served yet", 0),
-    "torchrun": _refused(Kind.ANY, "workers started by torchrun are not served yet"),
-    "continuousBatching": _refused(Kind.FLAG, "continuous batching is not served yet", False),
-    "sequenceBatching": _refused(Kind.FLAG, "stateful sequences are not served yet", False),
-    "asyncCommunication": _refused(Kind.FLAG, "handlers with `async def handle` are not served yet", False),
+    "useJobTicket": _reported(ValueKind.FLAG, "requests wait in the queue for a free worker", False),
+    "useVenv": _reported(ValueKind.FLAG, "the handler runs under the server's own interpreter", False),
+    "sequenceMaxIdleMSec": _reported(ValueKind.NUMBER, _SEQUENCE, 0),
+    "sequenceTimeoutMSec": _reported(ValueKind.NUMBER, _SEQUENCE, 0),
+    "maxSequenceJobQueueSize": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
+    "maxNumSequence": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
+    "parallelType": _refused(ValueKind.TEXT, "one model over several processes is not served yet"),
+    "parallelLevel": _refused(ValueKind.NUMBER, "one model over several processes is not served yet", 0),
+    "torchrun": _refused(ValueKind.ANY, "workers started by torchrun are not served yet"),
+    "continuousBatching": _refused(ValueKind.FLAG, "continuous batching is not served yet", False),
+    "sequenceBatching": _refused(ValueKind.FLAG, "stateful sequences are not served yet", False),
+    "asyncCommunication": _refused(
+        ValueKind.FLAG, "handlers with `async def handle` are not served yet", False
+    ),
 }

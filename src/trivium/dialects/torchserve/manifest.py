@@ -61,9 +61,9 @@ class Manifest:
     requirements_file: str = ""
     config_file: str = ""
 
-    def fault(self, key: str, found: str, expected: str, mend: str) -> Finding:
+    def fault(self, key: str, found: str, expected: str, hint: str) -> Finding:
         """An ERROR at a key of this manifest."""
-        return Finding(Severity.ERROR, self.file, self.lines.get(key), key, found, expected, mend)
+        return Finding(Severity.ERROR, self.file, self.lines.get(key), key, found, expected, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,12 @@ def _checked(bare: Manifest) -> Manifest:
     runtime = bare.document.get("runtime")
     if runtime not in RUNTIMES:
         what = "missing" if runtime is None else repr(runtime)[:80]
-        mend = (
+        hint = (
             "LSP is TorchServe's C++ backend, which is not served: pack the model with a Python handler."
             if runtime == "LSP"
             else 'Write "runtime": "python".'
         )
-        findings.append(bare.fault("runtime", what, "python or python3", mend))
+        findings.append(bare.fault("runtime", what, "python or python3", hint))
     for key in ("serializedFile", "modelFile", "requirementsFile", "configFile", "handler"):
         name = handler_ref(texts[key]).file if key == "handler" and texts[key] else texts[key]
         if name and not _stays_inside(name):
@@ -175,5 +175,5 @@ def _lines(text: str) -> dict[str, int]:
 
 
 def _whole(file: str, found: str, line: int | None = None) -> Finding:
-    mend = "Pack the model anew with torch-model-archiver, or write the file by hand."
-    return Finding(Severity.ERROR, file, line, "", found, "a JSON object of at most 1 MiB", mend)
+    hint = "Pack the model anew with torch-model-archiver, or write the file by hand."
+    return Finding(Severity.ERROR, file, line, "", found, "a JSON object of at most 1 MiB", hint)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from trivium.dialects.torchserve.keys import ROWS, Kind, Role, Row
+from trivium.dialects.torchserve.keys import ROWS, TorchServeKey, TorchServeKeyRole, ValueKind
 from trivium.dialects.torchserve.yaml_values import TooMuch, as_json
 from trivium.types.findings import Finding, Severity
 
@@ -128,32 +128,32 @@ def _judged(
                     key, f"{value!r}"[:80] + f" is not {row.kind.value}{least}; it counts as absent"
                 )
             )
-        elif row.role is Role.USED:
+        elif row.role is TorchServeKeyRole.USED:
             read[key] = value
-        elif row.role is not Role.PASSED_ON and value != row.harmless:
+        elif row.role is not TorchServeKeyRole.PASSED_ON and value != row.harmless:
             findings.append(_unserved(config, key, row))
     return ModelConfig(file, read, document, lines, tuple(findings))
 
 
-def _fits(value: object, row: Row) -> bool:
+def _fits(value: object, row: TorchServeKey) -> bool:
     match row.kind:
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             return type(value) is int and row.least <= value < 2**31
-        case Kind.NUMBERS:
+        case ValueKind.NUMBERS:
             return isinstance(value, list) and all(type(one) is int and 0 <= one < 2**31 for one in value)
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             return isinstance(value, bool)
-        case Kind.TEXT:
+        case ValueKind.TEXT:
             return isinstance(value, str)
-        case Kind.ANY:
+        case ValueKind.ANY:
             return True
 
 
-def _unserved(config: ModelConfig, key: str, row: Row) -> Finding:
-    if row.role is Role.REPORTED:
+def _unserved(config: ModelConfig, key: str, row: TorchServeKey) -> Finding:
+    if row.role is TorchServeKeyRole.REPORTED:
         return config.notice(key, f"is read and not served yet: {row.text}")
-    mend = "Remove it, if the handler works without."
-    return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.text, f"no {key}", mend)
+    hint = "Remove it, if the handler works without."
+    return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.text, f"no {key}", hint)
 
 
 def _fault(file: str, line: int | None, found: str) -> Finding:

@@ -93,8 +93,8 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
 def _ensemble(text: ConfigText) -> Backend | Finding:
     config = text.config
     if not config.HasField("ensemble_scheduling"):
-        mend = "Add ensemble_scheduling { step [ ... ] }, or correct the platform."
-        return text.fault("platform", "the platform ensemble without ensemble_scheduling", "its steps", mend)
+        hint = "Add ensemble_scheduling { step [ ... ] }, or correct the platform."
+        return text.fault("platform", "the platform ensemble without ensemble_scheduling", "its steps", hint)
     if config.backend or config.platform not in ("", ENSEMBLE.platform):
         found = f"an ensemble with the backend {config.backend or config.platform}"
         key = "backend" if config.backend else "platform"
@@ -112,11 +112,11 @@ def _by_platform(text: ConfigText) -> Backend | Finding:
         return Backend(name, platform)
     if name:
         expected = backend.name if backend else f"a platform of {name}"
-        mend = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
-        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, mend)
+        hint = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
+        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, hint)
     near = difflib.get_close_matches(platform, known, n=1)
-    mend = f"Did you mean {near[0]}?" if near else "Write backend instead, with the backend's name."
-    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", mend)
+    hint = f"Did you mean {near[0]}?" if near else "Write backend instead, with the backend's name."
+    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", hint)
 
 
 def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:

@@ -30,12 +30,12 @@ def check_batch_shapes(text: ConfigText, backend: Backend) -> Iterator[Finding]:
         key = f"batch_input[{i}]"
         yield from _ends(text, key, told.source_input, inputs)
         if told.data_type not in [ENUMS["DataType"][name] for name in _NUMBERS]:
-            mend = "Write data_type: TYPE_INT32."
-            yield text.fault(f"{key}.data_type", "another data type", " or ".join(_NUMBERS), mend)
+            hint = "Write data_type: TYPE_INT32."
+            yield text.fault(f"{key}.data_type", "another data type", " or ".join(_NUMBERS), hint)
         for name in inputs.intersection(told.target_name):
-            mend = "Remove the input: clients do not send it."
+            hint = "Remove the input: clients do not send it."
             yield text.fault(
-                f"{key}.target_name", f"{name}, which is an input of clients, too", "another", mend
+                f"{key}.target_name", f"{name}, which is an input of clients, too", "another", hint
             )
     for i, following in enumerate(config.batch_output):
         key = f"batch_output[{i}]"
@@ -45,8 +45,8 @@ def check_batch_shapes(text: ConfigText, backend: Backend) -> Iterator[Finding]:
             yield text.fault(f"{key}.target_name", f"the output {name}", expected, "Correct the name.")
     if (len(config.batch_input) or len(config.batch_output)) and config.max_batch_size == 0:
         key = "batch_input[0]" if len(config.batch_input) else "batch_output[0]"
-        mend = "Write max_batch_size: 1 or more."
-        yield text.fault(key, "a model without a batch dimension", "max_batch_size", mend)
+        hint = "Write max_batch_size: 1 or more."
+        yield text.fault(key, "a model without a batch dimension", "max_batch_size", hint)
 
 
 def _ends(text: ConfigText, key: str, sources: Sequence[str], inputs: Collection[str]) -> Iterator[Finding]:

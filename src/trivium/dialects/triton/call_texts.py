@@ -13,7 +13,7 @@ from trivium.types.operations import Infer, Load, Operation
 _UNREADY = frozenset({reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING})
 
 
-def worded(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
+def translate_error(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     """The same error, as user code gets it. Where the original's text does not say why, our own reason follows."""
     if isinstance(asked, Load):
         return ServeError(error.code, _of_load(error, asked.model))

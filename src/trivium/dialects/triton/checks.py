@@ -70,47 +70,47 @@ def _tensors(text: ConfigText, section: str) -> Iterator[Finding]:
             yield text.fault(f"{section}[{i}].format", found, expected, "Correct dims, or remove format.")
         for j, size in enumerate(tensor.dims):
             if size < 1 and size != -1:
-                mend = "Write -1 for any size; the batch dimension is not listed here."
-                yield text.fault(f"{section}[{i}].dims[{j}]", f"the size {size}", "1 or more, or -1", mend)
+                hint = "Write -1 for any size; the batch dimension is not listed here."
+                yield text.fault(f"{section}[{i}].dims[{j}]", f"the size {size}", "1 or more, or -1", hint)
 
 
 def _batching(text: ConfigText) -> Iterator[Finding]:
     rows = text.config.max_batch_size
     if rows < 0:
-        mend = "Write 0 for a model whose tensors have no batch dimension."
-        yield text.fault("max_batch_size", f"the number {rows}", "0 or more", mend)
+        hint = "Write 0 for a model whose tensors have no batch dimension."
+        yield text.fault("max_batch_size", f"the number {rows}", "0 or more", hint)
         return
     for i, preferred in enumerate(text.config.dynamic_batching.preferred_batch_size):
         if not 1 <= preferred <= rows:
             found = f"the preferred size {preferred}, with max_batch_size {rows}"
-            mend = "Lower it, or raise max_batch_size."
+            hint = "Lower it, or raise max_batch_size."
             key = f"dynamic_batching.preferred_batch_size[{i}]"
-            yield text.fault(key, found, "1 up to max_batch_size", mend)
+            yield text.fault(key, found, "1 up to max_batch_size", hint)
 
 
 def _priorities(text: ConfigText) -> Iterator[Finding]:
     batching = text.config.dynamic_batching
     levels, default = batching.priority_levels, batching.default_priority_level
     if levels > MAX_LEVELS:
-        mend = "Use fewer levels: each has a queue of its own."
+        hint = "Use fewer levels: each has a queue of its own."
         key = "dynamic_batching.priority_levels"
-        yield text.fault(key, f"{levels} priority levels", f"at most {MAX_LEVELS}", mend)
+        yield text.fault(key, f"{levels} priority levels", f"at most {MAX_LEVELS}", hint)
     if levels and not 1 <= default <= levels:
         key = "dynamic_batching.default_priority_level"
         found = f"the default level {default} of {levels}" if default else "no default_priority_level"
-        mend = "Add or correct default_priority_level; level 1 goes first."
-        yield text.fault(key, found, f"a level from 1 to {levels}", mend)
+        hint = "Add or correct default_priority_level; level 1 goes first."
+        yield text.fault(key, found, f"a level from 1 to {levels}", hint)
     for block in text.blocks("ModelDynamicBatching.priority_queue_policy"):
         level = text.entries[f"{block}.key"].value if f"{block}.key" in text.entries else None
         if levels and isinstance(level, int) and not 1 <= level <= levels:
-            mend = "Correct the key, or raise priority_levels."
-            yield text.fault(f"{block}.key", f"the level {level}", f"a level from 1 to {levels}", mend)
+            hint = "Correct the key, or raise priority_levels."
+            yield text.fault(f"{block}.key", f"the level {level}", f"a level from 1 to {levels}", hint)
     if not levels:
         for name in ("default_priority_level", "priority_queue_policy"):
             if f"dynamic_batching.{name}" in text.entries:
-                mend = "Add priority_levels, or remove it."
+                hint = "Add priority_levels, or remove it."
                 found = f"{name} has no effect without priority_levels"
-                yield text.notice(f"dynamic_batching.{name}", found, mend=mend)
+                yield text.notice(f"dynamic_batching.{name}", found, hint=hint)
 
 
 def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
@@ -119,14 +119,14 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
         if group.count < 0:
             yield text.notice(f"{key}.count", f"the count {group.count} holds as if there were none")
         if group.count > MOST_INSTANCES:
-            mend = "Write the number of executions that this machine can run at once."
+            hint = "Write the number of executions that this machine can run at once."
             expected = f"a count from 1 to {MOST_INSTANCES}"
-            yield text.fault(f"{key}.count", f"the count {group.count}", expected, mend)
+            yield text.fault(f"{key}.count", f"the count {group.count}", expected, hint)
         if group.kind == KIND_MODEL:
             yield text.notice(f"{key}.kind", "KIND_MODEL is read and not served yet: placed as KIND_CPU")
         if group.kind in (KIND_CPU, KIND_MODEL) and group.gpus:
-            mend = "Remove gpus, or write kind: KIND_GPU."
-            yield text.fault(f"{key}.gpus", "GPUs for instances that run on the CPU", "no gpus", mend)
+            hint = "Remove gpus, or write kind: KIND_GPU."
+            yield text.fault(f"{key}.gpus", "GPUs for instances that run on the CPU", "no gpus", hint)
         elif group.kind == KIND_GPU and not gpus:
             found, expected = "KIND_GPU on a machine without GPUs", "KIND_CPU or KIND_AUTO"
             yield text.fault(
@@ -149,8 +149,8 @@ def _runtime(text: ConfigText) -> Iterator[Finding]:
     """A backend's own library is what runs in the original anyway; another one would be another program."""
     runtime = text.config.runtime
     if runtime and not _LIBRARY.fullmatch(runtime):
-        mend = "Remove it: engines bring their own runtime. An nn.Module in Python is served by the backend python."
-        yield text.fault("runtime", f"the runtime {runtime}", "a backend's library, libtriton_NAME.so", mend)
+        hint = "Remove it: engines bring their own runtime. An nn.Module in Python is served by the backend python."
+        yield text.fault("runtime", f"the runtime {runtime}", "a backend's library, libtriton_NAME.so", hint)
 
 
 def _cache(text: ConfigText) -> Iterator[Finding]:
@@ -164,14 +164,14 @@ def _cache(text: ConfigText) -> Iterator[Finding]:
     ):
         if has:
             found = f"Response Cache does not currently support model {config.name} with {what}"
-            mend = "Please disable the response cache."
-            yield text.fault("response_cache.enable", found.replace("  ", " "), "false", mend)
+            hint = "Please disable the response cache."
+            yield text.fault("response_cache.enable", found.replace("  ", " "), "false", hint)
 
 
 def _parameters(text: ConfigText) -> Iterator[Finding]:
     if "graph_level" in text.config.parameters and text.config.optimization.HasField("graph"):
         found = "the level of the graph and a parameter graph_level; the former holds"
-        yield text.notice("optimization.graph.level", found, mend="Remove one of the two.")
+        yield text.notice("optimization.graph.level", found, hint="Remove one of the two.")
 
 
 def check_warmups(text: ConfigText) -> Iterator[Finding]:
@@ -182,9 +182,9 @@ def check_warmups(text: ConfigText) -> Iterator[Finding]:
         for tensor in text.config.input:
             if tensor.name not in warmup.inputs and not tensor.optional:
                 found = f"no data for the input {tensor.name}"
-                mend = f'Add inputs {{ key: "{tensor.name}" value: {{ ... }} }}.'
+                hint = f'Add inputs {{ key: "{tensor.name}" value: {{ ... }} }}.'
                 key = f'model_warmup[{i}].inputs["{tensor.name}"]'
-                yield text.fault(key, found, "data for every input", mend)
+                yield text.fault(key, found, "data for every input", hint)
 
 
 def _warmup_input(text: ConfigText, block: str) -> Iterator[Finding]:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.model_config import ModelConfig
+from trivium.dialects.triton.model_config import ModelConfigMessage
 from trivium.types.findings import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigEntry:
     """One key of the file: its line, and its value as read; for a block, `type` names its message and the
     value is None, as it is where the key was tried in vain.
     """
@@ -31,8 +31,8 @@ class ConfigText:
     """
 
     file: str
-    config: ModelConfig = field(default_factory=new_config)
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    config: ModelConfigMessage = field(default_factory=new_config)
+    entries: Mapping[str, ConfigEntry] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     exists: bool = True
 
@@ -52,10 +52,10 @@ class ConfigText:
         """The keys of all blocks of a message type, in the order of the file."""
         return (key for key, entry in self.entries.items() if entry.type == type_)
 
-    def fault(self, key: str, found: str, expected: str, mend: str) -> Finding:
+    def fault(self, key: str, found: str, expected: str, hint: str) -> Finding:
         """An error at the key."""
-        return Finding(Severity.ERROR, self.file, self.line(key), key, found, expected, mend)
+        return Finding(Severity.ERROR, self.file, self.line(key), key, found, expected, hint)
 
-    def notice(self, key: str, found: str, expected: str = "", mend: str = "") -> Finding:
+    def notice(self, key: str, found: str, expected: str = "", hint: str = "") -> Finding:
         """Something to know about the key."""
-        return Finding(Severity.NOTICE, self.file, self.line(key), key, found, expected, mend)
+        return Finding(Severity.NOTICE, self.file, self.line(key), key, found, expected, hint)

@@ -14,7 +14,7 @@ from trivium.dialects.triton.backends import BACKENDS
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import number_of
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.model_config import Blocks, ModelConfig
+from trivium.dialects.triton.model_config import Blocks, ModelConfigMessage
 from trivium.dialects.triton.schema import ENUMS, MESSAGES, Field
 from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.types.spec import Device, ModelSpec, TensorSpec
@@ -48,7 +48,7 @@ def config_json(spec: ModelSpec) -> bytes:
 
 
 def config_bytes(spec: ModelSpec) -> bytes:
-    """The configuration as a serialised `inference.ModelConfig`."""
+    """The configuration as a serialised `inference.ModelConfigMessage`."""
     return _config(spec).SerializeToString()
 
 
@@ -58,7 +58,7 @@ def platform_of(spec: ModelSpec) -> str:
     return config.platform or config.backend
 
 
-def _config(spec: ModelSpec) -> ModelConfig:
+def _config(spec: ModelSpec) -> ModelConfigMessage:
     document = document_of(spec)
     if document is None:
         return _config_of(spec)
@@ -71,7 +71,7 @@ def _config(spec: ModelSpec) -> ModelConfig:
     return config
 
 
-def _config_of(spec: ModelSpec) -> ModelConfig:
+def _config_of(spec: ModelSpec) -> ModelConfigMessage:
     config = new_config()
     config.name = spec.name
     row = next((backend for backend in BACKENDS if backend.engine_name == spec.engine), None)

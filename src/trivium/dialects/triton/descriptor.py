@@ -1,4 +1,4 @@
-"""ModelConfig as a protobuf message class, built from the tables of `schema` in a private pool.
+"""ModelConfigMessage as a protobuf message class, built from the tables of `schema` in a private pool.
 
 The pool is private because tritonclient registers messages of the same names in protobuf's default pool, and
 one process may hold both. Knows the library; must not know what any key means.
@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto as FileProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from trivium.dialects.triton.model_config import ModelConfig
+from trivium.dialects.triton.model_config import ModelConfigMessage
 from trivium.dialects.triton.schema import ENUMS, MESSAGES, SCALARS, Field, Fields
 
 _PACKAGE = "inference"
@@ -80,6 +80,6 @@ POOL.AddSerializedFile(file_of(CONFIG_FILE, _PACKAGE, MESSAGES, ENUMS).Serialize
 _CLASS = GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.ModelConfig"))
 
 
-def new_config() -> ModelConfig:
-    """An empty `inference.ModelConfig`."""
-    return cast(ModelConfig, _CLASS())
+def new_config() -> ModelConfigMessage:
+    """An empty `inference.ModelConfigMessage`."""
+    return cast(ModelConfigMessage, _CLASS())

@@ -18,16 +18,16 @@ def check_ensemble(text: ConfigText) -> Iterator[Finding]:
         return
     steps = text.config.ensemble_scheduling.step
     if len(steps) > MOST_STEPS:
-        mend = "Put some of them together in a model, or in an ensemble of their own."
-        yield text.fault("ensemble_scheduling", f"{len(steps)} steps", f"at most {MOST_STEPS} steps", mend)
+        hint = "Put some of them together in a model, or in an ensemble of their own."
+        yield text.fault("ensemble_scheduling", f"{len(steps)} steps", f"at most {MOST_STEPS} steps", hint)
     for i, step in enumerate(steps):
         key = f"ensemble_scheduling.step[{i}]"
         if step.model_version < -1:
             yield text.fault(f"{key}.model_version", f"{step.model_version}", "-1 or a version", "Write -1.")
         if f"{key}.model_version" not in text.entries:
-            mend = "Add model_version: -1 for the latest."
+            hint = "Add model_version: -1 for the latest."
             yield text.notice(
-                f"{key}.model_version", "no model_version, which means version 0, not the latest", mend=mend
+                f"{key}.model_version", "no model_version, which means version 0, not the latest", hint=hint
             )
         tensors = [step.output_map[name] for name in step.output_map]
         for tensor in sorted({tensor for tensor in tensors if tensors.count(tensor) > 1}):
@@ -36,7 +36,7 @@ def check_ensemble(text: ConfigText) -> Iterator[Finding]:
             )
     for name in ("instance_group", "model_warmup"):
         if len(getattr(text.config, name)):
-            mend = "Write it into the configurations of the steps' models."
+            hint = "Write it into the configurations of the steps' models."
             yield text.fault(
-                name, f"{name} in an ensemble", f"no {name}: it has no instances of its own", mend
+                name, f"{name} in an ensemble", f"no {name}: it has no instances of its own", hint
             )

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from trivium.dialects.triton.config_text import ConfigText, Entry
+from trivium.dialects.triton.config_text import ConfigEntry, ConfigText
 from trivium.dialects.triton.schema import MESSAGES, Field
 from trivium.types.findings import Finding
 
 
-class Role(Enum):
+class TritonKeyRole(Enum):
     """What a format does with a key."""
 
     USED = "used"
@@ -23,12 +23,12 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TritonKey:
     """The role of a key; `text` says what happens instead of serving it, `harmless` is the value for which
     that makes no difference (None: the type's default).
     """
 
-    role: Role
+    role: TritonKeyRole
     text: str = ""
     harmless: object = None
 
@@ -94,15 +94,15 @@ ModelOptimizationPolicy.ExecutionAccelerators: gpu_execution_accelerator cpu_exe
 ModelOptimizationPolicy.ExecutionAccelerators.Accelerator: name parameters
 """
 
-_REPORTED: Mapping[str, str | Row] = {
+_REPORTED: Mapping[str, str | TritonKey] = {
     "ModelConfig.cc_model_filenames": "the default file is opened on every device",
     "ModelInput.format": "the layout of a picture is not checked",
     "ModelOptimizationPolicy.priority": "all models have the same priority",
     "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
     "ModelOptimizationPolicy.gather_kernel_buffer_threshold": "inputs are put together on the host",
     "ModelOptimizationPolicy.eager_batching": "a batch is put together when it is cut",
-    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": Row(
-        Role.REPORTED, "the engine decides about pinned memory", harmless=True
+    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": TritonKey(
+        TritonKeyRole.REPORTED, "the engine decides about pinned memory", harmless=True
     ),
     "ModelSequenceBatching.State.use_same_buffer_for_input_output": "a state is copied once per request",
     "ModelSequenceBatching.State.use_growable_memory": "a state has the size that the model gave it",
@@ -123,18 +123,21 @@ _REFUSED: Mapping[str, str] = {
 }
 
 
-def _named(table: str, role: Role) -> Iterator[tuple[str, Row]]:
+def _named(table: str, role: TritonKeyRole) -> Iterator[tuple[str, TritonKey]]:
     for line in table.split("\n"):
         message, _, names = line.partition(":")
-        yield from ((f"{message}.{name}", Row(role)) for name in names.split())
+        yield from ((f"{message}.{name}", TritonKey(role)) for name in names.split())
 
 
-ROWS: Mapping[str, Row] = {
-    **dict(_named(_USED, Role.USED)),
-    **{key: Row(Role.USED, text) for key, text in _USED_BY_SOME.items()},
-    **dict(_named(_PASSED_ON, Role.PASSED_ON)),
-    **{key: text if isinstance(text, Row) else Row(Role.REPORTED, text) for key, text in _REPORTED.items()},
-    **{key: Row(Role.REFUSED, text) for key, text in _REFUSED.items()},
+ROWS: Mapping[str, TritonKey] = {
+    **dict(_named(_USED, TritonKeyRole.USED)),
+    **{key: TritonKey(TritonKeyRole.USED, text) for key, text in _USED_BY_SOME.items()},
+    **dict(_named(_PASSED_ON, TritonKeyRole.PASSED_ON)),
+    **{
+        key: text if isinstance(text, TritonKey) else TritonKey(TritonKeyRole.REPORTED, text)
+        for key, text in _REPORTED.items()
+    },
+    **{key: TritonKey(TritonKeyRole.REFUSED, text) for key, text in _REFUSED.items()},
 }
 """`Message.field` -> its row."""
 
@@ -151,21 +154,21 @@ def findings_by_role(text: ConfigText) -> list[Finding]:
         row = ROWS.get(f"{message}.{name}")
         if outer.rpartition("[")[0] in closed or outer in closed:
             closed.add(key)
-        elif row is not None and row.role in (Role.REPORTED, Role.REFUSED):
+        elif row is not None and row.role in (TritonKeyRole.REPORTED, TritonKeyRole.REFUSED):
             closed.add(key)
             if _matters(entry, row, MESSAGES[message][name]):
                 findings.append(_finding(text, key, row))
     return findings
 
 
-def _matters(entry: Entry, row: Row, field: Field) -> bool:
+def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
     if field.is_list or field.is_block:
         return True
     return entry.value not in (None, field.default if row.harmless is None else row.harmless)
 
 
-def _finding(text: ConfigText, key: str, row: Row) -> Finding:
+def _finding(text: ConfigText, key: str, row: TritonKey) -> Finding:
     name = key.rpartition(".")[2]
-    if row.role is Role.REFUSED:
+    if row.role is TritonKeyRole.REFUSED:
         return text.fault(key, f"{name}, which is not served yet", f"a model without {name}", row.text)
     return text.notice(key, f"{name} is read and not served yet: {row.text}")

@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from google.protobuf.text_encoding import CUnescape
 
 from trivium.dialects.triton.schema import ENUMS, Field
-from trivium.dialects.triton.tokens import Kind, Token
+from trivium.dialects.triton.tokens import Token, TokenKind
 
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -29,11 +29,11 @@ _ESCAPE = re.compile(
 
 
 class Unfit(Exception):
-    """A token that is no value of the field: what was found, what is expected, and the mend."""
+    """A token that is no value of the field: what was found, what is expected, and the hint."""
 
-    def __init__(self, found: str, expected: str, mend: str) -> None:
+    def __init__(self, found: str, expected: str, hint: str) -> None:
         super().__init__(found)
-        self.found, self.expected, self.mend = found, expected, mend
+        self.found, self.expected, self.hint = found, expected, hint
 
 
 def expectation(field: Field) -> str:
@@ -56,7 +56,7 @@ def value_of(field: Field, tokens: Sequence[Token]) -> object:
     if field.type == "string":
         return _text(field, tokens)
     token = tokens[0]
-    if token.kind in (Kind.WORD, Kind.NUMBER):
+    if token.kind in (TokenKind.WORD, TokenKind.NUMBER):
         value = _enum(field, token.text) if field.is_enum else _scalar(field, token.text)
         if value is not None:
             return value
@@ -95,7 +95,7 @@ def _enum(field: Field, text: str) -> int | None:
 def _text(field: Field, tokens: Sequence[Token]) -> str:
     parts = []
     for token in tokens:
-        if token.kind is not Kind.STRING:
+        if token.kind is not TokenKind.STRING:
             raise Unfit(str(token), expectation(field), _mend(field, token))
         body = token.text[1:-1]
         bad = re.search(r"\\.?", _ESCAPE.sub("", body))
@@ -121,13 +121,13 @@ def _text(field: Field, tokens: Sequence[Token]) -> str:
 
 def _mend(field: Field, token: Token) -> str:
     bare = token.text.strip("\"'")
-    if token.kind is Kind.TORN:
+    if token.kind is TokenKind.TORN:
         return "End the text with the quote it began with, on the same line."
     if field.type == "string":
-        known = token.kind in (Kind.WORD, Kind.NUMBER)
+        known = token.kind in (TokenKind.WORD, TokenKind.NUMBER)
         return f'Put it in quotes: {field.name}: "{bare}".' if known else f'Write {field.name}: "...".'
-    if token.kind is Kind.STRING and token.text[1:-1]:
-        inner = Token(Kind.WORD, token.text[1:-1], token.line)
+    if token.kind is TokenKind.STRING and token.text[1:-1]:
+        inner = Token(TokenKind.WORD, token.text[1:-1], token.line)
         try:
             value_of(field, [inner])
         except Unfit:

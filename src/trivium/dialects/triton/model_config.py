@@ -9,7 +9,12 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from trivium.dialects.triton.tensor_messages import BatchInput, BatchOutput, ModelInput, ModelOutput
+from trivium.dialects.triton.tensor_messages import (
+    BatchInputMessage,
+    BatchOutputMessage,
+    ModelInput,
+    ModelOutput,
+)
 
 Block = TypeVar("Block", covariant=True)
 
@@ -23,13 +28,13 @@ class Blocks(Protocol[Block]):
     def __getitem__(self, index: int) -> Block: ...
 
 
-class Latest(Message):
+class LatestMessage(Message):
     """The greatest `num_versions` versions."""
 
     num_versions: int
 
 
-class Specific(Message):
+class SpecificMessage(Message):
     """These versions."""
 
     versions: MutableSequence[int]
@@ -38,9 +43,9 @@ class Specific(Message):
 class ModelVersionPolicy(Message):
     """One of `latest`, `all`, `specific`."""
 
-    latest: Latest
+    latest: LatestMessage
     all: Message
-    specific: Specific
+    specific: SpecificMessage
 
 
 class Pinned(Message):
@@ -49,7 +54,7 @@ class Pinned(Message):
     enable: bool
 
 
-class Graph(Message):
+class GraphMessage(Message):
     """The optimisation of the graph."""
 
     level: int
@@ -72,7 +77,7 @@ class ExecutionAccelerators(Message):
 class ModelOptimizationPolicy(Message):
     """Of this block the graph's level and the accelerators have an effect here."""
 
-    graph: Graph
+    graph: GraphMessage
     execution_accelerators: ExecutionAccelerators
     input_pinned_memory: Pinned
     output_pinned_memory: Pinned
@@ -115,7 +120,7 @@ class ModelEnsembling(Message):
     max_inflight_requests: int
 
 
-class Control(Message):
+class ControlMessage(Message):
     """What a control input tells; `kind` is one of the CONTROL numbers. One of the three pairs, or a data type."""
 
     kind: int
@@ -129,7 +134,7 @@ class ControlInput(Message):
     """An input that the server adds."""
 
     name: str
-    control: Blocks[Control]
+    control: Blocks[ControlMessage]
 
 
 class StrategyDirect(Message):
@@ -158,7 +163,7 @@ class InitialState(Message):
     name: str
 
 
-class State(Message):
+class StateMessage(Message):
     """A tensor that the server keeps between the requests of a sequence."""
 
     input_name: str
@@ -175,7 +180,7 @@ class ModelSequenceBatching(Message):
     control_input: Blocks[ControlInput]
     direct: StrategyDirect
     oldest: StrategyOldest
-    state: Blocks[State]
+    state: Blocks[StateMessage]
     iterative_sequence: bool
 
 
@@ -221,7 +226,7 @@ class ModelTransactionPolicy(Message):
     decoupled: bool
 
 
-class WarmupInput(Message):
+class WarmupInputMessage(Message):
     """The data of one input of a warm-up run: one of three sources."""
 
     data_type: int
@@ -236,7 +241,7 @@ class ModelWarmup(Message):
 
     name: str
     batch_size: int
-    inputs: Mapping[str, WarmupInput]
+    inputs: Mapping[str, WarmupInputMessage]
     count: int
 
 
@@ -259,13 +264,13 @@ class MetricControl(Message):
     histogram_options: HistogramOptions
 
 
-class ModelMetrics(Message):
+class ModelMetricsMessage(Message):
     """How the model's metrics are counted."""
 
     metric_control: Blocks[MetricControl]
 
 
-class ModelConfig(Message):
+class ModelConfigMessage(Message):
     """A whole config.pbtxt."""
 
     name: str
@@ -276,8 +281,8 @@ class ModelConfig(Message):
     max_batch_size: int
     input: Blocks[ModelInput]
     output: Blocks[ModelOutput]
-    batch_input: Blocks[BatchInput]
-    batch_output: Blocks[BatchOutput]
+    batch_input: Blocks[BatchInputMessage]
+    batch_output: Blocks[BatchOutputMessage]
     optimization: ModelOptimizationPolicy
     dynamic_batching: ModelDynamicBatching
     sequence_batching: ModelSequenceBatching
@@ -285,7 +290,7 @@ class ModelConfig(Message):
     instance_group: Blocks[ModelInstanceGroup]
     default_model_filename: str
     metric_tags: Mapping[str, str]
-    model_metrics: ModelMetrics
+    model_metrics: ModelMetricsMessage
     parameters: MutableMapping[str, ModelParameter]
     model_warmup: Blocks[ModelWarmup]
     model_transaction_policy: ModelTransactionPolicy

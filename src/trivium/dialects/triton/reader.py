@@ -9,13 +9,13 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from trivium.dialects.triton.config_text import ConfigText, Entry
+from trivium.dialects.triton.config_text import ConfigEntry, ConfigText
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.literals import Unfit, expectation, value_of
-from trivium.dialects.triton.model_config import ModelConfig
+from trivium.dialects.triton.model_config import ModelConfigMessage
 from trivium.dialects.triton.schema import MESSAGES, Field, fields_of
 from trivium.dialects.triton.scope import Scope
-from trivium.dialects.triton.tokens import Cursor, Kind, Token
+from trivium.dialects.triton.tokens import Cursor, Token, TokenKind
 from trivium.types.findings import Finding, Severity
 
 MAX_BYTES = 1 << 20
@@ -40,31 +40,31 @@ def _decode(file: str, data: bytes) -> tuple[str, list[Finding]]:
     findings = []
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
-        found, mend = "a byte-order mark before the text", "Save the file as UTF-8 without a byte-order mark."
-        findings.append(Finding(Severity.ERROR, file, 1, "", found, "plain UTF-8 text", mend))
+        found, hint = "a byte-order mark before the text", "Save the file as UTF-8 without a byte-order mark."
+        findings.append(Finding(Severity.ERROR, file, 1, "", found, "plain UTF-8 text", hint))
     try:
         return data.decode(), findings
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        found, mend = f"the byte 0x{data[error.start]:02X}, which is not UTF-8", "Save the file as UTF-8."
-        findings.append(Finding(Severity.ERROR, file, line, "", found, "UTF-8 text", mend))
+        found, hint = f"the byte 0x{data[error.start]:02X}, which is not UTF-8", "Save the file as UTF-8."
+        findings.append(Finding(Severity.ERROR, file, line, "", found, "UTF-8 text", hint))
         return data.decode(errors="replace"), findings
 
 
-def _objections(file: str, text: str, config: ModelConfig) -> list[Finding]:
+def _objections(file: str, text: str, config: ModelConfigMessage) -> list[Finding]:
     """What protobuf's own parser, the referee, has against the text or against our reading of it."""
     try:
         theirs = text_format.Parse(text, new_config())
     except text_format.ParseError as error:
-        line, found, mend = error.GetLine() or 1, str(error), "Correct the line."
-        return [Finding(Severity.ERROR, file, line, "", found, "protobuf text format", mend)]
+        line, found, hint = error.GetLine() or 1, str(error), "Correct the line."
+        return [Finding(Severity.ERROR, file, line, "", found, "protobuf text format", hint)]
     if theirs.SerializeToString(deterministic=True) == config.SerializeToString(deterministic=True):
         return []
-    found, mend = (
+    found, hint = (
         "text that protobuf's parser reads otherwise than this one",
         "Write it more plainly, and report it.",
     )
-    return [Finding(Severity.ERROR, file, 1, "", found, "one meaning", mend)]
+    return [Finding(Severity.ERROR, file, 1, "", found, "one meaning", hint)]
 
 
 class _TooMany(Exception):
@@ -76,7 +76,7 @@ class _Reader:
 
     def __init__(self, file: str, text: str, findings: list[Finding]) -> None:
         self.config = new_config()
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ConfigEntry] = {}
         self._file = file
         self._findings = findings
         self._at = Cursor(text)
@@ -85,9 +85,9 @@ class _Reader:
         try:
             self._read_fields(Scope("ModelConfig", MESSAGES["ModelConfig"], "", self.config), "")
         except _TooMany:
-            found, mend = "more faults than are listed here", "Mend these, then check again."
+            found, hint = "more faults than are listed here", "Mend these, then check again."
             self._findings.append(
-                Finding(Severity.ERROR, self._file, self._at.token.line, "", found, "", mend)
+                Finding(Severity.ERROR, self._file, self._at.token.line, "", found, "", hint)
             )
 
     # -- blocks --------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class _Reader:
 
     def _read_field(self, scope: Scope) -> None:
         token = self._at.token
-        if token.kind not in (Kind.WORD, Kind.NUMBER):
+        if token.kind not in (TokenKind.WORD, TokenKind.NUMBER):
             self._fault(scope.path, str(token), f"the name of a field of {scope}", "Remove it.", token.line)
             self._at.skip_value()
             return
@@ -125,19 +125,19 @@ class _Reader:
         near, words = scope.unknown_field(token.text)
         self._fault(scope.key(token.text), *words, token.line)
         if near:
-            self.entries.setdefault(scope.key(near), Entry(token.line))
+            self.entries.setdefault(scope.key(near), ConfigEntry(token.line))
         if (self._at.accept(":") and not self._value_is_missing(scope)) or self._at.token.opens:
             self._at.skip_value()
 
     def _read_known(self, scope: Scope, known: Field, line: int) -> None:
         key = scope.key(known.name)
-        self.entries.setdefault(key, Entry(line))
+        self.entries.setdefault(key, ConfigEntry(line))
         token = self._at.token
         if not self._at.accept(":") and not known.is_block:
             self._fault(
                 key, f"{token} after {known.name}", "`:`", f"Write {known.name}: and its value.", line
             )
-            if token.kind not in (Kind.NUMBER, Kind.STRING) and not token.opens:
+            if token.kind not in (TokenKind.NUMBER, TokenKind.STRING) and not token.opens:
                 return
         if known.is_list and self._at.accept("["):
             self._read_list(scope, known)
@@ -156,7 +156,7 @@ class _Reader:
                     self._fault(
                         key, "`,` before `]`", "a value between the two", "Remove the comma.", token.line
                     )
-            elif token is first or (token.kind is Kind.MARK and token.text not in "{<"):
+            elif token is first or (token.kind is TokenKind.MARK and token.text not in "{<"):
                 break
             else:
                 self._fault(key, str(token), "`,` or `]`", "Put a comma between the values.", token.line)
@@ -173,11 +173,11 @@ class _Reader:
             self._notice(key, f"{known.name} a second time; the last one holds", line)
         if not known.is_block:
             self._read_scalar(scope, known, key, line)
-        elif self._at.token.kind is Kind.MARK and self._at.token.text in "{<":
+        elif self._at.token.kind is TokenKind.MARK and self._at.token.text in "{<":
             self._read_block(scope, known, key, line)
         else:
-            found, mend = str(self._at.token), f"Write {known.name} {{ ... }}."
-            self._fault(key, found, expectation(known), mend, self._at.token.line)
+            found, hint = str(self._at.token), f"Write {known.name} {{ ... }}."
+            self._fault(key, found, expectation(known), hint, self._at.token.line)
             if not self._value_is_missing(scope):
                 self._at.skip_value()
 
@@ -185,7 +185,7 @@ class _Reader:
         type_, fields = fields_of(scope.type, known)
         scope.given.setdefault(known.name, None)
         inside = Scope(type_, fields, key, _open(scope.message, known), line)
-        self.entries[key] = Entry(line, type=type_)
+        self.entries[key] = ConfigEntry(line, type=type_)
         self._read_fields(inside, "}" if self._at.advance().text == "{" else ">")
         if known.map_key:
             entry = inside.message
@@ -203,18 +203,18 @@ class _Reader:
         first = self._at.token
         if self._value_is_missing(scope) or first.opens:
             found = f"{first} where the value of {known.name} should be"
-            mend = f"Write {known.name}: and one value."
-            self._fault(key, found, expectation(known), mend, line)
+            hint = f"Write {known.name}: and one value."
+            self._fault(key, found, expectation(known), hint, line)
             if first.opens:
                 self._at.skip_value()
             return
         try:
             value = value_of(known, self._at.strings())
         except Unfit as unfit:
-            self._fault(key, unfit.found, unfit.expected, unfit.mend, first.line)
+            self._fault(key, unfit.found, unfit.expected, unfit.hint, first.line)
             return
         scope.given[known.name] = value
-        self.entries[key] = Entry(line, value)
+        self.entries[key] = ConfigEntry(line, value)
         if known.is_list:
             getattr(scope.message, known.name).append(value)
         else:
@@ -223,18 +223,18 @@ class _Reader:
     def _value_is_missing(self, scope: Scope) -> bool:
         """Does something else stand where a value should: a brace's end, or the name of the next field?"""
         token = self._at.token
-        if token.kind in (Kind.MARK, Kind.END):
+        if token.kind in (TokenKind.MARK, TokenKind.END):
             return not token.opens
         return token.text in scope.fields and self._at.following.text in (":", "{", "<")
 
     # -- findings ------------------------------------------------------------------------------------------
 
-    def _fault(self, key: str, found: str, expected: str, mend: str, line: int) -> None:
-        self._add(Finding(Severity.ERROR, self._file, line, key, found, expected, mend))
+    def _fault(self, key: str, found: str, expected: str, hint: str, line: int) -> None:
+        self._add(Finding(Severity.ERROR, self._file, line, key, found, expected, hint))
 
     def _notice(self, key: str, found: str, line: int) -> None:
         self._add(
-            Finding(Severity.NOTICE, self._file, line, key, found, mend="Remove the one that is wrong.")
+            Finding(Severity.NOTICE, self._file, line, key, found, hint="Remove the one that is wrong.")
         )
 
     def _add(self, finding: Finding) -> None:

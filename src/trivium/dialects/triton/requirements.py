@@ -107,10 +107,10 @@ def missing(text: ConfigText) -> Iterator[Finding]:
     """An error per required key that a block of the file lacks, at the block's line."""
     for type_, mends in REQUIRED.items():
         for block in text.blocks(type_):
-            for name, mend in mends.items():
+            for name, hint in mends.items():
                 if _lacks(text, f"{block}.{name}"):
                     yield text.fault(
-                        f"{block}.{name}", f"no {name} in {block}", expectation(_field(type_, name)), mend
+                        f"{block}.{name}", f"no {name} in {block}", expectation(_field(type_, name)), hint
                     )
     for type_, names in _CHOICES.items():
         for block in text.blocks(type_):

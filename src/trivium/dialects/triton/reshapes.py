@@ -18,12 +18,12 @@ def check_reshapes(text: ConfigText) -> Iterator[Finding]:
 def _one(text: ConfigText, key: str, dims: Sequence[int], shape: Sequence[int]) -> Iterator[Finding]:
     wrong = [size for size in shape if size < 1 and size != -1]
     if wrong:
-        mend = "Write -1 for any size; the batch dimension is not listed here."
-        yield text.fault(f"{key}.shape", f"the size {wrong[0]}", "1 or more, or -1", mend)
+        hint = "Write -1 for any size; the batch dimension is not listed here."
+        yield text.fault(f"{key}.shape", f"the size {wrong[0]}", "1 or more, or -1", hint)
     elif not shape and text.config.max_batch_size == 0:
         found = "an empty reshape of a model without a batch dimension"
-        mend = "Remove it, or write max_batch_size."
-        yield text.fault(key, found, "one size at least: there are no tensors without a dimension", mend)
+        hint = "Remove it, or write max_batch_size."
+        yield text.fault(key, found, "one size at least: there are no tensors without a dimension", hint)
     elif _segments(dims) != _segments(shape):
         found = f"dims {list(dims)} reshaped to {list(shape)}"
         expected = "as many elements in both, before, between and behind each -1"

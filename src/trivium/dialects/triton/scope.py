@@ -11,7 +11,7 @@ from trivium.dialects.triton.schema import MESSAGES, Field, Fields
 from trivium.dialects.triton.tokens import Token
 
 Words = tuple[str, str, str]
-"""Found, expected, mend."""
+"""Found, expected, hint."""
 
 
 @dataclass(slots=True)
@@ -64,13 +64,13 @@ class Scope:
         near = difflib.get_close_matches(name.lower(), self.fields, n=1, cutoff=0.6)
         owners = [message for message, fields in MESSAGES.items() if name in fields]
         if near:
-            mend = f"Did you mean {near[0]}?"
+            hint = f"Did you mean {near[0]}?"
         elif owners:
-            mend = f"It is a field of {', '.join(owners)}: move it there."
+            hint = f"It is a field of {', '.join(owners)}: move it there."
         else:
-            mend = "Remove it, or correct its name."
+            hint = "Remove it, or correct its name."
         expected = f"one of {', '.join(self.fields)}" if self.fields else "no field at all"
-        return near[0] if near else "", (f"the unknown field {name} in {self}", expected, mend)
+        return near[0] if near else "", (f"the unknown field {name} in {self}", expected, hint)
 
     def wrong_close(self, token: Token, closer: str) -> Words:
         """A closing brace that is not this block's own; at the top of the file any."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import datatype_of
-from trivium.dialects.triton.model_config import Control
+from trivium.dialects.triton.model_config import ControlMessage
 from trivium.dialects.triton.schema import ENUMS
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
@@ -26,7 +26,7 @@ _PAIRS = ("int32_false_true", "fp32_false_true", "bool_false_true")
 
 
 def check_sequences(text: ConfigText) -> Iterator[Finding]:
-    """Control inputs that mean something, and sizes that can be."""
+    """ControlMessage inputs that mean something, and sizes that can be."""
     if not text.config.HasField("sequence_batching"):
         return
     batching = text.config.sequence_batching
@@ -35,12 +35,12 @@ def check_sequences(text: ConfigText) -> Iterator[Finding]:
     for i, block in enumerate(batching.control_input):
         key = f"sequence_batching.control_input[{i}]"
         if block.name in names:
-            mend = "Rename one: clients send inputs, the server adds control inputs."
-            yield text.fault(f"{key}.name", f"a second input named {block.name}", "names that differ", mend)
+            hint = "Rename one: clients send inputs, the server adds control inputs."
+            yield text.fault(f"{key}.name", f"a second input named {block.name}", "names that differ", hint)
         names.add(block.name)
         if len(block.control) > 1:
-            mend = "Give each control an input of its own."
-            yield text.fault(f"{key}.control", f"{len(block.control)} controls in one input", "one", mend)
+            hint = "Give each control an input of its own."
+            yield text.fault(f"{key}.control", f"{len(block.control)} controls in one input", "one", hint)
         for j, control in enumerate(block.control):
             signal = SIGNALS[control.kind]
             where = f"{key}.control[{j}]"
@@ -59,14 +59,14 @@ def _states(text: ConfigText, names: set[str]) -> Iterator[Finding]:
     for i, state in enumerate(text.config.sequence_batching.state):
         key = f"sequence_batching.state[{i}]"
         if state.input_name in names:
-            mend = "Rename one: clients send inputs, the server adds those of states."
+            hint = "Rename one: clients send inputs, the server adds those of states."
             yield text.fault(
-                f"{key}.input_name", f"a second input named {state.input_name}", "names that differ", mend
+                f"{key}.input_name", f"a second input named {state.input_name}", "names that differ", hint
             )
         if state.output_name in given:
-            mend = "Give each state an output of its own."
+            hint = "Give each state an output of its own."
             yield text.fault(
-                f"{key}.output_name", f"two states from {state.output_name}", "names that differ", mend
+                f"{key}.output_name", f"two states from {state.output_name}", "names that differ", hint
             )
         names.add(state.input_name)
         given.add(state.output_name)
@@ -76,8 +76,8 @@ def _states(text: ConfigText, names: set[str]) -> Iterator[Finding]:
         for j, first in enumerate(state.initial_state):
             place = f"{key}.initial_state[{j}]"
             if first.data_type != state.data_type:
-                mend = "Write the data type of the state."
-                yield text.fault(f"{place}.data_type", "another data type", "that of the state", mend)
+                hint = "Write the data type of the state."
+                yield text.fault(f"{place}.data_type", "another data type", "that of the state", hint)
             if min(first.dims, default=1) < 1 or not _fits(first.dims, state.dims):
                 found, expected = str(list(first.dims)), f"{list(state.dims)}, every size known"
                 yield text.fault(f"{place}.dims", found, expected, "Write the shape of the data.")
@@ -87,21 +87,21 @@ def _fits(dims: Sequence[int], wanted: Sequence[int]) -> bool:
     return len(dims) == len(wanted) and all(w in (-1, s) for s, w in zip(dims, wanted, strict=True))
 
 
-def _values(text: ConfigText, where: str, control: Control, signal: Signal) -> Iterator[Finding]:
+def _values(text: ConfigText, where: str, control: ControlMessage, signal: Signal) -> Iterator[Finding]:
     pairs = {name: len(getattr(control, name)) for name in _PAIRS if len(getattr(control, name))}
     if signal is Signal.ID:
         types = ", ".join("TYPE_STRING" if t is DataType.BYTES else f"TYPE_{t.wire}" for t in ID_TYPES)
         if not control.data_type or datatype_of(control.data_type) not in ID_TYPES:
-            mend = "Write data_type: TYPE_UINT64."
-            yield text.fault(f"{where}.data_type", "no type for an id", f"one of {types}", mend)
+            hint = "Write data_type: TYPE_UINT64."
+            yield text.fault(f"{where}.data_type", "no type for an id", f"one of {types}", hint)
         if pairs:
-            mend = "Remove it: the value is the sequence's id."
-            yield text.fault(f"{where}.{next(iter(pairs))}", "values for an id", "data_type alone", mend)
+            hint = "Remove it: the value is the sequence's id."
+            yield text.fault(f"{where}.{next(iter(pairs))}", "values for an id", "data_type alone", hint)
         return
     if list(pairs.values()) != [2]:
-        mend = "Write int32_false_true: [ 0, 1 ]."
+        hint = "Write int32_false_true: [ 0, 1 ]."
         found = f"{sum(pairs.values())} values in {', '.join(pairs or _PAIRS)}"
-        yield text.fault(where, found, "one pair: what stands for false, what for true", mend)
+        yield text.fault(where, found, "one pair: what stands for false, what for true", hint)
 
 
 def _sizes(text: ConfigText) -> Iterator[Finding]:

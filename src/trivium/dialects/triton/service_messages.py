@@ -53,7 +53,7 @@ class RequestedOutput(Message):
     parameters: Mapping[str, Parameter]
 
 
-class InferRequest(Message):
+class InferRequestMessage(Message):
     """A ModelInferRequest."""
 
     model_name: str
@@ -129,14 +129,14 @@ class TraceValue(Message):
     value: MutableSequence[str]
 
 
-class TraceSettings(Message):
+class TraceSettingsMessage(Message):
     """A request or an answer about them."""
 
     settings: Mapping[str, TraceValue]
     model_name: str
 
 
-class LogSettings(Message):
+class LogSettingsMessage(Message):
     """A request or an answer about them."""
 
     settings: Mapping[str, Parameter]
@@ -164,9 +164,9 @@ def new_infer_response() -> InferResponse:
     return cast(InferResponse, _CLASSES["ModelInferResponse"]())
 
 
-def parse_infer_request(data: bytes) -> InferRequest:
+def parse_infer_request(data: bytes) -> InferRequestMessage:
     """Raises INVALID like `parse`."""
-    return cast(InferRequest, parse("ModelInferRequest", data))
+    return cast(InferRequestMessage, parse("ModelInferRequest", data))
 
 
 def parse(name: str, data: bytes) -> Message:

@@ -34,7 +34,7 @@ class ModelOutput(ModelTensor):
     label_filename: str
 
 
-class BatchInput(Message):
+class BatchInputMessage(Message):
     """Inputs that are made of how requests lie in a batch."""
 
     kind: int
@@ -43,7 +43,7 @@ class BatchInput(Message):
     source_input: MutableSequence[str]
 
 
-class BatchOutput(Message):
+class BatchOutputMessage(Message):
     """Outputs that are divided as an input was put together."""
 
     target_name: MutableSequence[str]

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is; `TORN` is a string without its closing quote, `END` comes once, last."""
 
     WORD = "word"
@@ -24,29 +24,29 @@ class Kind(Enum):
 class Token(NamedTuple):
     """One token as written, and its line from 1."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     line: int
 
     @property
     def opens(self) -> bool:
-        return self.kind is Kind.MARK and self.text in "{<["
+        return self.kind is TokenKind.MARK and self.text in "{<["
 
     @property
     def closes(self) -> bool:
-        return self.kind is Kind.MARK and self.text in "}>]"
+        return self.kind is TokenKind.MARK and self.text in "}>]"
 
     def __str__(self) -> str:
         """As a person would call it."""
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         match self.kind:
-            case Kind.END:
+            case TokenKind.END:
                 return "the end of the file"
-            case Kind.MARK if not text.isprintable() or not text.isascii():
+            case TokenKind.MARK if not text.isprintable() or not text.isascii():
                 return f"the character U+{ord(text):04X}"
-            case Kind.MARK:
+            case TokenKind.MARK:
                 return f"`{text}`"
-            case Kind.TORN:
+            case TokenKind.TORN:
                 return f"text without its closing quote: {text}"
             case _:
                 return f"the {self.kind.value} {text}"
@@ -72,8 +72,8 @@ def scan(text: str) -> Iterator[Token]:
             line += found.count("\n")
         else:
             assert match.lastgroup is not None
-            yield Token(Kind(match.lastgroup), found, line)
-    yield Token(Kind.END, "", line)
+            yield Token(TokenKind(match.lastgroup), found, line)
+    yield Token(TokenKind.END, "", line)
 
 
 class Cursor:
@@ -86,7 +86,7 @@ class Cursor:
 
     @property
     def at_end(self) -> bool:
-        return self.token.kind is Kind.END
+        return self.token.kind is TokenKind.END
 
     def advance(self) -> Token:
         """Step over one token and return it; stays at the end."""
@@ -96,7 +96,7 @@ class Cursor:
 
     def accept(self, mark: str) -> bool:
         """Step over this mark, if it is next."""
-        if self.token.kind is Kind.MARK and self.token.text == mark:
+        if self.token.kind is TokenKind.MARK and self.token.text == mark:
             self.advance()
             return True
         return False
@@ -104,7 +104,7 @@ class Cursor:
     def strings(self) -> list[Token]:
         """Step over one token, and over strings that stand beside it if it is one."""
         tokens = [self.advance()]
-        while tokens[0].kind is Kind.STRING and self.token.kind in (Kind.STRING, Kind.TORN):
+        while tokens[0].kind is TokenKind.STRING and self.token.kind in (TokenKind.STRING, TokenKind.TORN):
             tokens.append(self.advance())
         return tokens
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Kind(Enum):
+class ArchiveKind(Enum):
     """What wrote the file."""
 
     SCRIPT = "TorchScript"
@@ -37,14 +37,14 @@ def names_in(archive: zipfile.ZipFile) -> frozenset[str]:
     return frozenset(name.partition("/")[2] for name in archive.namelist())
 
 
-def kind_of(names: frozenset[str]) -> Kind | None:
+def kind_of(names: frozenset[str]) -> ArchiveKind | None:
     """None for what is none of them."""
     if "constants.pkl" in names:
-        return Kind.SCRIPT
+        return ArchiveKind.SCRIPT
     if any(name.startswith("data/aotinductor/") for name in names):
-        return Kind.COMPILED
+        return ArchiveKind.COMPILED
     if "models/model.json" in names:
-        return Kind.EXPORTED
+        return ArchiveKind.EXPORTED
     return None
 
 

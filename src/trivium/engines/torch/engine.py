@@ -17,7 +17,7 @@ from trivium.engines.torch.call import Arrange, arrange, choose, flatten
 from trivium.engines.torch.facts import facts
 from trivium.engines.torch.module_file import ModuleFiles, device_of, library
 from trivium.engines.torch.options import Options, ProcessSettings, options, unknown_parameters
-from trivium.engines.torch.programs import Program
+from trivium.engines.torch.programs import ExportedProgram
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -31,7 +31,9 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 class TorchRunner:
     """One model on one device. `run` is called by one thread at a time."""
 
-    def __init__(self, torch: Any, program: Program, spec: ModelSpec, device: Any, chosen: Options) -> None:
+    def __init__(
+        self, torch: Any, program: ExportedProgram, spec: ModelSpec, device: Any, chosen: Options
+    ) -> None:
         self._torch = torch
         self._program = program
         self._model = spec.name

@@ -7,7 +7,7 @@ in a probe process only, where a hostile file may do what it likes.
 
 from typing import Any
 
-from trivium.engines.torch.archives import Kind
+from trivium.engines.torch.archives import ArchiveKind
 from trivium.engines.torch.arrays import datatype_of
 from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
 from trivium.engines.torch.exported_facts import exported_facts
@@ -32,9 +32,9 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     """
     path = spec.root / spec.entry
     kind, names = look_into(torch, spec, path)
-    if kind is Kind.COMPILED:
+    if kind is ArchiveKind.COMPILED:
         return ModelFacts((), (), False, (*notes, COMPILED))
-    if kind is Kind.EXPORTED:
+    if kind is ArchiveKind.EXPORTED:
         return exported_facts(torch, spec, notes)
     if "traced_inputs.pkl" not in names:
         return ModelFacts((), (), False, (*notes, SCRIPTED))

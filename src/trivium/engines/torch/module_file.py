@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
-from trivium.engines.torch.archives import Kind, kind_of, names_in, unsafe
-from trivium.engines.torch.programs import Program, of_compiled, of_exported, of_script
+from trivium.engines.torch.archives import ArchiveKind, kind_of, names_in, unsafe
+from trivium.engines.torch.programs import ExportedProgram, of_compiled, of_exported, of_script
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
@@ -54,10 +54,10 @@ class ModuleFiles:
     """Loads modules; those opened to be shared are one per file and device, as long as anybody uses them."""
 
     def __init__(self) -> None:
-        self._shared: WeakValueDictionary[_Key, Program] = WeakValueDictionary()
+        self._shared: WeakValueDictionary[_Key, ExportedProgram] = WeakValueDictionary()
         self._lock = Lock()
 
-    def load(self, torch: Any, spec: ModelSpec, device: Any, is_shared: bool) -> Program:
+    def load(self, torch: Any, spec: ModelSpec, device: Any, is_shared: bool) -> ExportedProgram:
         """The model on its device, for inference. LOAD_FAILED with what the file is instead."""
         path = spec.root / spec.entry
         if not is_shared:
@@ -74,7 +74,7 @@ class ModuleFiles:
             return module
 
 
-def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[Kind, frozenset[str]]:
+def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[ArchiveKind, frozenset[str]]:
     """What kind of file it is, and what its archive holds, without the folder that all of it is in. LOAD_FAILED for a
     file that is none, with what it is.
     """
@@ -84,20 +84,20 @@ def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[Kind, frozenset[
         with zipfile.ZipFile(path) as archive:
             names = names_in(archive)
         kind = kind_of(names)
-        odd = unsafe(torch, path) if kind is Kind.EXPORTED else ""
+        odd = unsafe(torch, path) if kind is ArchiveKind.EXPORTED else ""
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, AttributeError) as error:
         found = "it is no archive, as model files are, but perhaps a pickle"
         raise _no_module(spec, path, found) from error
     if odd:
         found = (
-            f"it is {Kind.EXPORTED.value} in which '{odd}' is no plain data, uncompressed, as PyTorch writes it, and "
-            "reading that could run any code, or fill the memory"
+            f"it is {ArchiveKind.EXPORTED.value} in which '{odd}' is no plain data, uncompressed, as PyTorch "
+            "writes it, and reading that could run any code, or fill the memory"
         )
         raise _no_module(spec, path, found)
     if kind is not None:
         return kind, names
     if any("exported_program" in name for name in names):
-        found = f"it is {Kind.EXPORTED.value}, in the form before PyTorch 2.8, which holds pickles"
+        found = f"it is {ArchiveKind.EXPORTED.value}, in the form before PyTorch 2.8, which holds pickles"
         raise _no_module(spec, path, found)
     if "data.pkl" in names:
         raise _no_module(
@@ -108,12 +108,12 @@ def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[Kind, frozenset[
     raise _no_module(spec, path, "the archive holds no model")
 
 
-def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Program:
+def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> ExportedProgram:
     kind, _ = look_into(torch, spec, path)
     try:
-        if kind is Kind.EXPORTED:
+        if kind is ArchiveKind.EXPORTED:
             return _exported(torch, path, device)
-        if kind is Kind.COMPILED:
+        if kind is ArchiveKind.COMPILED:
             return _compiled(torch, spec, path, device)
         module = torch.jit.load(str(path), map_location=device)
     except ServeError:
@@ -129,14 +129,14 @@ def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Program:
     return of_script(module)
 
 
-def _exported(torch: Any, path: Path, device: Any) -> Program:
+def _exported(torch: Any, path: Path, device: Any) -> ExportedProgram:
     program = torch.export.load(str(path))
     if device.type != "cpu":
         program = torch.export.passes.move_to_device_pass(program, str(device))
     return of_exported(program, program.module())
 
 
-def _compiled(torch: Any, spec: ModelSpec, path: Path, device: Any) -> Program:
+def _compiled(torch: Any, spec: ModelSpec, path: Path, device: Any) -> ExportedProgram:
     """What was compiled for one device cannot run on another."""
     load = importlib.import_module("torch._inductor").aoti_load_package
     package = load(str(path)) if device.type == "cpu" else load(str(path), device_index=device.index)

@@ -14,7 +14,7 @@ DICTIONARY, LIST, TENSOR = "Dict[str, Tensor]", "List[Tensor]", "Tensor"
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Program:
+class ExportedProgram:
     """Something to call. `writes`: into its inputs; `own`: the addresses of the memory that is its own, and may come
     out of it.
     """
@@ -25,28 +25,28 @@ class Program:
     own: frozenset[int]
 
 
-def of_script(module: Any) -> Program:
+def of_script(module: Any) -> ExportedProgram:
     """A TorchScript module."""
     graph = module.inlined_graph
     aliases = graph.alias_db()
     writes = any(aliases.has_writers(value) for value in list(graph.inputs())[1:])
-    return Program(module, arguments_of(module), writes, _own(module))
+    return ExportedProgram(module, arguments_of(module), writes, _own(module))
 
 
-def of_exported(program: Any, module: Any) -> Program:
+def of_exported(program: Any, module: Any) -> ExportedProgram:
     """A program of torch.export, and the module made of it."""
     signature = program.graph_signature
     names = [str(name) for name in signature.user_inputs]
     arguments, call = _arranged(module, program.call_spec.in_spec, names)
-    return Program(call, arguments, bool(signature.user_inputs_to_mutate), _own(module))
+    return ExportedProgram(call, arguments, bool(signature.user_inputs_to_mutate), _own(module))
 
 
-def of_compiled(torch: Any, package: Any) -> Program:
+def of_compiled(torch: Any, package: Any) -> ExportedProgram:
     """A package of AOTInductor, whose arguments have no names. It may write into its inputs, for all that is known."""
     spec = torch.utils._pytree.treespec_loads(package.loader.get_call_spec()[0])
     names = [f"ARGUMENT__{at}" for at in range(spec.num_leaves)]
     arguments, call = _arranged(package, spec, names)
-    return Program(call, arguments, True, frozenset())
+    return ExportedProgram(call, arguments, True, frozenset())
 
 
 def _own(module: Any) -> frozenset[int]:

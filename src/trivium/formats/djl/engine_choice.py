@@ -10,13 +10,13 @@ from pathlib import PurePosixPath
 
 from trivium.dialects.djl.detection import detect, find_file
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of
-from trivium.dialects.djl.keys import Engine
+from trivium.dialects.djl.keys import DjlEngine
 from trivium.dialects.djl.naming import ENGINES, OTHER_ENGINES
-from trivium.dialects.djl.settings import Setting, Settings
-from trivium.formats.djl.folder import ModelFolder
+from trivium.dialects.djl.settings import DjlSettings, Setting
+from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
-_SUFFIXES = {Engine.PYTHON: ".py", Engine.PYTORCH: ".pt", Engine.ONNX: ".onnx"}
+_SUFFIXES = {DjlEngine.PYTHON: ".py", DjlEngine.PYTORCH: ".pt", DjlEngine.ONNX: ".onnx"}
 _ENTRY = "option.entryPoint"
 _FUNCTION = "option.handler"
 _MODEL_ID = "option.model_id"
@@ -28,31 +28,33 @@ _STORES = ("s3://", "djl://", "gs://", "hdfs://")
 class Choice:
     """The engine and its entry. `function` is what to call in user code."""
 
-    engine: Setting[Engine]
+    engine: Setting[DjlEngine]
     entry: Setting[str]
     function: Setting[str]
 
 
-def choose(settings: Settings, folder: ModelFolder) -> Choice | None:
+def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     """The choice; None, and errors in `settings`, where there is none."""
     prefixes = _prefixes(settings, folder)
     engine = _engine(settings, folder, prefixes)
     if engine is None:
         return None
     function = settings.text([_FUNCTION], "handle")
-    if engine.value is Engine.PYTHON:
+    if engine.value is DjlEngine.PYTHON:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
         entry = _model_file(settings, folder, prefixes, _SUFFIXES[engine.value])
     return None if entry is None else Choice(engine, entry, function)
 
 
-def _prefixes(settings: Settings, folder: ModelFolder) -> tuple[str, ...]:
+def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
     name = settings.text(["option.modelName", "option.modeName"]).value
     return (name,) if name else folder.prefixes
 
 
-def _engine(settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...]) -> Setting[Engine] | None:
+def _engine(
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...]
+) -> Setting[DjlEngine] | None:
     written = settings.text(["engine"])
     if written.value:
         engine = ENGINES.get(written.value.lower())
@@ -67,7 +69,7 @@ def _engine(settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...]) 
     has_model_id = bool(settings.text([_MODEL_ID]).value)
     detected = detect(folder.files, prefixes, has_model_id)
     if detected is None and settings.text([_ENTRY]).value:
-        return Setting(Engine.PYTHON, Origin(f"the key {_ENTRY}", ""))
+        return Setting(DjlEngine.PYTHON, Origin(f"the key {_ENTRY}", ""))
     if detected is None:
         there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
         found = f"no model file by which to choose an engine; the folder has {there}"
@@ -81,20 +83,20 @@ def _engine(settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...]) 
 
 
 def _model_file(
-    settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...], suffix: str
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffix: str
 ) -> Setting[str] | None:
     file = find_file(folder.files, prefixes, (suffix,))
     if file:
         return Setting(file, Origin(str(folder.path / file), ""))
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
     others = sorted(name for name in folder.files if name.endswith(suffix))
-    mend = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
-    settings.fault("option.modelName", f"no model file in {folder.path}", expected, mend)
+    hint = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
+    settings.fault("option.modelName", f"no model file in {folder.path}", expected, hint)
     return None
 
 
 def _entry_point(
-    settings: Settings, folder: ModelFolder, prefixes: tuple[str, ...], function: str
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], function: str
 ) -> Setting[str] | None:
     _check_model_id(settings)
     written = settings.text([_ENTRY])
@@ -112,7 +114,7 @@ def _entry_point(
     return entry
 
 
-def _default_entry(folder: ModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
+def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
     """By the folder's name, then model.py; of several the first that holds a handler."""
     names = [
         name
@@ -126,10 +128,10 @@ def _default_entry(folder: ModelFolder, prefixes: tuple[str, ...], function: str
     return Setting(name, Origin(f"the file {name}", ""))
 
 
-def _check_entry(settings: Settings, folder: ModelFolder, entry: str) -> bool:
+def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:
     if entry.startswith(_REMOTE):
-        mend = "Download it into the folder, and name the file."
-        settings.fault(_ENTRY, f"{entry} lies on the network; that is left for a later issue", "a file", mend)
+        hint = "Download it into the folder, and name the file."
+        settings.fault(_ENTRY, f"{entry} lies on the network; that is left for a later issue", "a file", hint)
         return False
     if entry == "djl_python" or entry.startswith("djl_python."):
         _refuse_missing(settings, folder, entry)
@@ -143,12 +145,12 @@ def _check_entry(settings: Settings, folder: ModelFolder, entry: str) -> bool:
         pass
     files = sorted(name for name in folder.files if name.endswith(".py"))
     near = difflib.get_close_matches(PurePosixPath(entry).name, files, n=1, cutoff=0.0)
-    mend = f"Did you mean {near[0]}?" if near else "Add the file."
-    settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", mend)
+    hint = f"Did you mean {near[0]}?" if near else "Add the file."
+    settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", hint)
     return False
 
 
-def _refuse_missing(settings: Settings, folder: ModelFolder, built_in: str) -> None:
+def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:
     if built_in:
         found = f"the model needs DJL's own handler {built_in}, which is left for a later issue"
         settings.fault(
@@ -159,7 +161,7 @@ def _refuse_missing(settings: Settings, folder: ModelFolder, built_in: str) -> N
         settings.fault(_ENTRY, found, "model.py", "Add it, or name another file in option.entryPoint.")
 
 
-def _check_model_id(settings: Settings) -> None:
+def _check_model_id(settings: DjlSettings) -> None:
     model_id = settings.text([_MODEL_ID]).value
     if model_id.startswith(_STORES):
         found = f"{_MODEL_ID}={model_id}: fetching models is left for a later issue"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trivium.dialects.djl.detection import FOREIGN_MARKS, Detected, detect
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
-from trivium.dialects.djl.keys import Engine
+from trivium.dialects.djl.keys import DjlEngine
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
 from trivium.formats import archive
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFolder:
+class DjlModelFolder:
     """`title` is the name of the folder or archive that was given, `path` the model directory, `files` and `folders`
     what lies in it.
     """
@@ -55,7 +55,7 @@ class ModelFolder:
             return ""
 
 
-def open_folder(path: Path, title: str = "") -> ModelFolder:
+def open_folder(path: Path, title: str = "") -> DjlModelFolder:
     """Look at a folder. One that holds a single folder, hidden entries aside, stands for that. Raises OSError."""
     title = title or path.name
     files, folders = _entries(path)
@@ -64,7 +64,7 @@ def open_folder(path: Path, title: str = "") -> ModelFolder:
         if not _VERSION.fullmatch(inner) and inner not in FOREIGN_MARKS:
             path = path / inner
             files, folders = _entries(path)
-    return ModelFolder(title, path, files, folders)
+    return DjlModelFolder(title, path, files, folders)
 
 
 def is_model(path: Path) -> bool:
@@ -77,7 +77,7 @@ def is_model(path: Path) -> bool:
         return False
 
 
-def looks_like_model(folder: ModelFolder) -> bool:
+def looks_like_model(folder: DjlModelFolder) -> bool:
     """Has it settings, or a file that an engine we serve opens? Without settings, model.py must hold a DJL handler."""
     if folder.is_foreign:
         return False
@@ -86,7 +86,7 @@ def looks_like_model(folder: ModelFolder) -> bool:
     detected = detect(folder.files, folder.prefixes)
     if not _is_served(detected):
         return False
-    if detected is not None and detected.serves is Engine.PYTHON:
+    if detected is not None and detected.serves is DjlEngine.PYTHON:
         return kind_of(folder.text(detected.entry)) is HandlerKind.DJL
     return True
 

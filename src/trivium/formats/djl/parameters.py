@@ -6,8 +6,8 @@ that cannot be is an error here, where its line is known.
 
 from collections.abc import Mapping
 
-from trivium.dialects.djl.keys import Engine
-from trivium.dialects.djl.settings import Setting, Settings
+from trivium.dialects.djl.keys import DjlEngine
+from trivium.dialects.djl.settings import DjlSettings, Setting
 
 _SWITCH = {"true": "1", "false": "0"}
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -26,11 +26,11 @@ _THREADS = {
 _DEVICES = ("tensorrt", "rocm", "coreml")
 
 
-def parameters(settings: Settings, engine: Engine) -> dict[str, Setting[str]]:
+def parameters(settings: DjlSettings, engine: DjlEngine) -> dict[str, Setting[str]]:
     """What the engine is told. DJL gives each worker one thread and runs more workers instead; torch's threads are
     the whole process's, so that one model does not decide about them.
     """
-    if engine is not Engine.ONNX:
+    if engine is not DjlEngine.ONNX:
         return {}
     made: dict[str, Setting[str]] = {}
     for key, name in _THREADS.items():
@@ -50,7 +50,7 @@ def parameters(settings: Settings, engine: Engine) -> dict[str, Setting[str]]:
     return made
 
 
-def _check_device(settings: Settings) -> None:
+def _check_device(settings: DjlSettings) -> None:
     key = "option.ortDevice"
     device = settings.text([key]).value
     if device and device.lower() not in _DEVICES:

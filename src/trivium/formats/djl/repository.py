@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trivium.dialects.djl.keys import Engine, judge
+from trivium.dialects.djl.keys import DjlEngine, judge
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
-from trivium.dialects.djl.settings import Settings
+from trivium.dialects.djl.settings import DjlSettings
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
 from trivium.formats.djl.folder import (
     PROPERTIES,
-    ModelFolder,
+    DjlModelFolder,
     is_archive,
     is_model,
     open_folder,
@@ -25,7 +25,7 @@ from trivium.formats.djl.folder import (
 from trivium.formats.djl.translation import Translation
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, Reading, TensorSpec, Unreadable
+from trivium.types.spec import Defaults, InvalidModel, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
 
 class DjlFormat:
@@ -44,16 +44,16 @@ class DjlFormat:
         except (OSError, ValueError):
             return False
 
-    def read(self, path: Path, defaults: Defaults) -> Reading:
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", of each model; archives are unpacked below the server's scratch folder."""
         if path.name in ("", ".."):
             path = path.resolve()
         try:
             models = _models(path)
         except OSError as error:
-            return Reading((), (_unreadable(path, (_unopened(path, error),)),))
+            return ReadResult((), (_unreadable(path, (_unopened(path, error),)),))
         specs: dict[str, ModelSpec] = {}
-        broken: list[Unreadable] = []
+        broken: list[InvalidModel] = []
         for model in models:
             try:
                 spec = _read_model(_opened(model, defaults), defaults)
@@ -66,7 +66,7 @@ class DjlFormat:
             if spec.name in specs:
                 broken.append(_unreadable(model, (_twice(spec, specs[spec.name]),)))
             specs.setdefault(spec.name, spec)
-        return Reading(tuple(specs.values()), tuple(broken))
+        return ReadResult(tuple(specs.values()), tuple(broken))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors."""
@@ -88,25 +88,25 @@ def _models(path: Path) -> list[Path]:
     return store_entries(path) or [path]
 
 
-def _opened(path: Path, defaults: Defaults) -> ModelFolder:
+def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
     """The folder, or what an archive holds. Raises OSError and ConfigError."""
     if not is_archive(path):
         return open_folder(path)
     if defaults.scratch is None:
         found = "an archive, and there is no folder in which to unpack it"
-        mend = "Unpack it, and serve the folder."
-        raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", mend),))
+        hint = "Unpack it, and serve the folder."
+        raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", hint),))
     return open_folder(archive.unpack(path, defaults.scratch), path.name)
 
 
-def _read_model(folder: ModelFolder, defaults: Defaults) -> ModelSpec:
+def _read_model(folder: DjlModelFolder, defaults: Defaults) -> ModelSpec:
     file = folder.path / PROPERTIES
     if PROPERTIES in folder.files:
         with file.open("rb") as opened:
             properties = read(str(file), opened.read(MAX_BYTES + 1))
     else:
         properties = Properties(str(folder.path), {})
-    settings = Settings(properties, list(properties.findings))
+    settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
         raise ConfigError(tuple(settings.findings))
@@ -118,13 +118,13 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> ModelSpec:
     return replace(spec, reports=tuple(settings.findings))
 
 
-def _note_contents(settings: Settings, folder: ModelFolder, choice: Choice) -> None:
-    if choice.engine.value is not Engine.PYTHON:
+def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
+    if choice.engine.value is not DjlEngine.PYTHON:
         return
     if "requirements.txt" in folder.files:
-        mend = "Install them for the interpreter that option.pythonExecutable names."
+        hint = "Install them for the interpreter that option.pythonExecutable names."
         settings.notice(
-            "", "the packages of requirements.txt are not installed: left for a later issue", mend
+            "", "the packages of requirements.txt are not installed: left for a later issue", hint
         )
     if "adapters" in folder.folders:
         settings.notice("", "the folder adapters is not looked into: adapters are left for a later issue")
@@ -135,20 +135,20 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
     return {f"{field}[{i}].{part}": source for i in range(len(tensors)) for part in parts}
 
 
-def _unreadable(path: Path, findings: tuple[Finding, ...]) -> Unreadable:
-    return Unreadable(inferred_name(path.name), path, findings)
+def _unreadable(path: Path, findings: tuple[Finding, ...]) -> InvalidModel:
+    return InvalidModel(inferred_name(path.name), path, findings)
 
 
 def _unopened(path: Path, error: OSError) -> Finding:
     found = f"{error.strerror or error}: {error.filename or path}"
-    mend = "Correct its rights."
-    return Finding(Severity.ERROR, str(path), None, "", found, "readable files and folders", mend)
+    hint = "Correct its rights."
+    return Finding(Severity.ERROR, str(path), None, "", found, "readable files and folders", hint)
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
     found = f"a second model named '{spec.name}', after DJL's rule for names"
-    mend = f"The first is in {first.root}; rename one of them."
-    return Finding(Severity.ERROR, str(spec.root), None, "", found, "names that differ", mend)
+    hint = f"The first is in {first.root}; rename one of them."
+    return Finding(Severity.ERROR, str(spec.root), None, "", found, "names that differ", hint)
 
 
 FORMAT = DjlFormat()

@@ -7,10 +7,10 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trivium.dialects.djl.keys import Engine
-from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, Setting, Settings
+from trivium.dialects.djl.keys import DjlEngine
+from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
-from trivium.formats.djl.folder import ModelFolder
+from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.spec import (
     Batching,
@@ -27,7 +27,7 @@ from trivium.types.spec import (
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
 
-_ENGINES = {Engine.PYTHON: "python-djl", Engine.PYTORCH: "torch", Engine.ONNX: "onnx"}
+_ENGINES = {DjlEngine.PYTHON: "python-djl", DjlEngine.PYTORCH: "torch", DjlEngine.ONNX: "onnx"}
 _BATCH = ("batch_size", "max_dynamic_batch_size")
 _OURS = Limits()
 Value = TypeVar("Value")
@@ -36,12 +36,14 @@ Value = TypeVar("Value")
 class Translation:
     """One folder's; `spec` is made once. Errors gather in `settings`."""
 
-    def __init__(self, settings: Settings, folder: ModelFolder, choice: Choice, defaults: Defaults) -> None:
+    def __init__(
+        self, settings: DjlSettings, folder: DjlModelFolder, choice: Choice, defaults: Defaults
+    ) -> None:
         self._settings = settings
         self._folder = folder
         self._choice = choice
         self._defaults = defaults
-        self._is_python = choice.engine.value is Engine.PYTHON
+        self._is_python = choice.engine.value is DjlEngine.PYTHON
         self._origin: dict[str, Origin] = {}
 
     def spec(self) -> ModelSpec:

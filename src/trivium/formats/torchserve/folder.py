@@ -42,8 +42,8 @@ def open_model(path: Path, scratch: Path | None) -> Path:
     if path.is_dir():
         return path
     if scratch is None:
-        found, mend = "an archive, and no folder to unpack it in", "Serve the unpacked folder."
-        raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", mend),))
+        found, hint = "an archive, and no folder to unpack it in", "Serve the unpacked folder."
+        raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", hint),))
     folder = archive.unpack(path, scratch)
     if (folder / PLACE).is_file():
         return folder

@@ -25,11 +25,11 @@ from trivium.types.spec import (
     Defaults,
     Foreign,
     Handler,
+    InvalidModel,
     ModelFacts,
     ModelSpec,
     Origin,
-    Reading,
-    Unreadable,
+    ReadResult,
 )
 
 DIALECT = "torchserve"
@@ -54,27 +54,27 @@ class TorchServeFormat:
         except (OSError, ValueError):
             return False
 
-    def read(self, path: Path, defaults: Defaults) -> Reading:
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """A version per archive. Of two archives with one name and version the second is unreadable."""
         try:
             found = models(path)
         except OSError as error:
-            return Reading((), (_unopened(path, error),))
+            return ReadResult((), (_unopened(path, error),))
         specs: dict[tuple[str, str], ModelSpec] = {}
-        unreadable: list[Unreadable] = []
+        unreadable: list[InvalidModel] = []
         for place in found:
             try:
                 spec = _read_model(place, defaults)
             except OSError as error:
                 unreadable.append(_unopened(place, error))
             except ConfigError as error:
-                unreadable.append(Unreadable(name_of(place), place, error.findings))
+                unreadable.append(InvalidModel(name_of(place), place, error.findings))
             else:
                 if (spec.name, spec.version) in specs:
                     unreadable.append(_twice(spec, place))
                 else:
                     specs[spec.name, spec.version] = spec
-        return Reading(tuple(specs.values()), tuple(unreadable))
+        return ReadResult(tuple(specs.values()), tuple(unreadable))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """As it is: a handler declares no tensors."""
@@ -171,20 +171,20 @@ def _check_handler(folder: Path, manifest: Manifest, ref: HandlerRef) -> list[Fi
     if (folder / ref.file).is_file() and manifest.handler:
         return []
     if not manifest.handler:
-        mend = "Name it: torch-model-archiver --handler FILE."
+        hint = "Name it: torch-model-archiver --handler FILE."
         found = "no handler" if manifest.document else f"no {PLACE}, and so no handler"
-        return [] if manifest.findings else [manifest.fault("model.handler", found, "a handler", mend)]
+        return [] if manifest.findings else [manifest.fault("model.handler", found, "a handler", hint)]
     if ref.name not in BUILT_IN:
         found = f"{manifest.handler}, of which the file {ref.file} is not there"
         return [manifest.fault("model.handler", found, _there(folder), "Pack the handler, too.")]
     if ref.name == SERVED_BUILT_IN:
         return []
     found = f"{ref.name}, a handler that TorchServe brings along"
-    mend = (
+    hint = (
         "Pack a handler of your own, for example one that extends BaseHandler; the built-in ones come with the issue "
         "that completes the TorchServe dialect."
     )
-    return [manifest.fault("model.handler", found, "a handler in the archive, or base_handler", mend)]
+    return [manifest.fault("model.handler", found, "a handler in the archive, or base_handler", hint)]
 
 
 def _there(folder: Path) -> str:
@@ -192,21 +192,21 @@ def _there(folder: Path) -> str:
     return f"a file of the archive, which holds {', '.join(names) or 'nothing'}"
 
 
-def _twice(spec: ModelSpec, place: Path) -> Unreadable:
+def _twice(spec: ModelSpec, place: Path) -> InvalidModel:
     found = f"a second archive of model '{spec.name}', version {spec.version}"
-    mend = "Give it another version, or remove one of them."
+    hint = "Give it another version, or remove one of them."
     fault = Finding(
-        Severity.ERROR, str(place), None, "model.modelVersion", found, "one of each version", mend
+        Severity.ERROR, str(place), None, "model.modelVersion", found, "one of each version", hint
     )
-    return Unreadable(spec.name, place, (fault,))
+    return InvalidModel(spec.name, place, (fault,))
 
 
-def _unopened(path: Path, error: OSError) -> Unreadable:
+def _unopened(path: Path, error: OSError) -> InvalidModel:
     found = f"{error.strerror or error}: {error.filename or path}"
     fault = Finding(
         Severity.ERROR, str(path), None, "", found, "readable files and folders", "Correct its rights."
     )
-    return Unreadable(path.name, path, (fault,))
+    return InvalidModel(path.name, path, (fault,))
 
 
 FORMAT = TorchServeFormat()

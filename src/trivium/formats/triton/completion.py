@@ -137,10 +137,10 @@ def _contradictions(text: ConfigText, facts: ModelFacts) -> Iterator[Finding]:
     for tensor in facts.inputs:
         if tensor.name not in named and not tensor.optional:
             found = f"no input {tensor.name}: {len(inputs)} are configured, the model file has {len(facts.inputs)}"
-            mend = f'Add input {{ name: "{tensor.name}" ... }}, or remove all inputs to have them filled in.'
+            hint = f'Add input {{ name: "{tensor.name}" ... }}, or remove all inputs to have them filled in.'
             expected = f"every input of the model file: {_names(facts.inputs)}"
             words = disagreements.count(text.config.name, len(inputs), len(facts.inputs))
-            yield told(text.fault("input", found, expected, mend), words)
+            yield told(text.fault("input", found, expected, hint), words)
 
 
 def _compare(
@@ -160,9 +160,9 @@ def _compare(
             continue
         if ours.datatype is not theirs.datatype:
             found = f"{ours.datatype.wire} for the {section} {ours.name}"
-            mend = "Write the type of the model file."
+            hint = "Write the type of the model file."
             fault = text.fault(
-                f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", mend
+                f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", hint
             )
             yield told(fault, disagreements.datatype(text.config.name, section, ours, theirs))
         if ours.name not in following:  # its elements are divided, whatever shape they come in
@@ -178,22 +178,22 @@ def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: Tensor
         if wanted != [-1]:
             found = f"the ragged input {ours.name}, which has the shape {wanted} in the model file"
             expected = "[-1]: the requests of a batch lie there one behind the other"
-            mend = "Remove allow_ragged_batch, or export the model with one dimension of any size."
-            yield text.fault(f"{key}.allow_ragged_batch", found, expected, mend)
+            hint = "Remove allow_ragged_batch, or export the model with one dimension of any size."
+            yield text.fault(f"{key}.allow_ragged_batch", found, expected, hint)
     elif batches and (not wanted or wanted[0] != -1):
         found = f"max_batch_size {text.config.max_batch_size}, while {ours.name} has the shape {wanted}"
         expected = "a first dimension of any size (-1) in the model file"
-        mend = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."
+        hint = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."
         words = disagreements.batch(text.config.name, ours.name, wanted)
-        yield told(text.fault("max_batch_size", found, expected, mend), words)
+        yield told(text.fault("max_batch_size", found, expected, hint), words)
     elif not fits(whole, wanted):
         what = "dims" if ours.inner is None else "reshape"
         how = f" ([-1] for the batch, then {what} {list(dims)})" if batches else ""
         found = f"the shape {whole}{how} for {ours.name}"
         expected = f"{wanted}, as in the model file (-1 is any size)"
         words = disagreements.shape(text.config.name, ours.name, whole, wanted, batches)
-        mend = f"Write dims: {wanted[1:] if batches else wanted}."
-        yield told(text.fault(f"{key}.dims", found, expected, mend), words)
+        hint = f"Write dims: {wanted[1:] if batches else wanted}."
+        yield told(text.fault(f"{key}.dims", found, expected, hint), words)
 
 
 def _not_batchable(text: ConfigText, facts: ModelFacts) -> Finding:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
-from trivium.formats.triton.folder import ModelFolder
+from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
 from trivium.types.spec import All, Latest, Specific, VersionPolicy
 
@@ -28,7 +28,7 @@ def version_policy(text: ConfigText) -> VersionPolicy:
             return Latest(1)
 
 
-def wanted_versions(policy: VersionPolicy, folder: ModelFolder) -> list[str]:
+def wanted_versions(policy: VersionPolicy, folder: TritonModelFolder) -> list[str]:
     """The versions that the policy serves now, of those there are, by rising number."""
     there = list(folder.versions)
     match policy:
@@ -42,15 +42,15 @@ def wanted_versions(policy: VersionPolicy, folder: ModelFolder) -> list[str]:
             assert_never(policy)
 
 
-def check_name(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+def check_name(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
     """A name in the file must be the folder's."""
     name = text.config.name
     if name and name != folder.name:
-        mend = f'Write name: "{folder.name}", or rename the folder.'
-        yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", mend)
+        hint = f'Write name: "{folder.name}", or rename the folder.'
+        yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", hint)
 
 
-def check_choice(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+def check_choice(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
     """There are configurations to choose from, and none of them was."""
     if not folder.configs or folder.preferred in folder.configs:
         return
@@ -61,12 +61,12 @@ def check_choice(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
         yield text.notice("", f"no config.pbtxt; --model-config-name can choose one of {there}")
 
 
-def check_versions(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+def check_versions(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
     """Is there a version, and each that is named?"""
     there = ", ".join(folder.names) or "nothing"
     if not folder.versions:
-        mend = f"Put the model file into {folder.path / '1'}."
-        yield text.fault("", f"no version folder; the folder has {there}", "a folder named 1, 2, ...", mend)
+        hint = f"Put the model file into {folder.path / '1'}."
+        yield text.fault("", f"no version folder; the folder has {there}", "a folder named 1, 2, ...", hint)
         return
     for i, version in enumerate(text.config.version_policy.specific.versions):
         if str(version) not in folder.versions:
@@ -78,7 +78,7 @@ def check_versions(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
         yield text.notice("", f"the folder {name} is no version: a version's number has no leading zero")
 
 
-def check_files(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iterator[Finding]:
+def check_files(text: ConfigText, folder: TritonModelFolder, backend: Backend) -> Iterator[Finding]:
     """Is the model file in each version, and the labels and warm-up data where they are spoken of?"""
     entry = text.config.default_model_filename or backend.filename
     wanted = wanted_versions(version_policy(text), folder)
@@ -87,8 +87,8 @@ def check_files(text: ConfigText, folder: ModelFolder, backend: Backend) -> Iter
             there = ", ".join(sorted(names)) or "nothing"
             found = f"no {entry} in {folder.path / version}; it has {there}"
             if version in wanted:
-                mend = "Add the file, or name the one that is there in default_model_filename."
-                yield text.fault("default_model_filename", found, f"the model file {entry}", mend)
+                hint = "Add the file, or name the one that is there in default_model_filename."
+                yield text.fault("default_model_filename", found, f"the model file {entry}", hint)
             else:
                 yield text.notice("default_model_filename", f"{found}. The version is not served anyway")
     for i, output in enumerate(text.config.output):
@@ -112,9 +112,9 @@ def check_paths(text: ConfigText) -> Iterator[Finding]:
             continue
         path = PurePosixPath(entry.value)
         if path.is_absolute() or ".." in path.parts:
-            mend = "Put the file into the model's folder and give its path from there."
+            hint = "Put the file into the model's folder and give its path from there."
             yield text.fault(
-                key, f"{entry.value}, which leads out of the model's folder", "a path inside", mend
+                key, f"{entry.value}, which leads out of the model's folder", "a path inside", hint
             )
 
 
@@ -128,11 +128,11 @@ def check_completeness(text: ConfigText, backend: Backend, completes: bool) -> I
     for section, count in (("input", len(text.config.input)), ("output", len(text.config.output))):
         if not count:
             found = f"no {section}, and {why}"
-            mend = f'Add {section} {{ name: "..." data_type: TYPE_FP32 dims: [ ... ] }}.'
-            yield text.fault(section, found, f"a block for every {section}", mend)
+            hint = f'Add {section} {{ name: "..." data_type: TYPE_FP32 dims: [ ... ] }}.'
+            yield text.fault(section, found, f"a block for every {section}", hint)
 
 
-def check_unaided(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+def check_unaided(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
     """Where nothing is completed: is everything said that otherwise the folder or the model file says?"""
     config = text.config
     if not folder.has_config:
@@ -141,11 +141,11 @@ def check_unaided(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
     if not config.name:
         yield text.fault("name", "no name", folder.name, f'Add name: "{folder.name}".')
     if not (config.backend or config.platform):
-        mend = 'Add backend: "onnxruntime" or whichever serves the file.'
-        yield text.fault("backend", "neither backend nor platform", "one of them", mend)
+        hint = 'Add backend: "onnxruntime" or whichever serves the file.'
+        yield text.fault("backend", "neither backend nor platform", "one of them", hint)
 
 
-def _no_file(text: ConfigText, key: str, folder: ModelFolder, name: str) -> Finding:
+def _no_file(text: ConfigText, key: str, folder: TritonModelFolder, name: str) -> Finding:
     return text.fault(
         key, f"{folder.path / name}, which is no file", "a file", "Add it, or correct the name."
     )

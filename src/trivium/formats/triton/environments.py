@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
-from trivium.formats.triton.folder import ModelFolder
+from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
 
 ENVIRONMENT = "EXECUTION_ENV_PATH"
@@ -24,7 +24,7 @@ MOST_BYTES, MOST_MEMBERS = 32 * 2**30, 10**6
 _EXPECTED = "the absolute path of an environment: its folder, a tar archive of it, or its script bin/activate"
 
 
-def interpreter(text: ConfigText, folder: ModelFolder, scratch: Path | None) -> str | Finding:
+def interpreter(text: ConfigText, folder: TritonModelFolder, scratch: Path | None) -> str | Finding:
     """Of the environment that the configuration names: empty if it names none, or what is wrong. A packed one is
     unpacked below `scratch`; blocking.
     """
@@ -34,8 +34,8 @@ def interpreter(text: ConfigText, folder: ModelFolder, scratch: Path | None) -> 
     path = Path(named.replace(MODEL_FOLDER, str(folder.path.absolute())))
     key = key_of(text, ENVIRONMENT)
     if not named or not path.is_absolute():
-        mend = f"Begin it with / or with {MODEL_FOLDER}/."
-        return text.fault(key, f"{named or 'an empty path'}, which is no absolute path", _EXPECTED, mend)
+        hint = f"Begin it with / or with {MODEL_FOLDER}/."
+        return text.fault(key, f"{named or 'an empty path'}, which is no absolute path", _EXPECTED, hint)
     if not path.exists():
         return text.fault(key, f"{path}, which is not there", _EXPECTED, "Correct the path, or remove it.")
     place = _folder_of(path, scratch)

@@ -19,7 +19,7 @@ _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFolder:
+class TritonModelFolder:
     """`versions`: number -> the names in that folder, by rising number; `names`: all there is at the top;
     `configs`: the names, without ending, of the configurations to choose from, of which `preferred` is wanted.
     """
@@ -70,7 +70,7 @@ class ModelFolder:
         return (self.path / name).is_dir()
 
 
-def open_folder(path: Path, preferred: str = "") -> ModelFolder:
+def open_folder(path: Path, preferred: str = "") -> TritonModelFolder:
     """Look at a folder, of whose configurations the `preferred` one goes first. Raises OSError where that is not
     allowed, or it is no folder.
     """
@@ -84,7 +84,9 @@ def open_folder(path: Path, preferred: str = "") -> ModelFolder:
     configs = (
         sorted(other.stem for other in others.iterdir() if other.suffix == _ENDING) if others.is_dir() else ()
     )
-    return ModelFolder(path, tuple(child.name for child in children), versions, tuple(configs), preferred)
+    return TritonModelFolder(
+        path, tuple(child.name for child in children), versions, tuple(configs), preferred
+    )
 
 
 def is_model(path: Path) -> bool:

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from trivium.dialects.triton.backends import ENSEMBLE, Backend
 from trivium.dialects.triton.checks import KIND_AUTO, KIND_CPU, KIND_GPU
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.model_config import ModelConfig, ModelInstanceGroup
+from trivium.dialects.triton.model_config import ModelConfigMessage, ModelInstanceGroup
 
 Rules = Mapping[str, str]
 IDLE_MICROSECONDS = 1_000_000
 
 
-def normalise(config: ModelConfig, model: str, backend: Backend, gpus: int) -> tuple[ModelConfig, Rules]:
+def normalise(
+    config: ModelConfigMessage, model: str, backend: Backend, gpus: int
+) -> tuple[ModelConfigMessage, Rules]:
     """`model` is the folder's name, `gpus` how many this machine has."""
     whole = new_config()
     whole.CopyFrom(config)
@@ -48,7 +50,7 @@ def normalise(config: ModelConfig, model: str, backend: Backend, gpus: int) -> t
     return whole, rules
 
 
-def fill_preferred(config: ModelConfig, rules: dict[str, str]) -> None:
+def fill_preferred(config: ModelConfigMessage, rules: dict[str, str]) -> None:
     """Without a preferred batch size the greatest is preferred."""
     if not config.HasField("dynamic_batching") or config.max_batch_size == 0:
         return
@@ -57,7 +59,7 @@ def fill_preferred(config: ModelConfig, rules: dict[str, str]) -> None:
         rules["dynamic_batching.preferred_batch_size"] = "default: max_batch_size"
 
 
-def _fill_sequences(config: ModelConfig, rules: dict[str, str]) -> None:
+def _fill_sequences(config: ModelConfigMessage, rules: dict[str, str]) -> None:
     batching = config.sequence_batching
     if not config.HasField("sequence_batching"):
         return
@@ -69,7 +71,7 @@ def _fill_sequences(config: ModelConfig, rules: dict[str, str]) -> None:
         rules["sequence_batching.oldest.preferred_batch_size"] = "default: max_batch_size"
 
 
-def _fill_names(config: ModelConfig, model: str, backend: Backend, rules: dict[str, str]) -> None:
+def _fill_names(config: ModelConfigMessage, model: str, backend: Backend, rules: dict[str, str]) -> None:
     if not config.name:
         config.name = model
         rules["name"] = "the folder's name"

@@ -14,7 +14,7 @@ from trivium.dialects.triton.config_faults import in_tritons_words
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document, config_json, document_of
 from trivium.dialects.triton.descriptor import new_config
-from trivium.dialects.triton.model_config import ModelConfig
+from trivium.dialects.triton.model_config import ModelConfigMessage
 from trivium.dialects.triton.requirements import unspecified
 from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.formats.triton import translation
@@ -49,7 +49,7 @@ def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
     return _respecified(spec, replace(document, text=text), rules)
 
 
-def _read(text: ConfigText, told: str) -> ModelConfig:
+def _read(text: ConfigText, told: str) -> ModelConfigMessage:
     """What the model may change of it, as a message; all else empty."""
     try:
         fields = json.loads(told)
@@ -59,11 +59,11 @@ def _read(text: ConfigText, told: str) -> ModelConfig:
         return json_format.ParseDict(chosen, new_config())
     except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
         found = f"{RULE} returned what is no model configuration: {str(error)[:500]}"
-        mend = "Return the object that was given to it, changed by its own methods."
-        raise ConfigError((text.fault("", found, "a pb_utils.ModelConfig", mend),)) from error
+        hint = "Return the object that was given to it, changed by its own methods."
+        raise ConfigError((text.fault("", found, "a pb_utils.ModelConfig", hint),)) from error
 
 
-def _merge(config: ModelConfig, told: ModelConfig) -> dict[str, str]:
+def _merge(config: ModelConfigMessage, told: ModelConfigMessage) -> dict[str, str]:
     """Take over what differs; what was, by key."""
     rules: dict[str, str] = {}
     if config.max_batch_size != told.max_batch_size:

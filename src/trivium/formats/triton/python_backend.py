@@ -12,7 +12,7 @@ from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import config_json
 from trivium.formats.triton.environments import ENVIRONMENT, interpreter, key_of
-from trivium.formats.triton.folder import ModelFolder
+from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
 from trivium.types.spec import Defaults, Handler, ModelSpec, Origin
 
@@ -24,13 +24,15 @@ _CLASS = "TritonPythonModel"
 _COMPLETES = "auto_complete_config"
 
 
-def check(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Defaults) -> Iterator[Finding]:
+def check(
+    text: ConfigText, folder: TritonModelFolder, backend: Backend, defaults: Defaults
+) -> Iterator[Finding]:
     """What the Python backend cannot serve, and what other backends cannot that it can."""
     if backend.name != BACKEND:
         if text.config.model_transaction_policy.decoupled:
             found = f"decoupled with the backend {backend.name}"
-            mend = "Remove it: a request to this backend has one response."
-            yield text.fault("model_transaction_policy.decoupled", found, "the backend python", mend)
+            hint = "Remove it: a request to this backend has one response."
+            yield text.fault("model_transaction_policy.decoupled", found, "the backend python", hint)
         return
     chosen = interpreter(text, folder, defaults.scratch)
     if isinstance(chosen, Finding):
@@ -46,7 +48,7 @@ def check(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Def
 
 
 def handler(
-    text: ConfigText, folder: ModelFolder, spec: ModelSpec, defaults: Defaults
+    text: ConfigText, folder: TritonModelFolder, spec: ModelSpec, defaults: Defaults
 ) -> tuple[Handler | None, Mapping[str, Origin]]:
     """How the worker of such a model is started, and where that was found; nothing for other backends.
 
@@ -67,18 +69,20 @@ def handler(
     }
 
 
-def completes_itself(text: ConfigText, folder: ModelFolder, backend: Backend, defaults: Defaults) -> bool:
+def completes_itself(
+    text: ConfigText, folder: TritonModelFolder, backend: Backend, defaults: Defaults
+) -> bool:
     """Will the model be asked for what its configuration does not say?"""
     entry = text.config.default_model_filename or backend.filename
     return backend.name == BACKEND and _completes(folder, entry, defaults)
 
 
-def _completes(folder: ModelFolder, entry: str, defaults: Defaults) -> bool:
+def _completes(folder: TritonModelFolder, entry: str, defaults: Defaults) -> bool:
     files = [folder.path / version / entry for version, names in folder.versions.items() if entry in names]
     return defaults.completes and any(map(may_complete, files))
 
 
-def _without_effect(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
+def _without_effect(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
     name = "FORCE_CPU_ONLY_INPUT_TENSORS"
     if name in text.config.parameters and text.config.parameters[name].string_value.lower() == "no":
         yield text.notice(key_of(text, name), "inputs come in the CPU's memory all the same")
@@ -86,7 +90,7 @@ def _without_effect(text: ConfigText, folder: ModelFolder) -> Iterator[Finding]:
         yield text.notice(
             "",
             f"{folder.path / 'triton_python_backend_stub'} is not used: a model runs under a Python interpreter",
-            mend=f"Name its environment's folder in the parameter {ENVIRONMENT}.",
+            hint=f"Name its environment's folder in the parameter {ENVIRONMENT}.",
         )
 
 

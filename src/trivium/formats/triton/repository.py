@@ -18,7 +18,7 @@ from trivium.dialects.triton.reader import MAX_BYTES, read_config
 from trivium.dialects.triton.requirements import unspecified
 from trivium.formats.triton import contents, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
-from trivium.formats.triton.folder import CONFIG, ModelFolder, child_folders, is_model, open_folder
+from trivium.formats.triton.folder import CONFIG, TritonModelFolder, child_folders, is_model, open_folder
 from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import Rules, normalise
 from trivium.formats.triton.override import lay_out
@@ -26,7 +26,7 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.spec import Defaults, Foreign, Limits, ModelFacts, ModelSpec, Reading, Unreadable
+from trivium.types.spec import Defaults, Foreign, InvalidModel, Limits, ModelFacts, ModelSpec, ReadResult
 
 _QUEUE_RULE = "the server's default bound (Triton itself sets none)"
 
@@ -44,24 +44,24 @@ class TritonFormat:
         except OSError:
             return False
 
-    def read(self, path: Path, defaults: Defaults) -> Reading:
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """Every version of every model; hidden folders and plain files of a repository are none of it."""
         if path.name in ("", ".."):
             path = path.resolve()
         try:
             folders = [path] if is_model(path) else child_folders(path)
         except OSError as error:
-            return Reading((), (_unopened(path, error),))
+            return ReadResult((), (_unopened(path, error),))
         specs: list[ModelSpec] = []
-        unreadable: list[Unreadable] = []
+        unreadable: list[InvalidModel] = []
         for folder in folders:
             try:
                 specs += _read_model(open_folder(folder, defaults.config_name), defaults)
             except OSError as error:
                 unreadable.append(_unopened(folder, error))
             except ConfigError as error:
-                unreadable.append(Unreadable(folder.name, folder, error.findings))
-        return Reading(tuple(specs), tuple(unreadable))
+                unreadable.append(InvalidModel(folder.name, folder, error.findings))
+        return ReadResult(tuple(specs), tuple(unreadable))
 
     def places(self, path: Path) -> dict[str, Path]:
         """See `types.interfaces.Places`: each model has a folder."""
@@ -77,7 +77,7 @@ class TritonFormat:
         return lay_out(load, source, into)
 
 
-def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
+def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec]:
     if not folder.looks_like_model:
         raise ConfigError((_no_model(folder),))
     if folder.has_config:
@@ -117,7 +117,7 @@ def _read_model(folder: ModelFolder, defaults: Defaults) -> list[ModelSpec]:
 
 
 def _specs(
-    folder: ModelFolder, backend: Backend, document: Document, rules: Rules, defaults: Defaults
+    folder: TritonModelFolder, backend: Backend, document: Document, rules: Rules, defaults: Defaults
 ) -> list[ModelSpec]:
     text = document.text
     entry = text.config.default_model_filename
@@ -162,21 +162,21 @@ def _specs(
     ]
 
 
-def _no_model(folder: ModelFolder) -> Finding:
+def _no_model(folder: TritonModelFolder) -> Finding:
     near = difflib.get_close_matches(CONFIG, folder.names, n=1)
     there = ", ".join(folder.names) or "nothing"
     found = f"neither {CONFIG} nor a version folder with a known model file; the folder has {there}"
     expected = f"{CONFIG}, or 1/model.onnx"
-    mend = f"Rename {near[0]} to {CONFIG}." if near else "Add one of them, or move the folder elsewhere."
-    return Finding(Severity.ERROR, str(folder.path), None, "", found, expected, mend)
+    hint = f"Rename {near[0]} to {CONFIG}." if near else "Add one of them, or move the folder elsewhere."
+    return Finding(Severity.ERROR, str(folder.path), None, "", found, expected, hint)
 
 
-def _unopened(path: Path, error: OSError) -> Unreadable:
+def _unopened(path: Path, error: OSError) -> InvalidModel:
     found = f"{error.strerror or error}: {error.filename or path}"
     fault = Finding(
         Severity.ERROR, str(path), None, "", found, "readable files and folders", "Correct its rights."
     )
-    return Unreadable(path.name, path, (fault,))
+    return InvalidModel(path.name, path, (fault,))
 
 
 FORMAT = TritonFormat()

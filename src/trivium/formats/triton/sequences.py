@@ -6,13 +6,13 @@ from pathlib import Path
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import datatype_of
-from trivium.dialects.triton.model_config import ControlInput, ModelConfig
-from trivium.dialects.triton.model_config import State as StateBlock
+from trivium.dialects.triton.model_config import ControlInput, ModelConfigMessage
+from trivium.dialects.triton.model_config import StateMessage as StateBlock
 from trivium.dialects.triton.sequences import SIGNALS
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
 from trivium.types.schedules import Control, Sequence, Signal, State, Strategy
-from trivium.types.warmups import Fill, WarmupInput
+from trivium.types.warmups import SyntheticFill, WarmupInput
 
 _BLOCK = "sequence_batching"
 
@@ -25,13 +25,13 @@ def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
     for i, block in enumerate(text.config.sequence_batching.control_input):
         key = f"{_BLOCK}.control_input[{i}]"
         if backend.engine_name not in _TAKE_CONTROLS:
-            mend = "Remove it, or serve the model with the backend python."
+            hint = "Remove it, or serve the model with the backend python."
             found = f"the control input {block.name} with the backend {backend.name}"
-            yield text.fault(key, found, "the backend python or onnxruntime", mend)
+            yield text.fault(key, found, "the backend python or onnxruntime", hint)
         elif backend.engine_name == "onnx" and _control(block).datatype is DataType.BYTES:
-            mend = "Use numbers, or serve the model with the backend python."
+            hint = "Use numbers, or serve the model with the backend python."
             yield text.fault(
-                f"{key}.control[0].data_type", "ids as text in an ONNX model", "TYPE_UINT64", mend
+                f"{key}.control[0].data_type", "ids as text in an ONNX model", "TYPE_UINT64", hint
             )
 
 
@@ -39,25 +39,25 @@ def check_more(text: ConfigText, backend: Backend) -> Iterator[Finding]:
     """Can the backend's engine be given states, and ask for a request again?"""
     batching = text.config.sequence_batching
     if len(batching.state) and backend.engine_name not in _TAKE_CONTROLS:
-        mend = "Keep the state in the model, or serve it with the backend python."
+        hint = "Keep the state in the model, or serve it with the backend python."
         found = f"states with the backend {backend.name}"
-        yield text.fault(f"{_BLOCK}.state[0]", found, "the backend python or onnxruntime", mend)
+        yield text.fault(f"{_BLOCK}.state[0]", found, "the backend python or onnxruntime", hint)
     for i, state in enumerate(batching.state):
         if backend.engine_name == "onnx" and datatype_of(state.data_type) is DataType.BYTES:
-            mend = "Serve the model with the backend python."
-            yield text.fault(f"{_BLOCK}.state[{i}].data_type", "text in an ONNX model", "numbers", mend)
+            hint = "Serve the model with the backend python."
+            yield text.fault(f"{_BLOCK}.state[{i}].data_type", "text in an ONNX model", "numbers", hint)
     if batching.iterative_sequence and backend.engine_name != "python-triton":
-        mend = "Remove it: this backend cannot ask for a request to be run again."
+        hint = "Remove it: this backend cannot ask for a request to be run again."
         found = f"iterative sequences with the backend {backend.name}"
-        yield text.fault(f"{_BLOCK}.iterative_sequence", found, "the backend python", mend)
+        yield text.fault(f"{_BLOCK}.iterative_sequence", found, "the backend python", hint)
 
 
-def in_order(config: ModelConfig) -> bool:
+def in_order(config: ModelConfigMessage) -> bool:
     """Do answers leave in the order of their requests?"""
     return config.dynamic_batching.preserve_ordering or config.sequence_batching.oldest.preserve_ordering
 
 
-def sequence(config: ModelConfig, folder: Path) -> Sequence:
+def sequence(config: ModelConfigMessage, folder: Path) -> Sequence:
     """Direct where nothing else is said. No number of candidates means as many as a batch has rows. Files with initial
     states lie in the model's folder, in `initial_state`.
     """
@@ -96,10 +96,10 @@ def _state(block: StateBlock, folder: Path, shown: Container[str]) -> State:
     """Without an initial state it begins with zeros, and with one element where its size may be any."""
     datatype = datatype_of(block.data_type)
     dims = tuple(block.dims)
-    first = WarmupInput(block.input_name, datatype, tuple(max(size, 1) for size in dims), Fill.ZERO)
+    first = WarmupInput(block.input_name, datatype, tuple(max(size, 1) for size in dims), SyntheticFill.ZERO)
     for said in block.initial_state:
         path = folder / said.data_file if said.WhichOneof("state_data") == "data_file" else None
-        fill = Fill.ZERO if path is None else Fill.FILE
+        fill = SyntheticFill.ZERO if path is None else SyntheticFill.FILE
         first = WarmupInput(block.input_name, datatype, tuple(said.dims), fill, path)
     return State(block.output_name, datatype, dims, first, block.output_name in shown)
 
@@ -117,7 +117,7 @@ def _control(block: ControlInput) -> Control:
     return Control(block.name, signal, DataType.BOOL, *control.bool_false_true)
 
 
-def fields(config: ModelConfig) -> Iterator[tuple[str, str]]:
+def fields(config: ModelConfigMessage) -> Iterator[tuple[str, str]]:
     """The spec's fields and the keys that give them."""
     is_oldest = config.sequence_batching.HasField("oldest")
     strategy = f"{_BLOCK}.{'oldest' if is_oldest else 'direct'}"

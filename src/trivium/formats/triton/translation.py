@@ -16,12 +16,12 @@ from trivium.dialects.triton.model_config import (
     ModelQueuePolicy,
     ModelRateLimiter,
     ModelWarmup,
-    WarmupInput,
+    WarmupInputMessage,
 )
 from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.formats.triton import sequences
-from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, Told
-from trivium.types.resources import Claim, Need
+from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
+from trivium.types.resources import ResourceNeed, ResourceRequest
 from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (
     Batching,
@@ -34,7 +34,7 @@ from trivium.types.spec import (
     QueuePolicy,
     TensorSpec,
 )
-from trivium.types.warmups import Fill, Warmup
+from trivium.types.warmups import SyntheticFill, Warmup
 from trivium.types.warmups import WarmupInput as OurWarmupInput
 
 _DEFAULT = "default"
@@ -58,7 +58,7 @@ def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
 
 def batch_shapes(text: ConfigText) -> BatchShapes:
     """Inputs and outputs that go by how requests lie in a batch."""
-    kinds = list(Told)
+    kinds = list(ShapeFact)
     return BatchShapes(
         tuple(
             BatchInput(
@@ -148,10 +148,10 @@ def _group(group: ModelInstanceGroup) -> InstanceGroup:
     )
 
 
-def _claim(block: ModelRateLimiter) -> Claim:
+def _claim(block: ModelRateLimiter) -> ResourceRequest:
     """A priority of 0 is the highest there is, as 1 is."""
-    needs = tuple(Need(each.name, each.count, getattr(each, "global")) for each in block.resources)
-    return Claim(needs, block.priority or 1)
+    needs = tuple(ResourceNeed(each.name, each.count, getattr(each, "global")) for each in block.resources)
+    return ResourceRequest(needs, block.priority or 1)
 
 
 def parameters(text: ConfigText) -> Mapping[str, str]:
@@ -184,11 +184,11 @@ def _warmup(warmup: ModelWarmup, data: Path) -> Warmup:
     return Warmup(warmup.name, warmup.batch_size, warmup.count or 1, inputs)
 
 
-def _warmup_input(name: str, block: WarmupInput, data: Path) -> OurWarmupInput:
-    fill = {"random_data": Fill.RANDOM, "input_data_file": Fill.FILE}.get(
-        block.WhichOneof("input_data_type") or "", Fill.ZERO
+def _warmup_input(name: str, block: WarmupInputMessage, data: Path) -> OurWarmupInput:
+    fill = {"random_data": SyntheticFill.RANDOM, "input_data_file": SyntheticFill.FILE}.get(
+        block.WhichOneof("input_data_type") or "", SyntheticFill.ZERO
     )
-    path = data / block.input_data_file if fill is Fill.FILE else None
+    path = data / block.input_data_file if fill is SyntheticFill.FILE else None
     return OurWarmupInput(name, datatype_of(block.data_type), tuple(block.dims), fill, path)
 
 

@@ -6,38 +6,38 @@ a cancellation and a missing message mean for this call; knows no frame.
 
 from typing import Protocol
 
-from trivium.frontends.grpc_site import ANSWERED, CANCELLED, GrpcSite, Visit, reset_status, why_reset
+from trivium.frontends.grpc_site import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import Call, RpcAnswer
+from trivium.types.wire import RpcAnswer, RpcCall
 
 
-class Place(Protocol):
+class CallConnection(Protocol):
     """What a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
 
-    site: GrpcSite
+    site: GrpcState
     peer: str
     now: float
 
-    def leave(self, visit: Visit, code: int, is_answered: bool) -> None:
+    def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         """The call is over: a line in the access log, and one call less."""
         ...
 
 
-class UnaryCall(Visit):
+class UnaryCall(ActiveCall):
     """Implements `channel.Receives`. What comes behind the first message is ignored, as grpcio does."""
 
-    def __init__(self, place: Place, channel: Channel, head: RpcHead) -> None:
+    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead) -> None:
         super().__init__(head.method, place.peer, place.now)
         self._place = place
         self._site = place.site
         self._channel = channel
         self._head = head
         self._ticket: Ticket | None = None
-        self._call: Call | None = None  # once the message has come
+        self._call: RpcCall | None = None  # once the message has come
         self._encoder: RpcEncoder | None = None
         self._is_over = False
         self._is_early = False  # answered before the core's last part
@@ -51,7 +51,7 @@ class UnaryCall(Visit):
         timeout = head.timeout
         if timeout is not None:
             timeout = max(timeout - (self._place.now - self.began), 0.0)
-        call = self._call = Call(head.method, head.metadata, timeout)
+        call = self._call = RpcCall(head.method, head.metadata, timeout)
         try:
             operation, self._encoder = self._site.protocol.decode(call, message)
             ticket = self._site.core.submit(operation, self._take)
@@ -77,7 +77,7 @@ class UnaryCall(Visit):
         why = why_reset(self._head.timeout, self._place.now - self.began)
         self._leave(reset_status(why), False, why)
 
-    def cut(self, answer: RpcAnswer) -> None:
+    def abort(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""
         if not self._is_over:
             self._channel.end(answer.code, answer.details)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trivium.codecs.compression import LEAST_BYTES, MOST_BYTES, deflate
-from trivium.frontends.grpc_site import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcSite
+from trivium.frontends.grpc_site import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.flow import Bytes, Sender, SendFlow
 from trivium.frontends.h2.frames import FLOW_CONTROL_ERROR, STREAM_CLOSED, StreamFault
@@ -40,7 +40,7 @@ NO_REQUEST = RpcAnswer(
 )
 
 
-class Receives(Protocol):
+class ChannelListener(Protocol):
     """A call. Nothing follows `on_end` but `on_reset` and `on_sent`, and nothing `on_reset`."""
 
     def on_message(self, message: bytes) -> None:
@@ -64,10 +64,10 @@ class Receives(Protocol):
         ...
 
 
-class Line(Protocol):
+class ChannelConnection(Protocol):
     """The connection as its channels use it."""
 
-    site: GrpcSite
+    site: GrpcState
     flow: SendFlow
     is_choked: bool
 
@@ -83,7 +83,7 @@ class Line(Protocol):
         """Somewhere else than on the loop; `done` is called on it, with what became of it."""
         ...
 
-    def rouse(self) -> None:
+    def wake(self) -> None:
         """There may be something to send by the flow."""
         ...
 
@@ -107,7 +107,7 @@ class Channel(Sender):
         "requests",
     )
 
-    def __init__(self, line: Line, number: int, requests: MessageReader, coding: str) -> None:
+    def __init__(self, line: ChannelConnection, number: int, requests: MessageReader, coding: str) -> None:
         super().__init__(number, line.flow.initial)
         self._line = line
         self._room = WINDOW
@@ -119,7 +119,7 @@ class Channel(Sender):
         self.kept = 0
         self.is_half_closed = False  # the client has sent all
         self.is_over = False  # the call has been answered or cancelled
-        self.receiver: Receives | None = None
+        self.receiver: ChannelListener | None = None
 
     # -- from the client -------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Channel(Sender):
         if self.coding and LEAST_BYTES <= len(message) <= MOST_BYTES:
             packed, message = 1, deflate((message,), self.coding)
         self._line.flow.put(self, PREFIX.pack(packed, len(message)), message)
-        self._line.rouse()
+        self._line.wake()
 
     def end(self, code: int, details: str) -> None:
         """The status, behind what is unsent."""

@@ -34,18 +34,20 @@ _ENDED = RpcAnswer(code=UNAVAILABLE, details=GOING_DOWN)
 _TEXT = b"This port speaks gRPC, which is HTTP/2. HTTP/1.1 is served on another port.\n"
 _HTTP1 = (
     b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
-    b"Connection: close\r\n\r\n%s" % (len(_TEXT), _TEXT)
+    b"H2Connection: close\r\n\r\n%s" % (len(_TEXT), _TEXT)
 )
 
 
-class Connection(asyncio.BufferedProtocol):
-    """Used by its transport and by the front end, on one loop. `guests` are all connections of the front end."""
+class H2Connection(asyncio.BufferedProtocol):
+    """Used by its transport and by the front end, on one loop. `connections` are all connections of the front end."""
 
     session: Session
 
-    def __init__(self, shared: Shared, guests: "set[Connection]", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, shared: Shared, connections: "set[H2Connection]", loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._shared = shared
-        self._guests = guests
+        self._guests = connections
         self._loop = loop
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_in_turn = False
@@ -91,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:
-            _log.exception("a connection of gRPC failed and is cut")
+            _log.exception("a connection of gRPC failed and is abort")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))
         self._flush()
 
@@ -122,9 +124,9 @@ class Connection(asyncio.BufferedProtocol):
         self.session.housekeeping.leave()
         self._at(_PONG_SECONDS, self._on_no_pong)
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End what is in work, and close."""
-        self.session.cut(_ENDED)
+        self.session.abort(_ENDED)
         self._end()
 
     # -- time ------------------------------------------------------------------------------------------
@@ -152,7 +154,8 @@ class Connection(asyncio.BufferedProtocol):
         house = self.session.housekeeping
         if house.awaits_pong and self._last_read <= self._pinged:
             _log.info(
-                "a gRPC client did not answer a ping in %s s: its connection is cut", limits.keepalive_timeout
+                "a gRPC client did not answer a ping in %s s: its connection is abort",
+                limits.keepalive_timeout,
             )
             self._transport.abort()
             return
@@ -170,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
         self.leave()
         grace = self._shared.site.limits.grace_seconds
         if grace is not None:
-            self._at(grace, self.cut)
+            self._at(grace, self.abort)
 
     def _on_no_pong(self) -> None:
         """The client does not say whether it has heard that it should leave."""
@@ -196,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
             while self._write_some():
                 pass
         except Exception:
-            _log.exception("what a gRPC connection should write cannot be written; it is cut")
+            _log.exception("what a gRPC connection should write cannot be written; it is abort")
             self._transport.abort()
         self._is_in_turn = False
         if session.is_choked:

@@ -37,7 +37,7 @@ class NoHttp2(ConnectionFault):
         self.began = began
 
 
-class Hears(Protocol):
+class FrameListener(Protocol):
     """Whom a `FrameReader` reports to."""
 
     def on_data(self, stream: int, piece: memoryview, counted: int, ends: bool) -> None:
@@ -58,7 +58,7 @@ class Hears(Protocol):
 class FrameReader:
     """`feed` it; it raises ConnectionFault for what is no HTTP/2, and whatever `hears` raises. No `feed` follows."""
 
-    def __init__(self, hears: Hears, most_frame: int, most_block: int) -> None:
+    def __init__(self, hears: FrameListener, most_frame: int, most_block: int) -> None:
         """`most_frame` bytes of DATA in a frame, `most_block` of a header block and of any other frame."""
         self._hears = hears
         self._most_frame = most_frame
@@ -80,7 +80,7 @@ class FrameReader:
         return not self._greets
 
     def feed(self, data: memoryview) -> None:
-        """All that has come. Bytes may be cut anywhere."""
+        """All that has come. Bytes may be abort anywhere."""
         position = 0
         if self._rest or self._left or self._padding or self._greets:
             position = self._resume(data)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from trivium.frontends.access_log import AccessLog
-from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
-from trivium.frontends.h2.connection import Connection
+from trivium.frontends.grpc_site import GrpcLimits, GrpcState
+from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.tls import context_of
 from trivium.frontends.http import DrainReport
 from trivium.tls import Tls
-from trivium.types.interfaces import RpcProtocol, Submits
+from trivium.types.interfaces import InferenceCore, RpcProtocol
 
 _BACKLOG = 1024
 _UNPACKING_THREADS = 2
@@ -29,11 +29,11 @@ class H2Frontend:
     """Serves one protocol to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop."""
 
     def __init__(
-        self, core: Submits, protocol: RpcProtocol, limits: GrpcLimits, tls: Tls | None = None
+        self, core: InferenceCore, protocol: RpcProtocol, limits: GrpcLimits, tls: Tls | None = None
     ) -> None:
         self._tls = tls
-        self._site = GrpcSite(core, protocol, limits)
-        self._guests: set[Connection] = set()
+        self._site = GrpcState(core, protocol, limits)
+        self._guests: set[H2Connection] = set()
         self._emptied = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._flusher: asyncio.TimerHandle | None = None
@@ -49,7 +49,7 @@ class H2Frontend:
         site.log = None if limits.access_log is None else AccessLog(limits.access_log)
         try:
             self._server = await loop.create_server(
-                lambda: Connection(shared, self._guests, loop),
+                lambda: H2Connection(shared, self._guests, loop),
                 host,
                 port,
                 ssl=None if self._tls is None else context_of(self._tls),
@@ -65,12 +65,12 @@ class H2Frontend:
         return bound
 
     async def drain(self, grace: float) -> DrainReport:
-        """Refuse new calls, let those in work finish for `grace` seconds, cut off the rest."""
+        """Refuse new calls, let those in work finish for `grace` seconds, abort off the rest."""
         self._stop_accepting()
         site = self._site
         site.drain()
-        for guest in tuple(self._guests):
-            guest.leave()
+        for connection in tuple(self._guests):
+            connection.leave()
         await self._until_empty(grace)
         now = asyncio.get_running_loop().time()
         unfinished = tuple(
@@ -99,8 +99,8 @@ class H2Frontend:
             self._server.close()
 
     def _cut_all(self) -> None:
-        for guest in tuple(self._guests):
-            guest.cut()
+        for connection in tuple(self._guests):
+            connection.abort()
 
     async def _until_empty(self, seconds: float) -> None:
         """Until every call and connection is gone, for so many seconds at most."""

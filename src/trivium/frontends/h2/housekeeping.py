@@ -7,7 +7,7 @@ ends the connection; writes through the session that it belongs to.
 from collections.abc import Collection
 from typing import Protocol
 
-from trivium.frontends.grpc_site import GrpcSite
+from trivium.frontends.grpc_site import GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.flow import Bytes, Sender, SendFlow
 from trivium.frontends.h2.frames import (
@@ -31,10 +31,10 @@ _ALIVE_PING = b"trivlive"
 _LEAST_BUDGET = 4096
 
 
-class Desk(Protocol):
+class SessionControl(Protocol):
     """The session, as this needs it."""
 
-    site: GrpcSite
+    site: GrpcState
     flow: SendFlow
     now: float
     last_stream: int
@@ -52,7 +52,7 @@ class Desk(Protocol):
         """Write."""
         ...
 
-    def rouse(self) -> None:
+    def wake(self) -> None:
         """There may be something to send by the flow."""
         ...
 
@@ -60,7 +60,7 @@ class Desk(Protocol):
 class Housekeeping:
     """`is_leaving`: the client has been told for good which streams are served; `is_going`: that it should leave."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: SessionControl) -> None:
         limits = desk.site.limits
         self._desk = desk
         self._guard = Guard(4 * max(limits.calls, _LEAST_BUDGET), desk.now)
@@ -101,7 +101,7 @@ class Housekeeping:
         for number, value in frames.read_settings(payload):
             if number == frames.INITIAL_WINDOW_SIZE:
                 self._desk.flow.set_initial(value, senders)
-                self._desk.rouse()
+                self._desk.wake()
             elif number == frames.MAX_FRAME_SIZE:
                 if not LEAST_FRAME_SIZE <= value <= MOST_FRAME_SIZE:
                     raise ConnectionFault(PROTOCOL_ERROR, f"A frame size of {value} is not allowed.")

@@ -7,7 +7,7 @@ that is kept with the site. Knows no frame.
 from typing import cast
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import INTERNAL, RESOURCE_EXHAUSTED, GrpcSite
+from trivium.frontends.grpc_site import INTERNAL, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2.responses import PREFIX
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import RpcAnswer
@@ -30,7 +30,7 @@ class MessageReader:
 
     __slots__ = ("_coding", "_inflater", "_message", "_packed", "_prefix", "_site", "_size", "held")
 
-    def __init__(self, site: GrpcSite, coding: str, inflater: Inflater) -> None:
+    def __init__(self, site: GrpcState, coding: str, inflater: Inflater) -> None:
         self._site = site
         self._coding = coding
         self._inflater = inflater
@@ -42,7 +42,7 @@ class MessageReader:
 
     @property
     def is_between_messages(self) -> bool:
-        """Would an end cut nothing short?"""
+        """Would an end abort nothing short?"""
         return self._message is None and not self._prefix
 
     def feed(self, piece: memoryview) -> "list[bytes | Packed]":

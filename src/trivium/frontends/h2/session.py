@@ -8,7 +8,7 @@ connection rather than a stream is in `housekeeping`.
 from collections.abc import Callable
 
 from trivium.frontends.access_log import AccessLine
-from trivium.frontends.grpc_site import GrpcSite, Visit
+from trivium.frontends.grpc_site import ActiveCall, GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.call import UnaryCall
 from trivium.frontends.h2.channel import WINDOW, Channel
@@ -39,7 +39,7 @@ class Session:
     """
 
     def __init__(self, shared: Shared, peer: str, now: float, wake: Callable[[], None]) -> None:
-        self.site: GrpcSite = shared.site
+        self.site: GrpcState = shared.site
         self.peer = peer
         self.now = now
         self.flow = SendFlow()
@@ -97,7 +97,7 @@ class Session:
         self.out.extend(buffers)
         self._wake()
 
-    def rouse(self) -> None:
+    def wake(self) -> None:
         """There may be something to send by the flow."""
         self._wake()
 
@@ -123,7 +123,7 @@ class Session:
         self._forget(channel)
         self.housekeeping.note_served(EARNED)
 
-    def leave(self, visit: Visit, code: int, is_answered: bool) -> None:
+    def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         """A call is over."""
         self.site.leave(visit, is_answered)
         log = self.site.log
@@ -198,10 +198,10 @@ class Session:
         for channel in list(self.streams.values()):
             self._cancel(channel)
 
-    def cut(self, answer: RpcAnswer) -> None:
+    def abort(self, answer: RpcAnswer) -> None:
         """End every call by this status."""
         for call in list(self._calls.values()):
-            call.cut(answer)
+            call.abort(answer)
 
     # -- details ---------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Session:
             if not increment:
                 raise ConnectionFault(frames.PROTOCOL_ERROR, "A WINDOW_UPDATE adds nothing.")
             self.flow.grow(increment)
-            self.rouse()
+            self.wake()
             return
         channel = self.streams.get(stream)
         if channel is None:
@@ -251,7 +251,7 @@ class Session:
                 self.flow.grow_stream(channel, increment)
             except StreamFault as fault:
                 self._break(channel, fault.code)
-            self.rouse()
+            self.wake()
 
     def _on_reset(self, stream: int) -> None:
         channel = self.streams.get(stream)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import RESOURCE_EXHAUSTED, GrpcSite
+from trivium.frontends.grpc_site import RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.types.errors import ServeError
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words
 
@@ -28,7 +28,7 @@ class Shared:
     gone.
     """
 
-    site: GrpcSite
+    site: GrpcState
     monotonic: Callable[[], float]
     epoch: Callable[[], float]
     offload: Offload
@@ -61,5 +61,5 @@ class Shared:
             try:
                 self.kinds[head.method] = self.site.protocol.kind(head.method)  # few: those that there are
             except ServeError as error:
-                return self.site.refuse(Call(head.method), error)
+                return self.site.refuse(RpcCall(head.method), error)
         return None

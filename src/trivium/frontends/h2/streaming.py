@@ -9,10 +9,10 @@ from collections import deque
 
 from trivium.frontends.grpc_site import reset_status, why_reset
 from trivium.frontends.grpc_stream import Stream
-from trivium.frontends.h2.call import Place
+from trivium.frontends.h2.call import CallConnection
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
-from trivium.types.wire import Call, RpcAnswer
+from trivium.types.wire import RpcAnswer, RpcCall
 
 DEADLINE_EXCEEDED = 4
 _LATE = RpcAnswer(code=DEADLINE_EXCEEDED, details="Deadline Exceeded")
@@ -24,7 +24,7 @@ _SLACK = 32 * 1024
 class StreamingCall:
     """Implements `channel.Receives`."""
 
-    def __init__(self, place: Place, channel: Channel, head: RpcHead) -> None:
+    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead) -> None:
         loop = asyncio.get_running_loop()
         self._place = place
         self._loop = loop
@@ -61,7 +61,7 @@ class StreamingCall:
         self._is_gone = True
         self._task.cancel()
 
-    def cut(self, answer: RpcAnswer) -> None:
+    def abort(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""
         self._is_gone = True
         self._channel.end(answer.code, answer.details)
@@ -72,12 +72,12 @@ class StreamingCall:
         self._channel.end(_LATE.code, _LATE.details)
         self.on_refused(_LATE)
 
-    def _call(self) -> Call:
+    def _call(self) -> RpcCall:
         head = self._head
         timeout = head.timeout
         if timeout is not None:
             timeout = max(timeout - (self._loop.time() - self._began), 0.0)
-        return Call(head.method, head.metadata, timeout)
+        return RpcCall(head.method, head.metadata, timeout)
 
     def _push(self, message: bytes | None) -> None:
         self._messages.append(message)

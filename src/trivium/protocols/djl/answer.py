@@ -32,7 +32,7 @@ _HEALTH = {
 _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 
 
-class InferEncoder:
+class DjlInferEncoder:
     """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's;
     `tensors_as` holds where neither decides.
     """
@@ -101,7 +101,7 @@ class InferEncoder:
         return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
 
 
-class PingEncoder:
+class DjlPingEncoder:
     """Writes the health of every model; `OPTIONS` is answered by an empty description."""
 
     __slots__ = ("_is_ping", "_request_id")

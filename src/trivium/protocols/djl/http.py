@@ -6,10 +6,10 @@ Source: spec sheet `djl`, section 4.
 
 from collections.abc import Callable
 
-from trivium.protocols.djl.answer import InferEncoder, PingEncoder
+from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, refuse
 from trivium.protocols.djl.request import decode_infer
-from trivium.protocols.djl.routes import Verb, find_target
+from trivium.protocols.djl.routes import DjlVerb, find_target
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import Describe, List, Live, Operation
@@ -45,18 +45,18 @@ class DjlHttp:
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id = self._id(head)
-        if target.verb == Verb.PING:
-            return List(), PingEncoder(request_id, True)
-        if target.verb == Verb.OPTIONS:
+        if target.verb == DjlVerb.PING:
+            return List(), DjlPingEncoder(request_id, True)
+        if target.verb == DjlVerb.OPTIONS:
             operation = Describe(target.model, target.version) if target.model else Live()
-            return operation, PingEncoder(request_id, False)
+            return operation, DjlPingEncoder(request_id, False)
         try:
             infer = decode_infer(head, target, body, request_id)
         except ServeError as error:
             raise self._known(error, request_id) from error
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
-        return infer, InferEncoder(request_id, accept, content_type, self._tensors_as)
+        return infer, DjlInferEncoder(request_id, accept, content_type, self._tensors_as)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""

@@ -11,7 +11,7 @@ from trivium.types.errors import Code
 from trivium.types.wire import Head, Target
 
 
-class Verb(StrEnum):
+class DjlVerb(StrEnum):
     """What a target asks; the value is `Target.verb`."""
 
     INFER = "infer"
@@ -32,16 +32,16 @@ def find_target(head: Head) -> Target:
         case ["", "predictions", model, *rest] if model and len(rest) < 2:
             version = rest[0] if rest else ""
             if head.method == "OPTIONS":
-                return Target(Verb.OPTIONS, decoded(model), decoded(version))
-            return Target(Verb.INFER, decoded(model), decoded(version), True)
+                return Target(DjlVerb.OPTIONS, decoded(model), decoded(version))
+            return Target(DjlVerb.INFER, decoded(model), decoded(version), True)
         case ["", "invocations"]:
-            return _posted(head, Target(Verb.INFER, takes_body=True))
+            return _posted(head, Target(DjlVerb.INFER, takes_body=True))
         case ["", "models", model, "invoke"] if model:
-            return _posted(head, Target(Verb.INFER, decoded(model), takes_body=True))
+            return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True))
         case ["", "ping"]:
-            return Target(Verb.PING)
+            return Target(DjlVerb.PING)
         case ["", ""] if head.method == "OPTIONS":
-            return Target(Verb.OPTIONS)
+            return Target(DjlVerb.OPTIONS)
     raise DjlRefusal(
         Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
     )

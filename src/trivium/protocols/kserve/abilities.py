@@ -45,13 +45,13 @@ TRITON_EXTENSIONS = (
 """As Triton lists them (spec sheet `triton`, section 4.2), whether there is a GPU or not."""
 
 
-class Abilities(msgspec.Struct, frozen=True):
+class KServeOptions(msgspec.Struct, frozen=True):
     """`may_change`: models may be loaded and unloaded, and the log set. `regions`: clients' shared memory, which
     refuses by itself where it is switched off; `shares_memory`: it is on, and told of. `forwards`: header fields
     whose whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all
     that are held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who
     has the key alone: over HTTP to them also what `may_change` would keep from them.
-    `in_tritons_words`: errors have Triton's texts and statuses.
+    `as_triton`: errors have Triton's texts and statuses.
     """
 
     may_change: bool = False
@@ -62,12 +62,12 @@ class Abilities(msgspec.Struct, frozen=True):
     most_unpacked_together: int = 2**30
     restricted: Restrictions = {}
     restricted_rpcs: RpcRestrictions = {}
-    in_tritons_words: bool = False
+    as_triton: bool = False
 
     @property
     def extensions(self) -> tuple[str, ...]:
         """Those that are served; in Triton's words all that it lists, but for shared memory that is off."""
-        if self.in_tritons_words:
+        if self.as_triton:
             off = () if self.shares_memory else ("system_shared_memory",)
             return tuple(name for name in TRITON_EXTENSIONS if name not in off)
         return (*EXTENSIONS, "system_shared_memory") if self.shares_memory else EXTENSIONS

@@ -1,7 +1,7 @@
 """The routes that ask for or change the state of the server: models, shared memory, settings; bodies -> operations.
 
-Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `Abilities`; a web
-page may not, whoever's browser it is in.
+Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `KServeOptions`; a
+web page may not, whoever's browser it is in.
 """
 
 import base64
@@ -11,7 +11,7 @@ from typing import Any
 from trivium.codecs import data_reasons
 from trivium.codecs.v2_bodies import decode_object
 from trivium.dialects.triton import request_reasons
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_json
@@ -22,13 +22,13 @@ from trivium.types.operations import (
     ListRegions,
     Live,
     Load,
+    LogControl,
     Operation,
     RegisterRegion,
     SharedRegion,
     TraceControl,
     Unload,
     UnregisterRegion,
-    Verbosity,
 )
 from trivium.types.wire import Body, Head, Target
 
@@ -37,7 +37,7 @@ _HANDLE_BYTES = 64
 _JSON_TYPES = {bool: "boolean", str: "string", int: "unsigned-integer"}
 
 
-def decode_control(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
+def decode_control(head: Head, target: Target, body: Body, abilities: KServeOptions) -> Operation:
     """The operation of a target with one of these verbs. INVALID, UNSUPPORTED, or FORBIDDEN."""
     match target.verb:
         case Verb.INDEX:
@@ -84,16 +84,16 @@ def _device_fault(region: str, body: Body) -> ErrorInfo:
     )
 
 
-def _setting(head: Head, target: Target, body: Body, abilities: Abilities) -> Operation:
+def _setting(head: Head, target: Target, body: Body, abilities: KServeOptions) -> Operation:
     fields = decode_object(body.data, "settings request") if target.takes_body else {}
     if target.takes_body:
         _check_may_change(head, target, abilities)
     if target.verb == Verb.LOG_SETTINGS:
-        return Verbosity(read_log_change(fields, abilities.in_tritons_words))
-    return TraceControl(target.model, read_json(fields, abilities.in_tritons_words))
+        return LogControl(read_log_change(fields, abilities.as_triton))
+    return TraceControl(target.model, read_json(fields, abilities.as_triton))
 
 
-def _check_may_change(head: Head, target: Target, abilities: Abilities) -> None:
+def _check_may_change(head: Head, target: Target, abilities: KServeOptions) -> None:
     """Who got this far with a restricted route has shown its key."""
     if not abilities.may_change and target.verb not in abilities.restricted:
         raise ServeError(

@@ -15,7 +15,7 @@ from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import log_document
 from trivium.protocols.kserve.trace_settings import trace_document
-from trivium.protocols.kserve.words import OWN_WORDS, Words
+from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     Answer,
@@ -59,7 +59,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
 
     target: Target
     identity: Identity
-    words: Words = OWN_WORDS
+    words: ErrorTranslator = OWN_ERRORS
     refusal: ServeError | None = None
 
     def encode(self, part: ResponsePart) -> HttpAnswer:

@@ -48,7 +48,7 @@ class WireRefusal(ServeError):
         self.fields = fields
 
 
-class Worded(ServeError):
+class TranslatedError(ServeError):
     """An error in another server's words, which is told as it is: status, text, content type, reason phrase;
     `as_event`, on a stream of events, as the first of them.
     """
@@ -74,13 +74,13 @@ def json_answer(status: int, body: bytes) -> HttpAnswer:
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    fields = error.fields if isinstance(error, Worded) else JSON_FIELDS
+    fields = error.fields if isinstance(error, TranslatedError) else JSON_FIELDS
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, WireRefusal):
         fields += error.fields
     body = error_text(error)
-    phrase = error.phrase if isinstance(error, Worded) else None
+    phrase = error.phrase if isinstance(error, TranslatedError) else None
     return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body), reason=phrase)
 
 

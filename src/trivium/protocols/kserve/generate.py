@@ -12,10 +12,10 @@ import msgspec
 from trivium.codecs import data_reasons, jsontensors
 from trivium.codecs.v2_bodies import decode_members
 from trivium.dialects.triton import request_reasons
-from trivium.protocols.kserve.errors import Worded, error_text, json_answer, refuse, unwritable
+from trivium.protocols.kserve.errors import TranslatedError, error_text, json_answer, refuse, unwritable
 from trivium.protocols.kserve.parameters import check_scalar, read_parameters
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.words import OWN_WORDS, Words
+from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, ResponsePart
@@ -82,7 +82,7 @@ def _is_scalar(key: str, value: Any) -> bool:
 class GenerateEncoder:
     """Writes an answer of exactly one part with outputs, once it is known that none follows."""
 
-    def __init__(self, request_id: str, words: Words = OWN_WORDS, model: str = "") -> None:
+    def __init__(self, request_id: str, words: ErrorTranslator = OWN_ERRORS, model: str = "") -> None:
         self._id = request_id
         self._words = words
         self._model = model
@@ -115,7 +115,7 @@ class GenerateEncoder:
 class GenerateStreamEncoder:
     """Writes every part with outputs as an event."""
 
-    def __init__(self, request_id: str, words: Words = OWN_WORDS, model: str = "") -> None:
+    def __init__(self, request_id: str, words: ErrorTranslator = OWN_ERRORS, model: str = "") -> None:
         self._id = request_id
         self._words = words
         self._model = model
@@ -140,7 +140,7 @@ class GenerateStreamEncoder:
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
         error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
-        as_event = isinstance(error, Worded) and error.as_event
+        as_event = isinstance(error, TranslatedError) and error.as_event
         if not self._has_begun and not as_event:
             return refuse(error)
         event = b"data: %b\n\n" % error_text(error)

@@ -13,14 +13,14 @@ from google.protobuf.message import Message
 
 from trivium.dialects.triton.service_messages import Named, new, parse
 from trivium.protocols.kserve import grpc_documents as documents
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc_control import Reading, readers
 from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
 from trivium.protocols.kserve.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
 from trivium.protocols.kserve.grpc_infer_request import decode_infer
 from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key
 from trivium.protocols.kserve.parameters import RESERVED
-from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords, TritonRpcWords
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator, TritonRpcErrors
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -36,7 +36,7 @@ from trivium.types.operations import (
     ResponsePart,
     Statistics,
 )
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"
@@ -45,7 +45,7 @@ HEALTH = "/grpc.health.v1.Health/Check"
 _ENDS_STREAM = "triton_grpc_error"
 
 Write = Callable[[Answer], Message]
-_NO_ABILITIES = Abilities()
+_NO_ABILITIES = KServeOptions()
 _NOTHING = Listing(())
 
 
@@ -56,7 +56,7 @@ class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
 
     write: Write
     method: str = ""
-    words: RpcWords = OWN_RPC_WORDS
+    words: RpcErrorTranslator = OWN_RPC_ERRORS
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The message, or the error. Never raises."""
@@ -78,7 +78,9 @@ class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
 class KServeGrpc:
     """Implements `types.interfaces.RpcProtocol`. Name and version are those of ServerMetadata."""
 
-    def __init__(self, server_name: str, server_version: str, abilities: Abilities = _NO_ABILITIES) -> None:
+    def __init__(
+        self, server_name: str, server_version: str, abilities: KServeOptions = _NO_ABILITIES
+    ) -> None:
         metadata = new(
             "ServerMetadataResponse",
             name=server_name,
@@ -86,13 +88,13 @@ class KServeGrpc:
             extensions=list(abilities.extensions),
         )
         self._abilities = abilities
-        self._words: RpcWords = TritonRpcWords() if abilities.in_tritons_words else OWN_RPC_WORDS
+        self._words: RpcErrorTranslator = TritonRpcErrors() if abilities.as_triton else OWN_RPC_ERRORS
         self._readers: Mapping[str, Callable[[bytes], Reading]] = {
             HEALTH: lambda data: (Live(), documents.health),
             SERVICE + "ServerMetadata": lambda data: (Describe(), lambda answer: metadata),
             **{SERVICE + name: reader for name, reader in {**_READERS, **readers(abilities)}.items()},
         }
-        if abilities.in_tritons_words:
+        if abilities.as_triton:
             self._readers = {**self._readers, SERVICE + "ModelReady": _ready_of_number}
 
     def kind(self, method: str) -> RpcKind:
@@ -107,12 +109,12 @@ class KServeGrpc:
             f"the health check is {HEALTH}.",
         )
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: RpcCall) -> None:
         """Raise WithoutKey for a restricted RPC whose key the metadata lack."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
 
-    def decode(self, call: Call, message: bytes) -> tuple[Operation, RpcEncoder]:
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""
         self.admit(call)
         method = call.method
@@ -130,7 +132,7 @@ class KServeGrpc:
             return infer, StreamEncoder(layout, request.tells_end, _ends_stream(call))
         return infer, UnaryEncoder(layout)
 
-    def refuse(self, call: Call, error: ServeError) -> RpcAnswer:
+    def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """A status; of one request of a stream an error message, after which the stream goes on."""
         request_id, model = "", ""
         if isinstance(error, StreamRefusal):
@@ -141,7 +143,7 @@ class KServeGrpc:
         return refuse_in_stream(told, request_id)
 
 
-def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
+def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:
     """With the metadata that become parameters."""
     found: dict[str, str] = {}
     for name, value in call.metadata.items():
@@ -150,7 +152,7 @@ def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                 error = ServeError(
                     Code.INVALID,
                     f"The metadata {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
-                    "reserved. Call it otherwise.",
+                    "reserved. RpcCall it otherwise.",
                 )
                 raise StreamRefusal(error, infer.id, infer.model)
             found[name] = value.strip(" \t")  # as over HTTP, where blanks around a value are none of it
@@ -159,7 +161,7 @@ def _forwarded(call: Call, infer: Infer, pattern: re.Pattern[str]) -> Infer:
     return msgspec.structs.replace(infer, parameters={**infer.parameters, **found})
 
 
-def _ends_stream(call: Call) -> bool:
+def _ends_stream(call: RpcCall) -> bool:
     return call.metadata.get(_ENDS_STREAM) == "true"
 
 

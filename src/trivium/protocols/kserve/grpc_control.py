@@ -1,6 +1,6 @@
 """The RPCs that ask for or change the state of the server: models, shared memory, settings; messages -> operations.
 
-Source: spec sheet `triton`, sections 5.2 and 5.3. Whether a client may change anything is said by `Abilities`.
+Source: spec sheet `triton`, sections 5.2 and 5.3. Whether a client may change anything is said by `KServeOptions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,15 +11,15 @@ from google.protobuf.message import Message
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.service_messages import (
     IndexRequest,
-    LogSettings,
+    LogSettingsMessage,
     Parameter,
     Region,
     RepositoryChange,
-    TraceSettings,
+    TraceSettingsMessage,
     parse,
 )
 from trivium.protocols.kserve import grpc_documents as documents
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc_infer_request import values_of
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_rpc
@@ -31,13 +31,13 @@ from trivium.types.operations import (
     ListRegions,
     Live,
     Load,
+    LogControl,
     Operation,
     RegisterRegion,
     SharedRegion,
     TraceControl,
     Unload,
     UnregisterRegion,
-    Verbosity,
 )
 
 Reading = tuple[Operation, Callable[[Answer], Message]]
@@ -45,7 +45,7 @@ Reading = tuple[Operation, Callable[[Answer], Message]]
 _FILE = "file:"
 
 
-def readers(abilities: Abilities) -> Mapping[str, Callable[[bytes], Reading]]:
+def readers(abilities: KServeOptions) -> Mapping[str, Callable[[bytes], Reading]]:
     """Name of an RPC -> what reads its request. INVALID, UNSUPPORTED, or FORBIDDEN."""
     return {
         "RepositoryIndex": _index,
@@ -72,7 +72,7 @@ def _index(data: bytes) -> Reading:
     return List(request.ready), documents.index
 
 
-def _load(data: bytes, abilities: Abilities) -> Reading:
+def _load(data: bytes, abilities: KServeOptions) -> Reading:
     request = _change("RepositoryModelLoadRequest", data, abilities)
     config: str | None = None
     files: dict[str, bytes] = {}
@@ -97,7 +97,7 @@ def _load(data: bytes, abilities: Abilities) -> Reading:
     return Load(request.model_name, config, files), documents.nothing("RepositoryModelLoadResponse")
 
 
-def _unload(data: bytes, abilities: Abilities) -> Reading:
+def _unload(data: bytes, abilities: KServeOptions) -> Reading:
     request = _change("RepositoryModelUnloadRequest", data, abilities)
     with_dependents = False
     for name, value in values_of(request.parameters).items():
@@ -110,7 +110,7 @@ def _unload(data: bytes, abilities: Abilities) -> Reading:
     return operation, documents.nothing("RepositoryModelUnloadResponse")
 
 
-def _change(name: str, data: bytes, abilities: Abilities) -> RepositoryChange:
+def _change(name: str, data: bytes, abilities: KServeOptions) -> RepositoryChange:
     _check_may_change(abilities)
     request = cast(RepositoryChange, parse(name, data))
     _check_repository(request.repository_name)
@@ -154,13 +154,13 @@ def _device_regions(data: bytes) -> Reading:
     return Live(), documents.nothing("CudaSharedMemoryStatusResponse")
 
 
-def _trace(data: bytes, abilities: Abilities) -> Reading:
-    request = cast(TraceSettings, parse("TraceSettingRequest", data))
+def _trace(data: bytes, abilities: KServeOptions) -> Reading:
+    request = cast(TraceSettingsMessage, parse("TraceSettingRequest", data))
     if request.settings:
         _check_may_change(abilities)
     settings = {key: list(setting.value) for key, setting in request.settings.items()}
     try:
-        change = read_rpc(settings, abilities.in_tritons_words)
+        change = read_rpc(settings, abilities.as_triton)
     except ServeError as error:
         if not request.model_name:
             raise
@@ -175,16 +175,16 @@ def _refusing(error: ServeError) -> Callable[[Answer], Message]:
     return write
 
 
-def _log(data: bytes, abilities: Abilities) -> Reading:
-    request = cast(LogSettings, parse("LogSettingsRequest", data))
+def _log(data: bytes, abilities: KServeOptions) -> Reading:
+    request = cast(LogSettingsMessage, parse("LogSettingsRequest", data))
     settings: Mapping[str, Parameter] = request.settings
     if settings:
         _check_may_change(abilities)
-    change = read_log_change(values_of(settings), abilities.in_tritons_words)
-    return Verbosity(change), documents.log_settings
+    change = read_log_change(values_of(settings), abilities.as_triton)
+    return LogControl(change), documents.log_settings
 
 
-def _check_may_change(abilities: Abilities) -> None:
+def _check_may_change(abilities: KServeOptions) -> None:
     if not abilities.may_change:
         raise ServeError(
             Code.FORBIDDEN,

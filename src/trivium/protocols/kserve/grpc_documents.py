@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from trivium.dialects.triton.description import config_bytes, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
-from trivium.dialects.triton.service_messages import LogSettings, TraceSettings, new
+from trivium.dialects.triton.service_messages import LogSettingsMessage, TraceSettingsMessage, new
 from trivium.protocols.kserve.settings import log_document
 from trivium.protocols.kserve.trace_settings import trace_document
 from trivium.types.operations import (
@@ -113,7 +113,7 @@ def nothing(message: str) -> Callable[[Answer], Message]:
 def log_settings(answer: Answer) -> Message:
     """What is logged."""
     assert isinstance(answer, LogReport)
-    response = cast(LogSettings, new("LogSettingsResponse"))
+    response = cast(LogSettingsMessage, new("LogSettingsResponse"))
     for key, value in log_document(answer.settings).items():
         kind = "string" if isinstance(value, str) else "bool" if isinstance(value, bool) else "uint32"
         setattr(response.settings[key], f"{kind}_param", value)
@@ -123,7 +123,7 @@ def log_settings(answer: Answer) -> Message:
 def trace_settings(answer: Answer) -> Message:
     """What is traced."""
     assert isinstance(answer, TraceReport)
-    response = cast(TraceSettings, new("TraceSettingResponse"))
+    response = cast(TraceSettingsMessage, new("TraceSettingResponse"))
     for key, value in trace_document(answer).items():
         response.settings[key].value.extend([value] if isinstance(value, str) else value)
     return response

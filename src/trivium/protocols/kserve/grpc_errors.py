@@ -81,7 +81,7 @@ class StreamRefusal(ServeError):
         self.model = model
 
 
-class RpcWorded(ServeError):
+class TranslatedRpcError(ServeError):
     """An error in another server's words, which is told as it is, with that status number."""
 
     def __init__(self, number: int, message: str) -> None:
@@ -91,7 +91,7 @@ class RpcWorded(ServeError):
 
 def status_of(error: ServeError) -> int:
     """Its number; what a handler asked for goes first."""
-    if isinstance(error, RpcWorded):
+    if isinstance(error, TranslatedRpcError):
         return error.number
     if error.status is not None and error.status in _OF_HTTP:
         return _OF_HTTP[error.status]

@@ -16,8 +16,8 @@ from trivium.dialects.triton.service_messages import (
     new_stream_response,
 )
 from trivium.protocols.kserve.grpc_errors import refuse, writable
-from trivium.protocols.kserve.placement import Place, write
-from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, RpcWords
+from trivium.protocols.kserve.placement import RegionSlice, write
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -34,9 +34,9 @@ class Layout(msgspec.Struct, frozen=True, gc=False):
     """What an answer owes to its request: the id, and the outputs that belong in shared memory."""
 
     id: str
-    places: Mapping[str, Place] = {}
+    places: Mapping[str, RegionSlice] = {}
     regions: RegionViews | None = None
-    words: RpcWords = OWN_RPC_WORDS
+    words: RpcErrorTranslator = OWN_RPC_ERRORS
 
 
 class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from trivium.codecs import binary
 from trivium.codecs.shapes import element_count
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.service_messages import (
-    InferRequest,
+    InferRequestMessage,
     InputTensor,
     Parameter,
     RequestedOutput,
@@ -24,7 +24,7 @@ from trivium.protocols.kserve import grpc_contents
 from trivium.protocols.kserve.grpc_errors import StreamRefusal
 from trivium.protocols.kserve.infer_header import InputHeader, InputParameters, OutputHeader, OutputParameters
 from trivium.protocols.kserve.parameters import read_parameters
-from trivium.protocols.kserve.placement import Place, check_output, place_of, read
+from trivium.protocols.kserve.placement import RegionSlice, check_output, place_of, read
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -45,7 +45,7 @@ class GrpcInfer(msgspec.Struct, frozen=True, gc=False):
     """
 
     operation: Infer
-    places: Mapping[str, Place]
+    places: Mapping[str, RegionSlice]
     tells_end: bool
 
 
@@ -73,7 +73,7 @@ def values_of(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     return values
 
 
-def _decoded(request: InferRequest, timeout: float | None, regions: RegionViews | None) -> GrpcInfer:
+def _decoded(request: InferRequestMessage, timeout: float | None, regions: RegionViews | None) -> GrpcInfer:
     given = values_of(request.parameters) if request.parameters else {}
     tells_end = given.pop(EMPTY_FINAL, False)
     if not isinstance(tells_end, bool):
@@ -96,7 +96,7 @@ def _decoded(request: InferRequest, timeout: float | None, regions: RegionViews 
     return GrpcInfer(operation, places, tells_end)
 
 
-def _tensors(request: InferRequest, regions: RegionViews | None) -> tuple[Tensor, ...]:
+def _tensors(request: InferRequestMessage, regions: RegionViews | None) -> tuple[Tensor, ...]:
     """Every input in order. What is left over of the raw contents is not looked at, as in the original."""
     raws = request.raw_input_contents
     held = len(raws)
@@ -143,7 +143,9 @@ def _from_contents(entry: InputTensor, datatype: DataType, shape: tuple[int, ...
     return binary.decode(entry.name, datatype, shape, b"")
 
 
-def _placed(entry: InputTensor, datatype: DataType, place: Place, regions: RegionViews | None) -> Tensor:
+def _placed(
+    entry: InputTensor, datatype: DataType, place: RegionSlice, regions: RegionViews | None
+) -> Tensor:
     if entry.HasField("contents"):
         raise ServeError(
             Code.INVALID, f"Input {entry.name!r} has contents and shared_memory_region. Give one of them."
@@ -151,9 +153,11 @@ def _placed(entry: InputTensor, datatype: DataType, place: Place, regions: Regio
     return read(InputHeader(entry.name, tuple(entry.shape), datatype), place, regions)
 
 
-def _outputs(outputs: Sequence[RequestedOutput]) -> tuple[tuple[WantedOutput, ...], Mapping[str, Place]]:
+def _outputs(
+    outputs: Sequence[RequestedOutput],
+) -> tuple[tuple[WantedOutput, ...], Mapping[str, RegionSlice]]:
     wanted: list[WantedOutput] = []
-    places: dict[str, Place] = {}
+    places: dict[str, RegionSlice] = {}
     for output in outputs:
         name = output.name
         if not output.parameters:

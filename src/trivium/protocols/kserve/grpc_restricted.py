@@ -11,7 +11,7 @@ from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.restricted import Key, parse_rules
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.wire import Call
+from trivium.types.wire import RpcCall
 
 _SERVICE = "/inference.GRPCInferenceService/"
 
@@ -53,7 +53,7 @@ def parse_rpc_restrictions(text: str) -> dict[str, Key]:
     return keys
 
 
-def check_rpc_key(call: Call, restrictions: RpcRestrictions) -> None:
+def check_rpc_key(call: RpcCall, restrictions: RpcRestrictions) -> None:
     """Nothing for a method that is open, or opened by this call; else WithoutKey."""
     key = restrictions.get(call.method)
     if key is None:

@@ -12,7 +12,7 @@ from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
 from trivium.protocols.kserve import errors
 from trivium.protocols.kserve.abilities import EXTENSIONS as EXTENSIONS
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.compression import CompressedEncoder, coding_of
 from trivium.protocols.kserve.control import decode_control
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
@@ -31,7 +31,7 @@ from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.placement import Form
 from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import Verb, find_target
-from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, Words
+from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder
@@ -43,13 +43,15 @@ COSTLY_PACKED_BYTES = 2**10
 """A compressed body may unpack to a thousand times its size."""
 
 _INFER = Verb.INFER
-_NO_ABILITIES = Abilities()
+_NO_ABILITIES = KServeOptions()
 
 
 class KServeHttp:
     """Implements `types.interfaces.WireProtocol`. Name and version are those of `GET /v2`."""
 
-    def __init__(self, server_name: str, server_version: str, abilities: Abilities = _NO_ABILITIES) -> None:
+    def __init__(
+        self, server_name: str, server_version: str, abilities: KServeOptions = _NO_ABILITIES
+    ) -> None:
         self._identity = Identity(server_name, server_version, abilities.extensions)
         self._abilities = abilities
         self._regions = abilities.regions
@@ -57,7 +59,7 @@ class KServeHttp:
         self._inflater = Inflater(abilities.most_unpacked, abilities.most_unpacked_together)
         self._known = KnownHeaders(self._encoder_of)
         self._answers = KnownAnswers()
-        self._words: Words = TritonWords() if abilities.in_tritons_words else OWN_WORDS
+        self._words: ErrorTranslator = TritonErrors() if abilities.as_triton else OWN_ERRORS
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`. NOT_FOUND, METHOD, INVALID for a name that is no UTF-8, or a status of
@@ -134,7 +136,9 @@ class KServeHttp:
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""
-        return errors.refuse(error if isinstance(error, errors.Worded) else self._words.of_head(error))
+        return errors.refuse(
+            error if isinstance(error, errors.TranslatedError) else self._words.of_head(error)
+        )
 
     def _unpacked(self, head: Head, body: Body) -> Body:
         """The body as it was before it was compressed. Its lease stays with the front end: nothing views it."""

@@ -12,9 +12,9 @@ from msgspec import UNSET, Raw, UnsetType
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
-from trivium.protocols.kserve.placement import Form, Place, write
+from trivium.protocols.kserve.placement import Form, RegionSlice, write
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.words import OWN_WORDS, Words
+from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
@@ -76,7 +76,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     binary_output: bool
     known: KnownAnswers
     regions: RegionViews | None = None
-    words: Words = OWN_WORDS
+    words: ErrorTranslator = OWN_ERRORS
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer. What cannot be written becomes an error, as does an answer in several parts."""
@@ -124,7 +124,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             form = self._form(tensor.name)
             if form is None:
                 continue
-            if isinstance(form, Place):
+            if isinstance(form, RegionSlice):
                 # Nothing is said of the place: NVIDIA's C++ clients read no output whose parameters lack a binary size.
                 write(tensor, form, self.regions)
                 outputs.append(_described(tensor, UNSET, UNSET))

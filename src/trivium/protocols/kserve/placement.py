@@ -15,7 +15,7 @@ from trivium.types.interfaces import RegionViews
 from trivium.types.payload import Tensor
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class RegionSlice(msgspec.Struct, frozen=True, gc=False):
     """So many bytes of a region, from an offset within it."""
 
     region: str
@@ -23,11 +23,11 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-Form = bool | Place
+Form = bool | RegionSlice
 """How an output is written: in binary, in JSON (False), or into shared memory."""
 
 
-def place_of(name: str, parameters: InputParameters | OutputParameters) -> Place | None:
+def place_of(name: str, parameters: InputParameters | OutputParameters) -> RegionSlice | None:
     """Where the parameters of an input or output place it; None for in the body. INVALID where they do not say all."""
     region, size = parameters.shared_memory_region, parameters.shared_memory_byte_size
     if region is UNSET and size is UNSET and not parameters.shared_memory_offset:
@@ -39,10 +39,10 @@ def place_of(name: str, parameters: InputParameters | OutputParameters) -> Place
             "shared_memory_offset if it does not begin the region. Give both.",
             info=ErrorInfo.of(request_reasons.NO_REGION_SIZE, tensor=name),
         )
-    return Place(region, parameters.shared_memory_offset, size)
+    return RegionSlice(region, parameters.shared_memory_offset, size)
 
 
-def read(entry: InputHeader, place: Place, regions: RegionViews | None) -> Tensor:
+def read(entry: InputHeader, place: RegionSlice, regions: RegionViews | None) -> Tensor:
     """An input from its place, copied: what its client writes there afterwards does not change the request."""
     others = [
         ("data", bool(entry.data)),
@@ -70,7 +70,7 @@ def check_output(output: OutputHeader) -> None:
         )
 
 
-def write(tensor: Tensor, place: Place, regions: RegionViews | None) -> int:
+def write(tensor: Tensor, place: RegionSlice, regions: RegionViews | None) -> int:
     """Put an output where it was asked for; its size in bytes. INVALID where that is too small."""
     blob = binary.encode(tensor)
     size = len(blob)

@@ -9,7 +9,13 @@ from typing import Protocol
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
 from trivium.dialects.triton.texts import said
-from trivium.protocols.kserve.grpc_errors import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, RpcWorded
+from trivium.protocols.kserve.grpc_errors import (
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    UNAVAILABLE,
+    TranslatedRpcError,
+)
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 
@@ -17,7 +23,7 @@ _BY_MODEL = frozenset({Code.MODEL_FAILED, Code.WORKER_DIED, Code.OUT_OF_MEMORY, 
 _UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
 
-class RpcWords(Protocol):
+class RpcErrorTranslator(Protocol):
     """How a client is told of an error: the same error, or one with another text and status."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
@@ -33,7 +39,7 @@ class RpcWords(Protocol):
         ...
 
 
-class OwnRpcWords:
+class OwnRpcErrors:
     """Errors as they are."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
@@ -49,10 +55,10 @@ class OwnRpcWords:
         return False
 
 
-OWN_RPC_WORDS = OwnRpcWords()
+OWN_RPC_ERRORS = OwnRpcErrors()
 
 
-class TritonRpcWords:
+class TritonRpcErrors:
     """Triton's texts and statuses."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
@@ -61,13 +67,13 @@ class TritonRpcWords:
         if found is None:
             row = said(error, True, {"model": model, "id": request_id})
             if row is not None:
-                found = RpcWorded(RPC_STATUS[row.code], row.text)
+                found = TranslatedRpcError(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:
-                found = RpcWorded(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
+                found = TranslatedRpcError(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
             elif error.status is not None or error.code is Code.FORBIDDEN:
                 return error
             else:
-                found = RpcWorded(RPC_STATUS[CODES[error.code]], error.message)
+                found = TranslatedRpcError(RPC_STATUS[CODES[error.code]], error.message)
         return found
 
     def blames_model(self, error: ServeError) -> bool:
@@ -82,29 +88,33 @@ class TritonRpcWords:
 _CONFLICT = 409
 
 
-def _by_method(error: ServeError, method: str, model: str) -> RpcWorded | None:
+def _by_method(error: ServeError, method: str, model: str) -> TranslatedRpcError | None:
     facts: Mapping[str, object] = error.metadata
     reason = error.reason
     if reason == request_reasons.RESTRICTED_API:
-        return RpcWorded(UNAVAILABLE, f"This protocol is restricted, expecting header '{facts['header']}'")
+        return TranslatedRpcError(
+            UNAVAILABLE, f"This protocol is restricted, expecting header '{facts['header']}'"
+        )
     if reason == reasons.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
         text = f"failed to get model version from specified version string '{facts['version']}' (details: stol), "
-        return RpcWorded(INVALID_ARGUMENT, f"{text}version should be an integral value > 0")
+        return TranslatedRpcError(INVALID_ARGUMENT, f"{text}version should be an integral value > 0")
     if method == "ModelStatistics" and reason in _UNKNOWN:
-        return RpcWorded(INVALID_ARGUMENT, f"requested model '{facts['model']}' is not available")
+        return TranslatedRpcError(INVALID_ARGUMENT, f"requested model '{facts['model']}' is not available")
     if method == "ModelStatistics" and reason == reasons.UNKNOWN_VERSION:
         text = f"requested model version is not available for model '{facts['model']}'"
-        return RpcWorded(INVALID_ARGUMENT, text)
+        return TranslatedRpcError(INVALID_ARGUMENT, text)
     if method == "TraceSetting" and reason in _UNKNOWN:
-        return RpcWorded(INVALID_ARGUMENT, f"Request for unknown model : {facts['model']}")
+        return TranslatedRpcError(INVALID_ARGUMENT, f"Request for unknown model : {facts['model']}")
     if method == "SystemSharedMemoryStatus" and reason == reasons.UNKNOWN_REGION:
-        return RpcWorded(NOT_FOUND, f"Unable to find system shared memory region: '{facts['region']}'")
+        return TranslatedRpcError(
+            NOT_FOUND, f"Unable to find system shared memory region: '{facts['region']}'"
+        )
     if (
         method == "RepositoryModelLoad"
         and reason in ("", request_reasons.UNREADABLE)
         and error.code in _UNREAD
     ):
-        return RpcWorded(INTERNAL, f"failed to load '{model}', failed to poll from model repository")
+        return TranslatedRpcError(INTERNAL, f"failed to load '{model}', failed to poll from model repository")
     return None
 
 

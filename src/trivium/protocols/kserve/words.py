@@ -9,14 +9,14 @@ from typing import Protocol
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
 from trivium.dialects.triton.texts import Said, said
-from trivium.protocols.kserve.errors import Worded
+from trivium.protocols.kserve.errors import TranslatedError
 from trivium.protocols.kserve.routes import Verb
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target
 
 
-class Words(Protocol):
+class ErrorTranslator(Protocol):
     """How a client is told of an error: the same error, or one with another text and status."""
 
     def of_head(self, error: ServeError) -> ServeError:
@@ -42,7 +42,7 @@ class Words(Protocol):
         ...
 
 
-class OwnWords:
+class OwnErrors:
     """Errors as they are."""
 
     def of_head(self, error: ServeError) -> ServeError:
@@ -68,19 +68,19 @@ class OwnWords:
         return False
 
 
-OWN_WORDS = OwnWords()
+OWN_ERRORS = OwnErrors()
 
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
 _NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}
 _LONGEST_TEXT = 2**16
 """Bytes of JSON in which the id of a refused request is looked for."""
 _PLAIN_METHODS = ("/infer", "/ready", "/live")
-NOT_FOUND = Worded(404, "Not Found", is_plain=True)
+NOT_FOUND = TranslatedError(404, "Not Found", is_plain=True)
 """No route."""
-NOT_READY = Worded(400, "Model version not ready", is_plain=True)
+NOT_READY = TranslatedError(400, "Model version not ready", is_plain=True)
 
 
-class TritonWords:
+class TritonErrors:
     """Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to 4.14."""
 
     def of_head(self, error: ServeError) -> ServeError:
@@ -89,9 +89,9 @@ class TritonWords:
         reason = error.reason
         if reason == request_reasons.METHOD:
             is_plain = str(facts["path"]).endswith(_PLAIN_METHODS)
-            return Worded(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
+            return TranslatedError(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
         if reason == request_reasons.RESTRICTED_API:
-            return Worded(403, f"This API is restricted, expecting header '{facts['header']}'")
+            return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
         if error.code is Code.NOT_FOUND and error.status is None:
             return NOT_FOUND
         return _worded(error, said(error, False, {}) if reason else None, False)
@@ -138,26 +138,26 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
         found = said(error, False, {"model": model})
         return _worded(error, found, True)
     if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
-        told = Worded(400, error.message, retry_after=error.retry_after)
+        told = TranslatedError(400, error.message, retry_after=error.retry_after)
         told.as_event = verb == Verb.GENERATE_STREAM
         return told
     if reason == reasons.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
         return NOT_FOUND
     if verb == Verb.STATISTICS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
-        return Worded(400, f"requested model '{model}' is not available")
+        return TranslatedError(400, f"requested model '{model}' is not available")
     if verb == Verb.STATISTICS and reason == reasons.UNKNOWN_VERSION:
-        return Worded(400, f"requested model version is not available for model '{model}'")
+        return TranslatedError(400, f"requested model version is not available for model '{model}'")
     if verb == Verb.TRACE_SETTINGS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
-        return Worded(400, f"Request for unknown model : {model}")
+        return TranslatedError(400, f"Request for unknown model : {model}")
     if verb == Verb.REGIONS and reason == reasons.UNKNOWN_REGION:
-        return Worded(404, f"Unable to find system shared memory region: '{facts['region']}'")
+        return TranslatedError(404, f"Unable to find system shared memory region: '{facts['region']}'")
     if (
         verb == Verb.LOAD
         and reason
         not in (reasons.NOT_BY_CLIENTS, reasons.NOT_LOADED, reasons.NOT_CACHEABLE, reasons.NO_ENGINE)
         and error.code not in (Code.LOAD_FAILED, Code.DRAINING)
     ):
-        return Worded(500, f"failed to load '{model}', failed to poll from model repository")
+        return TranslatedError(500, f"failed to load '{model}', failed to poll from model repository")
     return None
 
 
@@ -165,9 +165,11 @@ def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError
     if error.status is not None and found is None:
         code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
         status = error.status if code is None else STATUS[code]
-        return Worded(status, error.message, is_plain, retry_after=error.retry_after)
+        return TranslatedError(status, error.message, is_plain, retry_after=error.retry_after)
     if found is None and error.code is Code.FORBIDDEN:  # for which the original has no code
-        return Worded(403, error.message, is_plain)
+        return TranslatedError(403, error.message, is_plain)
     if found is None:
         found = Said(CODES[error.code], error.message, is_plain)
-    return Worded(STATUS[found.code], found.text, found.is_plain or is_plain, retry_after=error.retry_after)
+    return TranslatedError(
+        STATUS[found.code], found.text, found.is_plain or is_plain, retry_after=error.retry_after
+    )

@@ -29,7 +29,7 @@ def written(labels: Labels) -> str:
 
 
 @dataclass(slots=True)
-class Family:
+class ExposedMetric:
     """One metric: `kind` is counter, gauge, histogram or summary. Each line is whole. `labels` are `written`."""
 
     name: str
@@ -63,7 +63,7 @@ class Family:
             self.add(f"{labels},{last}" if labels else last, value)
 
 
-def text(families: Iterable[Family]) -> bytes:
+def text(families: Iterable[ExposedMetric]) -> bytes:
     """The whole answer. A family without samples is named all the same."""
     lines: list[str] = []
     for family in families:

@@ -12,10 +12,10 @@ import msgspec
 from trivium.codecs.error_texts import carried
 from trivium.codecs.path_segments import shown
 from trivium.protocols.prometheus import own, triton
-from trivium.protocols.prometheus.exposition import CONTENT_TYPE, Family, text
+from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder
-from trivium.types.operations import Operation, ResponsePart, Scrape
+from trivium.types.operations import CollectMetrics, Operation, ResponsePart
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -48,7 +48,7 @@ _ALLOW = b"Allow: GET, HEAD\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MetricsOptions:
     """Which of the families whose presence is a matter of taste there are."""
 
     durations: bool = True
@@ -59,7 +59,7 @@ class Shown:
 class PrometheusHttp:
     """Implements `types.interfaces.WireProtocol`."""
 
-    def __init__(self, which: Shown) -> None:
+    def __init__(self, which: MetricsOptions) -> None:
         self._encoder = ReportEncoder(which)
 
     def head(self, head: Head) -> Target:
@@ -76,7 +76,7 @@ class PrometheusHttp:
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """Everything, always."""
-        return Scrape(), self._encoder
+        return CollectMetrics(), self._encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """A JSON object with the sentence."""
@@ -87,7 +87,7 @@ class PrometheusHttp:
 class ReportEncoder:
     """Writes the report as text. Has no state: one serves all requests."""
 
-    which: Shown
+    which: MetricsOptions
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """See `types.interfaces.Encoder`."""
@@ -99,13 +99,13 @@ class ReportEncoder:
         return HttpAnswer(200, _TEXT, (body,), len(body))
 
 
-def families(report: MetricsReport, which: Shown) -> Iterator[Family]:
+def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMetric]:
     """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
     rows = triton.rows_of(report)
     ours = [*own.counters(rows), *own.histograms(rows)]
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []
-    kinds: list[tuple[str, Iterable[Family]]] = [
+    kinds: list[tuple[str, Iterable[ExposedMetric]]] = [
         ("counter", list(triton.counters(rows, report.gpus, which.durations))),
         ("gauge", list(triton.gauges(rows, report))),
         ("histogram", histograms),

@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 from math import inf
 
-from trivium.protocols.prometheus.exposition import Family, fit_labels, fit_name, written
-from trivium.protocols.prometheus.triton import Row
+from trivium.protocols.prometheus.exposition import ExposedMetric, fit_labels, fit_name, written
+from trivium.protocols.prometheus.triton import TritonMetric
 from trivium.types.metrics import Buckets
 from trivium.types.statistics import BatchStatistics, MetricsReport
 
@@ -16,11 +16,13 @@ _RESERVED = {"histogram": ("le",)}
 _SUFFIXES = {"histogram": ("_count", "_sum", "_bucket"), "summary": ("_count", "_sum")}
 
 
-def histograms(rows: Sequence[Row]) -> Iterator[Family]:
+def histograms(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     """Per version: how long requests waited and took, and how many rows ran together."""
-    waits = Family("trivium_queue_wait_seconds", "histogram", "Time in the queue of requests that succeeded")
-    times = Family("trivium_request_seconds", "histogram", "Whole time of requests that succeeded")
-    sizes = Family("trivium_batch_rows", "histogram", "Rows of an execution, failed ones included")
+    waits = ExposedMetric(
+        "trivium_queue_wait_seconds", "histogram", "Time in the queue of requests that succeeded"
+    )
+    times = ExposedMetric("trivium_request_seconds", "histogram", "Whole time of requests that succeeded")
+    sizes = ExposedMetric("trivium_batch_rows", "histogram", "Rows of an execution, failed ones included")
     for row in rows:
         counts = row.counts
         waits.add_histogram(row.text, counts.queue.ns / 1e9, counts.queue_wait_buckets)
@@ -30,10 +32,10 @@ def histograms(rows: Sequence[Row]) -> Iterator[Family]:
     yield from (waits, times, sizes)
 
 
-def counters(rows: Sequence[Row]) -> Iterator[Family]:
+def counters(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     """Per version: failures by our own codes, and what was computed for nobody."""
-    failures = Family("trivium_request_failures_total", "counter", "Failed requests, by code")
-    wasted = Family(
+    failures = ExposedMetric("trivium_request_failures_total", "counter", "Failed requests, by code")
+    wasted = ExposedMetric(
         "trivium_wasted_items_total", "counter", "Requests that were computed though nobody waited any more"
     )
     for row in rows:
@@ -43,12 +45,12 @@ def counters(rows: Sequence[Row]) -> Iterator[Family]:
     yield from (failures, wasted)
 
 
-def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[Family]:
+def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[ExposedMetric]:
     """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
     for metric in report.custom:
         if metric.kind != kind:
             continue
-        family = Family(_free_name(fit_name(metric.name), kind, taken), kind, metric.help)
+        family = ExposedMetric(_free_name(fit_name(metric.name), kind, taken), kind, metric.help)
         taken.update(sample_names(family.name, kind))
         seen: set[tuple[tuple[str, str], ...]] = set()
         for series in metric.series:

@@ -6,7 +6,7 @@ Source: spec sheet `triton`, section 6.2, and a scrape of release 2.51.0. Labels
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trivium.protocols.prometheus.exposition import Family, Labels, fit_labels, written
+from trivium.protocols.prometheus.exposition import ExposedMetric, Labels, fit_labels, written
 from trivium.types.errors import Code
 from trivium.types.metrics import CacheUse, GpuUse
 from trivium.types.statistics import Duration, MetricsReport, VersionMetrics, VersionStatistics
@@ -126,7 +126,7 @@ _ENERGY = ("nv_energy_consumption", "GPU energy consumption in joules since the 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TritonMetric:
     """A version, its labels, and these as they are written."""
 
     counts: VersionStatistics
@@ -135,7 +135,7 @@ class Row:
     text: str
 
 
-def rows_of(report: MetricsReport) -> list[Row]:
+def rows_of(report: MetricsReport) -> list[TritonMetric]:
     """Each version with the labels of all its samples."""
     uuids = {gpu.index: gpu.uuid for gpu in report.gpus}
     rows = []
@@ -147,11 +147,13 @@ def rows_of(report: MetricsReport) -> list[Row]:
         if version.labels:
             own = fit_labels(((f"_{name}", value) for name, value in version.labels.items()), labels)
             labels |= own
-        rows.append(Row(counts, version, labels, written(labels)))
+        rows.append(TritonMetric(counts, version, labels, written(labels)))
     return rows
 
 
-def counters(rows: Sequence[Row], gpus: Sequence[GpuUse], with_durations: bool) -> Iterator[Family]:
+def counters(
+    rows: Sequence[TritonMetric], gpus: Sequence[GpuUse], with_durations: bool
+) -> Iterator[ExposedMetric]:
     """Per version, and of each GPU the energy."""
     success, *others = (_counted("counter", column, rows) for column in _COUNTERS)
     yield success
@@ -159,7 +161,7 @@ def counters(rows: Sequence[Row], gpus: Sequence[GpuUse], with_durations: bool) 
     yield from others
     if with_durations:
         for name, theirs, words, _ in _DURATIONS:
-            family = Family(f"nv_inference_{theirs}_duration_us", "counter", words)
+            family = ExposedMetric(f"nv_inference_{theirs}_duration_us", "counter", words)
             for row in rows:
                 family.add(row.text, _duration(row, name).ns // 1000)
             yield family
@@ -168,14 +170,14 @@ def counters(rows: Sequence[Row], gpus: Sequence[GpuUse], with_durations: bool) 
         if with_durations or "duration" not in column[0]:
             yield _counted("counter", column, caching)
     if gpus:
-        energy = Family(_ENERGY[0], "counter", _ENERGY[1])
+        energy = ExposedMetric(_ENERGY[0], "counter", _ENERGY[1])
         for gpu in gpus:
             if gpu.energy is not None:
                 energy.add(written({"gpu_uuid": gpu.uuid}), gpu.energy)
         yield energy
 
 
-def gauges(rows: Sequence[Row], report: MetricsReport) -> Iterator[Family]:
+def gauges(rows: Sequence[TritonMetric], report: MetricsReport) -> Iterator[ExposedMetric]:
     """What waits per version, the cache, and the machine."""
     waiting = (
         "nv_inference_pending_request_count",
@@ -195,7 +197,7 @@ def gauges(rows: Sequence[Row], report: MetricsReport) -> Iterator[Family]:
         yield _plain("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", machine.memory_total)
         yield _plain("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", machine.memory_used)
     for name, kind, words, value in _GPU if report.gpus else ():
-        family = Family(name, kind, words)
+        family = ExposedMetric(name, kind, words)
         for gpu in report.gpus:
             told = value(gpu)
             if told is not None:
@@ -203,10 +205,10 @@ def gauges(rows: Sequence[Row], report: MetricsReport) -> Iterator[Family]:
         yield family
 
 
-def first_parts(rows: Sequence[Row]) -> Family:
+def first_parts(rows: Sequence[TritonMetric]) -> ExposedMetric:
     """How long models that answer in several parts took to the first one."""
     words = "Duration from request to first response in milliseconds"
-    family = Family("nv_inference_first_response_histogram_ms", "histogram", words)
+    family = ExposedMetric("nv_inference_first_response_histogram_ms", "histogram", words)
     for row in rows:
         if row.version.in_parts:
             counts = row.counts
@@ -214,10 +216,10 @@ def first_parts(rows: Sequence[Row]) -> Family:
     return family
 
 
-def summaries(rows: Sequence[Row]) -> Iterator[Family]:
+def summaries(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     """Quantiles of the last minute, in microseconds."""
     for name, theirs, _, words in _DURATIONS:
-        family = Family(f"nv_inference_{theirs}_summary_us", "summary", words)
+        family = ExposedMetric(f"nv_inference_{theirs}_summary_us", "summary", words)
         for row in rows:
             spent = _duration(row, name)
             quantiles = row.counts.quantiles.get(name, ())
@@ -226,8 +228,8 @@ def summaries(rows: Sequence[Row]) -> Iterator[Family]:
         yield family
 
 
-def _failures(rows: Sequence[Row]) -> Family:
-    family = Family(
+def _failures(rows: Sequence[TritonMetric]) -> ExposedMetric:
+    family = ExposedMetric(
         "nv_inference_request_failure", "counter", "Number of failed inference requests, all batch sizes"
     )
     for row in rows:
@@ -242,22 +244,22 @@ def _failures(rows: Sequence[Row]) -> Family:
 
 
 def _counted(
-    kind: str, column: tuple[str, str, Callable[[VersionStatistics], int]], rows: Sequence[Row]
-) -> Family:
+    kind: str, column: tuple[str, str, Callable[[VersionStatistics], int]], rows: Sequence[TritonMetric]
+) -> ExposedMetric:
     name, words, value = column
-    family = Family(name, kind, words)
+    family = ExposedMetric(name, kind, words)
     for row in rows:
         family.add(row.text, value(row.counts))
     return family
 
 
-def _plain(name: str, words: str, value: float) -> Family:
-    family = Family(name, "gauge", words)
+def _plain(name: str, words: str, value: float) -> ExposedMetric:
+    family = ExposedMetric(name, "gauge", words)
     family.add("", value)
     return family
 
 
-def _duration(row: Row, name: str) -> Duration:
+def _duration(row: TritonMetric, name: str) -> Duration:
     spent: Duration = getattr(row.counts, name)
     return spent
 

@@ -37,7 +37,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FAILED = VersionState.FAILED
 
 
-class InferEncoder:
+class PredictionEncoder:
     """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
 
     __slots__ = ("_accept", "_begun", "_content_type", "_exact", "_request_id", "_target")
@@ -118,7 +118,7 @@ class InferEncoder:
         return b"".join(lines)
 
 
-class PingEncoder:
+class TorchServePingEncoder:
     """Writes the health of the server: unhealthy, once a model was given up."""
 
     __slots__ = ("_request_id",)

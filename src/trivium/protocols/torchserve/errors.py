@@ -20,7 +20,7 @@ NO_WORKER = (
 )
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class ErrorRow(msgspec.Struct, frozen=True, gc=False):
     """A status, the name of the exception, and the original's text, if it has a fixed one."""
 
     status: int
@@ -30,35 +30,35 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 _FAILED = "InternalServerException"
 _BUSY = "ServiceUnavailableException"
-TABLE: Mapping[Code, Row] = {
-    Code.INVALID: Row(400, "BadRequestException"),
-    Code.NOT_FOUND: Row(404, "ModelNotFoundException", "Model not found: {model}"),
-    Code.FORBIDDEN: Row(403, "ForbiddenException"),
-    Code.CONFLICT: Row(409, "ConflictStatusException"),
-    Code.METHOD: Row(
+TABLE: Mapping[Code, ErrorRow] = {
+    Code.INVALID: ErrorRow(400, "BadRequestException"),
+    Code.NOT_FOUND: ErrorRow(404, "ModelNotFoundException", "Model not found: {model}"),
+    Code.FORBIDDEN: ErrorRow(403, "ForbiddenException"),
+    Code.CONFLICT: ErrorRow(409, "ConflictStatusException"),
+    Code.METHOD: ErrorRow(
         405,
         "MethodNotAllowedException",
         "Requested method is not allowed, please refer to API document.",
     ),
-    Code.TOO_LARGE: Row(413, ""),
-    Code.UNSUPPORTED_MEDIA: Row(415, "BadRequestException"),
-    Code.CANCELLED: Row(499, _FAILED),  # nobody reads it: the client left
-    Code.INTERNAL: Row(500, _FAILED),
-    Code.EXPIRED: Row(500, _FAILED),  # the original kills the worker; 408 does not occur
-    Code.WORKER_DIED: Row(500, _FAILED, "Worker died."),
-    Code.UNSUPPORTED: Row(501, _FAILED),
-    Code.MODEL_FAILED: Row(503, _FAILED, "Prediction failed"),
-    Code.UNKNOWN: Row(503, _FAILED, "Prediction failed"),
-    Code.NOT_READY: Row(503, _BUSY, NO_WORKER),
-    Code.LOAD_FAILED: Row(503, _BUSY, NO_WORKER),
-    Code.QUEUE_FULL: Row(503, _BUSY, NO_WORKER),
-    Code.DRAINING: Row(503, _BUSY),
-    Code.OUT_OF_MEMORY: Row(507, _FAILED, "Out of resources"),
+    Code.TOO_LARGE: ErrorRow(413, ""),
+    Code.UNSUPPORTED_MEDIA: ErrorRow(415, "BadRequestException"),
+    Code.CANCELLED: ErrorRow(499, _FAILED),  # nobody reads it: the client left
+    Code.INTERNAL: ErrorRow(500, _FAILED),
+    Code.EXPIRED: ErrorRow(500, _FAILED),  # the original kills the worker; 408 does not occur
+    Code.WORKER_DIED: ErrorRow(500, _FAILED, "Worker died."),
+    Code.UNSUPPORTED: ErrorRow(501, _FAILED),
+    Code.MODEL_FAILED: ErrorRow(503, _FAILED, "Prediction failed"),
+    Code.UNKNOWN: ErrorRow(503, _FAILED, "Prediction failed"),
+    Code.NOT_READY: ErrorRow(503, _BUSY, NO_WORKER),
+    Code.LOAD_FAILED: ErrorRow(503, _BUSY, NO_WORKER),
+    Code.QUEUE_FULL: ErrorRow(503, _BUSY, NO_WORKER),
+    Code.DRAINING: ErrorRow(503, _BUSY),
+    Code.OUT_OF_MEMORY: ErrorRow(507, _FAILED, "Out of resources"),
 }
-ROUTE = Row(
+ROUTE = ErrorRow(
     404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
 )
-VERSION = Row(
+VERSION = ErrorRow(
     404, "ModelVersionNotFoundException", "Model version: {version} does not exist for model: {model}"
 )
 
@@ -119,7 +119,7 @@ def pretty(document: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _row(error: ServeError, target: Target) -> Row:
+def _row(error: ServeError, target: Target) -> ErrorRow:
     if error.code is not Code.NOT_FOUND:
         return TABLE[error.code]
     if isinstance(error, RouteRefusal) or target is _NOBODY:
@@ -128,7 +128,7 @@ def _row(error: ServeError, target: Target) -> Row:
     return VERSION if is_version else TABLE[Code.NOT_FOUND]
 
 
-def _message(error: ServeError, row: Row, target: Target, exact: bool) -> str:
+def _message(error: ServeError, row: ErrorRow, target: Target, exact: bool) -> str:
     ours = carried(error.message)
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
         known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")

@@ -6,10 +6,10 @@ Source: spec sheet `torchserve`, sections 0 and 4.
 
 from collections.abc import Callable
 
-from trivium.protocols.torchserve.answer import InferEncoder, PingEncoder
+from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.request import decode_infer
-from trivium.protocols.torchserve.routes import Verb, find_target
+from trivium.protocols.torchserve.routes import TorchServeVerb, find_target
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import List, Operation
@@ -42,11 +42,11 @@ class TorchServeHttp:
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id = self._make_id()
-        if target.verb == Verb.PING:
-            return List(), PingEncoder(request_id)
+        if target.verb == TorchServeVerb.PING:
+            return List(), TorchServePingEncoder(request_id)
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
-        encoder = InferEncoder(request_id, target, accept, content_type, self._exact)
+        encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
         return decode_infer(head, target, body, request_id), encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:

@@ -5,7 +5,7 @@ handler dialect's business, not the wire's.
 """
 
 from trivium.codecs.forms import parts
-from trivium.protocols.torchserve.routes import Verb, arguments, url_path
+from trivium.protocols.torchserve.routes import TorchServeVerb, arguments, url_path
 from trivium.types.operations import EXPLAIN, PREDICT, Infer
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, Target
@@ -17,14 +17,14 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
     """The operation of a target that takes a body. INVALID or TOO_LARGE for a form that cannot be read."""
     properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
     fields = parts(properties.get("content-type", ""), body.data)
-    path = url_path(head) if target.verb == Verb.PREDICT else ""
+    path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
     query: dict[str, str] = {}
     model = target.model
-    if target.verb == Verb.INVOKE:
+    if target.verb == TorchServeVerb.INVOKE:
         query = arguments(head)
         model = model or _model_named(fields)
     payload = Raw(fields, properties, query, lease=body.lease, path=path)
-    method = EXPLAIN if target.verb == Verb.EXPLAIN else PREDICT
+    method = EXPLAIN if target.verb == TorchServeVerb.EXPLAIN else PREDICT
     return Infer(model, payload, target.version, request_id, method=method)
 
 

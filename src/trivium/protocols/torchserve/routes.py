@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
 
 
-class Verb(StrEnum):
+class TorchServeVerb(StrEnum):
     """What a target asks; the value is `Target.verb`. INVOKE is a prediction whose query the handler sees, too."""
 
     PREDICT = "predict"
@@ -37,15 +37,15 @@ def find_target(head: Head) -> Target:
         case ["", "predictions" | "explanations" | "models", _, *_] if head.method == "OPTIONS":
             raise ServeError(Code.UNSUPPORTED, f"The description of a model as OpenAPI {_LEFT}.")
         case ["", "predictions", model, *rest] if model:
-            return Target(Verb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
+            return Target(TorchServeVerb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "explanations", model, *rest] if model:
-            return Target(Verb.EXPLAIN, decoded(model), decoded(rest[0]) if rest else "", True)
+            return Target(TorchServeVerb.EXPLAIN, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "invocations", *_]:
-            return Target(Verb.INVOKE, arguments(head).get("model_name", ""), takes_body=True)
+            return Target(TorchServeVerb.INVOKE, arguments(head).get("model_name", ""), takes_body=True)
         case ["", "models", model, "invoke", *_]:
-            return Target(Verb.INVOKE, decoded(model), takes_body=True)
+            return Target(TorchServeVerb.INVOKE, decoded(model), takes_body=True)
         case ["", "ping", *_]:
-            return Target(Verb.PING)
+            return Target(TorchServeVerb.PING)
         case ["", ""] if head.method != "OPTIONS":
             raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
         case ["", "" | "api-description"]:

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from trivium.cli.tritonserver.settings import Settings, settle
+from trivium.cli.tritonserver.settings import CommandSettings, settle
 from trivium.types.errors import ServeError
 
 
-def told(*config: str, **flags: Any) -> Settings:
+def told(*config: str, **flags: Any) -> CommandSettings:
     given = {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
     return settle({"--trace-config": config, **given})
 
 
-def fields(settings: Settings) -> dict[str, Any]:
+def fields(settings: CommandSettings) -> dict[str, Any]:
     config = settings.config
     names = ("file", "endpoint", "levels", "rate", "count", "frequency")
     return {name: getattr(config.tracing, name) for name in names}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trivium.cli.tritonserver.flag_table import FLAGS, GROUPS
-from trivium.cli.tritonserver.flags import Flag, Kind, Support
+from trivium.cli.tritonserver.flags import Flag, FlagKind, Support
 from trivium.types.errors import ServeError
 
 ORIGINALS = """
@@ -53,7 +53,13 @@ def test_what_is_not_served_says_why(flag: Flag) -> None:
 
 @pytest.mark.parametrize("flag", FLAGS.values(), ids=lambda flag: str(flag.name))
 def test_the_default_is_a_value_of_its_kind(flag: Flag) -> None:
-    kinds = {Kind.TEXT: str, Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.SWITCH: bool}
+    kinds = {
+        FlagKind.TEXT: str,
+        FlagKind.BOOL: bool,
+        FlagKind.INT: int,
+        FlagKind.FLOAT: float,
+        FlagKind.SWITCH: bool,
+    }
     assert type(flag.default) is kinds[flag.kind]
     assert not flag.choices or flag.default in flag.choices
 

@@ -8,13 +8,13 @@ import pytest
 
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
-from trivium.cli.tritonserver.flags import Flag, Kind, Support
-from trivium.cli.tritonserver.settings import Settings, check_start, settle
+from trivium.cli.tritonserver.flags import Flag, FlagKind, Support
+from trivium.cli.tritonserver.settings import CommandSettings, check_start, settle
 from trivium.config.options import OPTIONS
 from trivium.types.errors import ServeError
 
 
-def told(**flags: Any) -> Settings:
+def told(**flags: Any) -> CommandSettings:
     """By the names of flags, with `_` for `-`."""
     return settle({"--" + name.replace("_", "-"): value for name, value in flags.items()})
 
@@ -123,7 +123,13 @@ SHOWN_ELSEWHERE = {
 def test_every_flag_that_is_served_does_something(flag: Flag) -> None:
     if flag.support not in (Support.YES, Support.PARTLY) or flag.repeats or flag.name in SHOWN_ELSEWHERE:
         return
-    other = {Kind.TEXT: "1", Kind.BOOL: True, Kind.INT: 1, Kind.FLOAT: 1.0, Kind.SWITCH: True}
+    other = {
+        FlagKind.TEXT: "1",
+        FlagKind.BOOL: True,
+        FlagKind.INT: 1,
+        FlagKind.FLOAT: 1.0,
+        FlagKind.SWITCH: True,
+    }
     value: Any = other[flag.kind] if flag.default != other[flag.kind] else not flag.default
     if flag.choices:
         value = next(choice for choice in flag.choices if choice != flag.default)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.core.workers import buddies as buddies_module
-from trivium.core.workers.buddies import Buddies
+from trivium.core.workers.buddies import BuddyAllocator
 
 SMALLEST, CAPACITY = 8, 256
 
@@ -48,7 +48,7 @@ def test_blocks_never_overlap_and_join_up_again(steps, resting):
 
 
 def play(steps):
-    buddies, taken = Buddies(CAPACITY, SMALLEST), {}
+    buddies, taken = BuddyAllocator(CAPACITY, SMALLEST), {}
     for what, number in steps:
         if what == "take":
             offset = buddies.take(number)
@@ -70,7 +70,7 @@ def play(steps):
 @settings(max_examples=examples(100))
 @given(st.lists(st.integers(1, 64), max_size=40))
 def test_room_is_refused_only_where_there_is_none(sizes):
-    buddies, held = Buddies(CAPACITY, SMALLEST), 0
+    buddies, held = BuddyAllocator(CAPACITY, SMALLEST), 0
     for size in sizes:
         if buddies.take(size) is not None:
             held += block(size)
@@ -81,11 +81,11 @@ def test_room_is_refused_only_where_there_is_none(sizes):
 
 @pytest.mark.parametrize("size", [CAPACITY + 1, 2**40, 2**70])
 def test_what_is_larger_than_the_region_is_refused(size):
-    assert Buddies(CAPACITY, SMALLEST).take(size) is None
+    assert BuddyAllocator(CAPACITY, SMALLEST).take(size) is None
 
 
 def test_equal_blocks_fill_it_to_the_last_byte():
-    buddies = Buddies(CAPACITY, SMALLEST)
+    buddies = BuddyAllocator(CAPACITY, SMALLEST)
     offsets = {buddies.take(SMALLEST) for _ in range(CAPACITY // SMALLEST)}
     assert offsets == set(range(0, CAPACITY, SMALLEST))
     assert buddies.take(0) is None
@@ -93,7 +93,7 @@ def test_equal_blocks_fill_it_to_the_last_byte():
 
 @pytest.mark.parametrize("offset", [0, 8, 3, -8, CAPACITY])
 def test_what_was_not_taken_cannot_be_given_back(offset):
-    buddies = Buddies(CAPACITY, SMALLEST)
+    buddies = BuddyAllocator(CAPACITY, SMALLEST)
     with pytest.raises(KeyError):
         buddies.give_back(offset)
     taken = buddies.take(1)

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from trivium.core.workers.arena import SMALLEST, Arena
-from trivium.core.workers.keeps import Keeps
+from trivium.core.workers.keeps import RetainedLeases
 from trivium.core.workers.wire import UNREADABLE
 from trivium.types.buffers import Lease
 from trivium.types.operations import Infer
@@ -35,7 +35,7 @@ def freed(keeps, *blocks):
 @pytest.mark.parametrize("is_copy", [False, True])
 def test_a_block_that_is_kept_outlives_its_item(arena, is_copy):
     lease = arena.lend(1)
-    keeps = Keeps({5: lease} if is_copy else {})
+    keeps = RetainedLeases({5: lease} if is_copy else {})
     kept(keeps, {5: item(None if is_copy else lease)}, 5, 1)
     keeps.forget(5)
     if not is_copy:
@@ -49,7 +49,7 @@ def test_a_block_that_is_kept_outlives_its_item(arena, is_copy):
 
 def test_several_are_freed_at_once_and_the_rest_with_the_worker(arena):
     leases = {number: arena.lend(1) for number in range(4)}
-    keeps = Keeps({3: arena.lend(1)})
+    keeps = RetainedLeases({3: arena.lend(1)})
     items = {number: item(lease) for number, lease in leases.items()}
     for number, lease in leases.items():
         kept(keeps, items, number, 10 + number)
@@ -66,7 +66,7 @@ def test_several_are_freed_at_once_and_the_rest_with_the_worker(arena):
 
 
 def test_an_item_that_kept_nothing_gives_its_copy_back(arena):
-    keeps = Keeps({1: arena.lend(1), 2: arena.lend(1)})
+    keeps = RetainedLeases({1: arena.lend(1), 2: arena.lend(1)})
     keeps.forget(1)
     keeps.forget(9)
     assert arena.lent == SMALLEST
@@ -77,7 +77,7 @@ def test_an_item_that_kept_nothing_gives_its_copy_back(arena):
 def test_what_cannot_be_is_garbage(arena):
     lease = arena.lend(1)
     pooled = Lease(memoryview(bytearray(8)), lambda lease: None)
-    keeps = Keeps({})
+    keeps = RetainedLeases({})
     items = {1: item(lease), 2: item(pooled), 3: item(None)}
     kept(keeps, items, 1, 1)
     for number, block in ((1, 1), (2, 2), (3, 3), (9, 9)):

@@ -9,17 +9,19 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.core.workers.inline import InlineInstance
 from trivium.core.workers.launch import Launcher
-from trivium.core.workers.launch_process import Surroundings
+from trivium.core.workers.launch_process import WorkerServices
 from trivium.core.workers.thread import ThreadInstance
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensors
 from trivium.types.running import Placement, Ran
 from trivium.types.spec import Isolation, Limits
-from trivium.types.warmups import Fill, Warmup, WarmupInput
+from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
-WARMUPS = tuple(Warmup(name, 0, 2, (WarmupInput("x", DataType.FP32, (2,), Fill.ZERO),)) for name in "ab")
-NOTHING_AROUND = Surroundings(None, None, None)
+WARMUPS = tuple(
+    Warmup(name, 0, 2, (WarmupInput("x", DataType.FP32, (2,), SyntheticFill.ZERO),)) for name in "ab"
+)
+NOTHING_AROUND = WorkerServices(None, None, None)
 REFUSED = ServeError(Code.INVALID, "it does not like it.")
 
 

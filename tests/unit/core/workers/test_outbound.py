@@ -1,6 +1,6 @@
 """What leaves for a worker: one write for a turn of the loop, and nothing for who is not there."""
 
-from trivium.core.workers.outbound import Outbound
+from trivium.core.workers.outbound import FrameWriter
 
 
 class Wire:
@@ -21,7 +21,7 @@ class Wire:
 
 def scene():
     last = []
-    outbound, wire = Outbound(last.append), Wire()
+    outbound, wire = FrameWriter(last.append), Wire()
     outbound.connected(wire)
     return outbound, wire, last
 
@@ -45,7 +45,7 @@ def test_the_frames_of_one_turn_leave_in_one_write():
 
 def test_what_is_written_before_there_is_a_connection_is_lost_with_its_turn():
     last = []
-    outbound, wire = Outbound(last.append), Wire()
+    outbound, wire = FrameWriter(last.append), Wire()
     outbound.write([b"a"])
     turn(last)
     outbound.connected(wire)
@@ -55,7 +55,7 @@ def test_what_is_written_before_there_is_a_connection_is_lost_with_its_turn():
 
 
 def test_nothing_is_written_to_who_has_left_or_was_cut_off():
-    for end in (Outbound.lost, Outbound.abort):
+    for end in (FrameWriter.lost, FrameWriter.abort):
         outbound, wire, last = scene()
         outbound.write([b"a"])
         end(outbound)
@@ -64,4 +64,4 @@ def test_nothing_is_written_to_who_has_left_or_was_cut_off():
         outbound.write([b"b"])
         turn(last)
         outbound.abort()
-        assert (wire.written, wire.is_aborted) == ([], end is Outbound.abort)
+        assert (wire.written, wire.is_aborted) == ([], end is FrameWriter.abort)

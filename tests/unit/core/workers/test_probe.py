@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from trivium.core.workers.probe import Probe
-from trivium.core.workers.wire import Garbage
+from trivium.core.workers.probe import ReadinessProbe
+from trivium.core.workers.wire import ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium_child import frames
 
@@ -16,7 +16,7 @@ YES, NO = (memoryview(frames.text({"why": why})) for why in ("", "no database"))
 def scene(play):
     async def run():
         written, told = [], []
-        probe = Probe(written.extend)
+        probe = ReadinessProbe(written.extend)
         probe.take(frames.READY, SAYS)
         assert probe.opened.done()
         play(probe, written, told)
@@ -26,7 +26,7 @@ def scene(play):
 
 def test_who_has_no_say_is_not_asked():
     async def run():
-        probe = Probe([].extend)
+        probe = ReadinessProbe([].extend)
         assert probe.check is None
         probe.take(frames.READY, memoryview(frames.text({"checks": False})))
         assert probe.check is None
@@ -59,7 +59,7 @@ def test_of_who_leaves_nothing_is_kept_and_the_question_is_still_on_its_way():
         probe.take(frames.CHECKED, YES)
         leave()
         assert (told, len(written)) == ([""], 1)
-        with pytest.raises(Garbage, match="nobody has asked"):
+        with pytest.raises(ProtocolError, match="nobody has asked"):
             probe.take(frames.CHECKED, YES)
 
     scene(play)
@@ -76,7 +76,7 @@ def test_an_end_is_told_to_all_who_wait_and_asks_no_more():
 
 def test_one_that_ends_before_it_is_ready_says_why():
     async def run():
-        probe = Probe([].extend)
+        probe = ReadinessProbe([].extend)
         probe.close(Code.LOAD_FAILED, "it was killed")
         with pytest.raises(ServeError, match="it was killed"):
             await probe.opened

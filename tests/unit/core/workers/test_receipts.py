@@ -1,6 +1,6 @@
-"""Receipts for parts: when they are due, and what happens to them while a receiver is full."""
+"""FlowControl for parts: when they are due, and what happens to them while a receiver is full."""
 
-from trivium.core.workers.receipts import Receipts
+from trivium.core.workers.receipts import FlowControl
 from trivium_child import frames
 
 
@@ -14,7 +14,7 @@ def told(receipts):
 
 
 def test_one_frame_for_all_parts_of_an_item():
-    receipts = Receipts()
+    receipts = FlowControl()
     for item in (1, 2, 1, 1):
         receipts.came(item)
     assert told(receipts) == {1: 3, 2: 1}
@@ -22,7 +22,7 @@ def test_one_frame_for_all_parts_of_an_item():
 
 
 def test_what_is_held_is_told_when_it_is_resumed():
-    receipts = Receipts()
+    receipts = FlowControl()
     receipts.hold(1)
     for item in (1, 1, 2):
         receipts.came(item)
@@ -37,7 +37,7 @@ def test_what_is_held_is_told_when_it_is_resumed():
 
 
 def test_an_item_is_stopped_when_it_has_sent_all_that_it_may():
-    receipts = Receipts()
+    receipts = FlowControl()
     receipts.hold(1)
     for sent in range(frames.WINDOW):
         assert not receipts.is_stopped, sent
@@ -49,7 +49,7 @@ def test_an_item_is_stopped_when_it_has_sent_all_that_it_may():
 
 
 def test_what_has_ended_is_forgotten():
-    receipts = Receipts()
+    receipts = FlowControl()
     receipts.hold(1)
     for _ in range(frames.WINDOW):
         receipts.came(1)

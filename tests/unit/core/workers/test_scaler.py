@@ -7,7 +7,7 @@ import logging
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.loaded_model import LoadedModel
+from trivium.core.loaded_model import ServedModel
 from trivium.core.workers.mailbox import Mailbox
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
@@ -25,7 +25,7 @@ class ScalerHarness:
         self.opening, self.open, self.ports, self.answered = [], [], {}, []
         self.numbers = itertools.count(1)
         mailbox = Mailbox(self.clock.call_soon)
-        self.model = LoadedModel(make_spec(groups=groups), Isolation.THREAD, self.launch, mailbox, self.clock)
+        self.model = ServedModel(make_spec(groups=groups), Isolation.THREAD, self.launch, mailbox, self.clock)
 
     async def launch(self, placement, port):
         answer = asyncio.get_running_loop().create_future()

@@ -25,7 +25,7 @@ class Deathbed(ScalerHarness):
         """The instance dies; the next one opens when its time has come."""
         self.ports["m_0"].push((Dead(why),))
         await self.turns()
-        if not self.opening and not self.model.is_given_up:
+        if not self.opening and not self.model.is_failed:
             await self.run(self.clock.now() + 60)
         await self.let()
 
@@ -84,9 +84,9 @@ def test_a_model_whose_instances_die_in_vain_is_given_up():
         stage = Deathbed(1)
         await stage.start()
         for _ in range(3):
-            assert not stage.model.is_given_up
+            assert not stage.model.is_failed
             await stage.die()
-        assert stage.model.is_given_up
+        assert stage.model.is_failed
         stage.submit()
         error = stage.answered[-1].error
         assert error.code is Code.NOT_READY
@@ -111,7 +111,7 @@ def test_those_who_wait_are_told_when_it_is():
         stage.ports["m_0"].push((Dead("It was killed."),))
         await stage.turns()
         assert [part.error.code for part in stage.answered] == [Code.NOT_READY] * 3
-        assert stage.model.is_given_up
+        assert stage.model.is_failed
         await stage.model.idle()
         await stage.model.close()
 
@@ -138,7 +138,7 @@ def test_openings_that_fail_count_and_one_that_serves_makes_up_for_them(caplog):
         for _ in range(3):
             await stage.let(NO_PLACE)
             await stage.run(stage.clock.now() + 60)
-        assert stage.model.is_given_up
+        assert stage.model.is_failed
         await stage.model.close()
 
     with caplog.at_level(logging.CRITICAL):
@@ -177,7 +177,7 @@ def test_a_group_that_is_given_up_leaves_the_others_at_work():
         stage.ports["m_0"].push((Dead("It was killed."),))
         await stage.turns()
         assert not stage.opening
-        assert not stage.model.is_given_up
+        assert not stage.model.is_failed
         stage.submit()
         await stage.run(1.0)
         assert [part.error for part in stage.answered] == [None]

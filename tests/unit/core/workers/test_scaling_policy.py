@@ -22,8 +22,8 @@ WIDE = InstanceGroup("g", 1, 3, idle_seconds=10.0)
 RETIRED = 100.0 + RETIRE_SECONDS
 
 
-def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0, worn=()):
-    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at, tuple(worn))
+def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0, stale=()):
+    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at, tuple(stale))
 
 
 CASES = {
@@ -59,23 +59,23 @@ CASES = {
         view(failures=99, failed_at=100.0),
         Scaling(wake_at=100.0 + LONGEST_BACKOFF),
     ),
-    "a worn one is replaced first": (FIXED, view(open=2, worn=[1]), Scaling(open=1)),
-    "and serves until there is another": (FIXED, view(open=2, opening=1, worn=[1]), Scaling()),
-    "then it is closed": (FIXED, view(open=3, worn=[1]), Scaling(close=(1,), wake_at=RETIRED)),
-    "all are worn": (FIXED, view(open=2, worn=[1, 2]), Scaling(open=2)),
-    "all were worn": (FIXED, view(open=4, worn=[1, 2]), Scaling(close=(1, 2), wake_at=RETIRED)),
-    "one of two replacements is there": (FIXED, view(open=3, opening=1, worn=[1, 2]), Scaling()),
+    "a stale one is replaced first": (FIXED, view(open=2, stale=[1]), Scaling(open=1)),
+    "and serves until there is another": (FIXED, view(open=2, opening=1, stale=[1]), Scaling()),
+    "then it is closed": (FIXED, view(open=3, stale=[1]), Scaling(close=(1,), wake_at=RETIRED)),
+    "all are stale": (FIXED, view(open=2, stale=[1, 2]), Scaling(open=2)),
+    "all were stale": (FIXED, view(open=4, stale=[1, 2]), Scaling(close=(1, 2), wake_at=RETIRED)),
+    "one of two replacements is there": (FIXED, view(open=3, opening=1, stale=[1, 2]), Scaling()),
     "a replacement that fails is tried later": (
         FIXED,
-        view(open=2, worn=[1], failures=2, failed_at=100.0),
+        view(open=2, stale=[1], failures=2, failed_at=100.0),
         Scaling(wake_at=102.0),
     ),
-    "a worn one beyond the minimum is not replaced": (
+    "a stale one beyond the minimum is not replaced": (
         WIDE,
-        view(open=2, worn=[1]),
+        view(open=2, stale=[1]),
         Scaling(close=(1,), wake_at=RETIRED),
     ),
-    "unless there is work": (WIDE, view(open=2, worn=[1], waiting=1), Scaling(open=1)),
+    "unless there is work": (WIDE, view(open=2, stale=[1], waiting=1), Scaling(open=1)),
     "failures hold back growth as well": (
         ELASTIC,
         view(waiting=1, failures=1, failed_at=100.0),
@@ -100,16 +100,16 @@ def test_decisions(name):
     st.tuples(st.integers(0, 4), st.floats(0, 100)),
     st.sets(st.integers(0, 7)),
 )
-def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, opening, failed, worn):
+def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, opening, failed, stale):
     group = InstanceGroup("g", minimum, minimum + more, idle_seconds=5.0)
     idle = tuple(enumerate(idle_since))
-    worn = tuple(number for number in sorted(worn) if number < busy + len(idle))
-    seen = GroupView(busy + len(idle), opening, idle, busy, *failed, worn)
+    stale = tuple(number for number in sorted(stale) if number < busy + len(idle))
+    seen = GroupView(busy + len(idle), opening, idle, busy, *failed, stale)
     decision = decide(seen, group, 100.0)
     assert decision.wake_at is None or decision.wake_at > 100.0
-    assert set(decision.close) <= {number for number, _ in idle} | set(worn)
+    assert set(decision.close) <= {number for number, _ in idle} | set(stale)
     assert not (decision.open and decision.close)
     if decision.open:
-        assert seen.open + opening - len(worn) + decision.open <= group.maximum
+        assert seen.open + opening - len(stale) + decision.open <= group.maximum
     if decision.close:
         assert seen.open - len(decision.close) >= group.minimum

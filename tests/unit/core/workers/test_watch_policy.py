@@ -39,7 +39,7 @@ CASES = {
     ),
     "idle with a run deadline": (view(None), RUN, Verdict.NOTHING, ""),
     "not enough items": (view(items=9), ITEMS, Verdict.NOTHING, ""),
-    "worn by items": (
+    "stale by items": (
         view(items=11), ITEMS, Verdict.REPLACE, "it has served 11 items, and is to be replaced after 10",
     ),
     "items do not count without a limit": (view(items=10**9), PLAIN, Verdict.NOTHING, ""),
@@ -50,7 +50,7 @@ CASES = {
     ),
     "not known when new": (view(memory=10**9), BYTES, Verdict.NOTHING, ""),
     "it is gone meanwhile": (view(memory=0, memory_when_new=100), BYTES, Verdict.NOTHING, ""),
-    "to hang is worse than to be worn": (view(NOW - 9, items=99), Limits(run_deadline=5.0, recycle_items=1),
+    "to hang is worse than to be stale": (view(NOW - 9, items=99), Limits(run_deadline=5.0, recycle_items=1),
         Verdict.KILL, "it was not done with a batch after 5 s, the run deadline"),
 }  # fmt: skip
 

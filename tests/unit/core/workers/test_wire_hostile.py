@@ -1,4 +1,4 @@
-"""What a worker sends that is none of ours is Garbage, whatever it is, and costs nothing."""
+"""What a worker sends that is none of ours is ProtocolError, whatever it is, and costs nothing."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 from tests.harness.worker_frames import as_child, done, part, payloads, written
 
-from trivium.core.workers.wire import AnswerReader, Garbage
+from trivium.core.workers.wire import AnswerReader, ProtocolError
 from trivium.types.payload import Raw
 from trivium_child import frames
 
@@ -20,11 +20,11 @@ def answer(about, data=b"", item=1, what=frames.PAYLOAD):
 
 
 def read_all(body):
-    """Whatever a worker sends is understood or Garbage, by each of the readers."""
+    """Whatever a worker sends is understood or ProtocolError, by each of the readers."""
     for read, data in ((part, body), (done, frames.DONE_HEAD.pack(1, 1, 0.0, 0.0, 0) + body)):
         try:
             read(data)
-        except Garbage:
+        except ProtocolError:
             continue
 
 
@@ -32,7 +32,7 @@ def read_all(body):
 @given(st.binary(max_size=200))
 def test_noise_is_garbage(noise):
     read_all(noise)
-    with contextlib.suppress(Garbage):
+    with contextlib.suppress(ProtocolError):
         done(noise)
 
 
@@ -79,7 +79,7 @@ def test_whatever_an_answer_says_of_itself(about, data, what):
     read_all(body)
     try:
         _, outcome, _, parameters = part(body)
-    except Garbage:
+    except ProtocolError:
         return
     assert all(isinstance(value, bool | int | float | str) for value in parameters.values())
     if isinstance(outcome, Raw):
@@ -107,15 +107,15 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_answers(name):
-    with pytest.raises(Garbage):
+    with pytest.raises(ProtocolError):
         part(answer(HOSTILE[name], b"1234"))
 
 
 def test_a_claim_of_length_costs_nothing():
     for text_size, size in ((2**32 - 1, 0), (0, 2**63), (2, 2**64 - 1)):
-        with pytest.raises(Garbage):
+        with pytest.raises(ProtocolError):
             part(frames.ANSWER.pack(1, 0, text_size, size) + b"{}")
-    with pytest.raises(Garbage):
+    with pytest.raises(ProtocolError):
         done(frames.DONE_HEAD.pack(1, 2**32 - 1, 0.0, 0.0, 0))
 
 
@@ -130,5 +130,5 @@ def test_what_is_known_by_heart_is_still_measured():
         outcome = read_one(answer(about, b"1234"), reader)
         assert outcome.items[0].shape == (1,)
     for data in (b"", b"123", b"12345678"):
-        with pytest.raises(Garbage):
+        with pytest.raises(ProtocolError):
             read_one(answer(about, data), reader)

@@ -6,10 +6,10 @@ import pytest
 
 from trivium.dialects.djl.detection import detect
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of
-from trivium.dialects.djl.keys import ROWS, Engine, Role, judge, row_of
+from trivium.dialects.djl.keys import ROWS, DjlEngine, DjlKeyRole, judge, row_of
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
 from trivium.dialects.djl.properties import read
-from trivium.dialects.djl.settings import Settings
+from trivium.dialects.djl.settings import DjlSettings
 from trivium.types.findings import Severity
 from trivium.types.spec import Device, Origin
 
@@ -131,39 +131,39 @@ def test_another_function_and_async():
 
 
 def settings_of(*lines):
-    return Settings(read("serving.properties", "\n".join(lines).encode()))
+    return DjlSettings(read("serving.properties", "\n".join(lines).encode()))
 
 
 def test_every_row_says_what_happens_instead():
     for rows in ROWS.values():
         for key, row in rows.items():
-            is_said = row.role in (Role.REPORTED, Role.REFUSED)
+            is_said = row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
             assert bool(row.text) == is_said, key
 
 
 def test_unknown_keys_are_the_handlers_or_reported():
-    assert row_of(Engine.PYTHON, "topK").role is Role.PASSED_ON
-    assert row_of(Engine.ONNX, "topK").role is Role.REPORTED
+    assert row_of(DjlEngine.PYTHON, "topK").role is DjlKeyRole.PASSED_ON
+    assert row_of(DjlEngine.ONNX, "topK").role is DjlKeyRole.REPORTED
 
 
 @pytest.mark.parametrize(
     ("line", "engine", "severity"),
     [
-        ("option.tensor_parallel_degree=2", Engine.PYTHON, Severity.ERROR),
-        ("option.tensor_parallel_degree=1", Engine.PYTHON, None),
-        ("option.rolling_batch=auto", Engine.PYTHON, Severity.ERROR),
-        ("option.rolling_batch=Disable", Engine.PYTHON, None),
-        ("option.async_mode=true", Engine.PYTHON, Severity.ERROR),
-        ("option.enable_venv=true", Engine.PYTHON, Severity.NOTICE),
-        ("option.mpi_mode=true", Engine.PYTHON, Severity.NOTICE),
-        ("translatorFactory=a.b.C", Engine.PYTHON, None),
-        ("translatorFactory=a.b.C", Engine.ONNX, Severity.ERROR),
-        ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", Engine.PYTORCH, None),
-        ("option.customOpLibrary=x.so", Engine.ONNX, Severity.ERROR),
-        ("option.extraFiles=a.txt", Engine.PYTORCH, Severity.NOTICE),
-        ("required_memory_mb=7", Engine.PYTHON, Severity.NOTICE),
-        ("width=224", Engine.PYTORCH, Severity.NOTICE),
-        ("batch_size=2", Engine.ONNX, None),
+        ("option.tensor_parallel_degree=2", DjlEngine.PYTHON, Severity.ERROR),
+        ("option.tensor_parallel_degree=1", DjlEngine.PYTHON, None),
+        ("option.rolling_batch=auto", DjlEngine.PYTHON, Severity.ERROR),
+        ("option.rolling_batch=Disable", DjlEngine.PYTHON, None),
+        ("option.async_mode=true", DjlEngine.PYTHON, Severity.ERROR),
+        ("option.enable_venv=true", DjlEngine.PYTHON, Severity.NOTICE),
+        ("option.mpi_mode=true", DjlEngine.PYTHON, Severity.NOTICE),
+        ("translatorFactory=a.b.C", DjlEngine.PYTHON, None),
+        ("translatorFactory=a.b.C", DjlEngine.ONNX, Severity.ERROR),
+        ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", DjlEngine.PYTORCH, None),
+        ("option.customOpLibrary=x.so", DjlEngine.ONNX, Severity.ERROR),
+        ("option.extraFiles=a.txt", DjlEngine.PYTORCH, Severity.NOTICE),
+        ("required_memory_mb=7", DjlEngine.PYTHON, Severity.NOTICE),
+        ("width=224", DjlEngine.PYTORCH, Severity.NOTICE),
+        ("batch_size=2", DjlEngine.ONNX, None),
     ],
 )
 def test_what_becomes_of_a_key(line, engine, severity):

@@ -62,7 +62,7 @@ def test_faults(change: dict[str, object], key: str, words: str) -> None:
     assert len(mine) == 1
     assert mine[0].severity is Severity.ERROR
     assert words in str(mine[0])
-    assert mine[0].mend
+    assert mine[0].hint
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.dialects.torchserve.keys import ROWS, Kind, Role
+from trivium.dialects.torchserve.keys import ROWS, TorchServeKeyRole, ValueKind
 from trivium.dialects.torchserve.model_config import MAX_BYTES, ModelConfig, read_model_config
 from trivium.types.findings import Severity
 
-VALUES = {Kind.NUMBER: "7", Kind.NUMBERS: "[0, 1]", Kind.FLAG: "true", Kind.TEXT: "text", Kind.ANY: "{a: 1}"}
-WRONG = {Kind.NUMBER: "'7'", Kind.NUMBERS: "[a]", Kind.FLAG: "1", Kind.TEXT: "5"}
+VALUES = {
+    ValueKind.NUMBER: "7",
+    ValueKind.NUMBERS: "[0, 1]",
+    ValueKind.FLAG: "true",
+    ValueKind.TEXT: "text",
+    ValueKind.ANY: "{a: 1}",
+}
+WRONG = {ValueKind.NUMBER: "'7'", ValueKind.NUMBERS: "[a]", ValueKind.FLAG: "1", ValueKind.TEXT: "5"}
 
 
 def read(text: str) -> ModelConfig:
@@ -37,9 +43,12 @@ def test_every_key_has_its_role(key: str) -> None:
     row = ROWS[key]
     config = read(f"x: 1\n{key}: {VALUES[row.kind]}\n")
     found = [(finding.severity, finding.key, finding.line) for finding in config.findings]
-    expected = {Role.REPORTED: [(Severity.NOTICE, key, 2)], Role.REFUSED: [(Severity.ERROR, key, 2)]}
+    expected = {
+        TorchServeKeyRole.REPORTED: [(Severity.NOTICE, key, 2)],
+        TorchServeKeyRole.REFUSED: [(Severity.ERROR, key, 2)],
+    }
     assert found == expected.get(row.role, [])
-    assert (key in config.values) is (row.role is Role.USED)
+    assert (key in config.values) is (row.role is TorchServeKeyRole.USED)
     assert key in config.document
 
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from trivium.dialects.torchserve.keys import ROWS, Role
+from trivium.dialects.torchserve.keys import ROWS, TorchServeKeyRole
 from trivium.dialects.torchserve.manifest import BUILT_IN
 
 PAGE = (Path(__file__).parents[4] / "docs" / "torchserve.md").read_text()
 WORDS = {
-    Role.USED: "yes",
-    Role.PASSED_ON: "passed on",
-    Role.REPORTED: "no, reported",
-    Role.REFUSED: "no, refused",
+    TorchServeKeyRole.USED: "yes",
+    TorchServeKeyRole.PASSED_ON: "passed on",
+    TorchServeKeyRole.REPORTED: "no, reported",
+    TorchServeKeyRole.REFUSED: "no, refused",
 }
 
 

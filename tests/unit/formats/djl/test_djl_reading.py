@@ -230,7 +230,7 @@ def test_an_archive_is_unpacked_and_named_after_its_file(tmp_path):
         opened.add(folder / "model.py", "net.py")
     assert one(tmp_path / "net.tar.gz", defaults).entry == "net.py"
     (fault,) = faults(tmp_path / "a-b.zip")
-    assert "Unpack it" in fault.mend
+    assert "Unpack it" in fault.hint
 
 
 def test_a_store(tmp_path):

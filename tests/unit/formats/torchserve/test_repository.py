@@ -256,7 +256,7 @@ def test_faults(tmp_path: Path, defaults: Defaults, contents: dict[str, str], ke
     (fault,) = faults(mar(tmp_path / "x.mar", contents), defaults)
     assert fault.key == key
     assert words in str(fault)
-    assert fault.mend
+    assert fault.hint
 
 
 def test_all_faults_at_once(tmp_path: Path, defaults: Defaults) -> None:

@@ -89,7 +89,7 @@ def test_a_fault_of_our_own_ends_one_connection(caplog: pytest.LogCaptureFixture
     stage.connection.session.on_headers = None  # type: ignore[assignment,method-assign]
     stage.say(stage.peer.call(1, UNARY, b"echo x"))
     assert stage.peer.goaways[0][1] == frames.INTERNAL_ERROR
-    assert "failed and is cut" in caplog.text
+    assert "failed and is abort" in caplog.text
     stage.lose()
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_written_ends_one_connection(caplog: pytest.LogCaptureFix
 
 def test_one_connection_too_many() -> None:
     stage = H2ConnectionHarness(calls=1).greet()
-    assert len(stage.guests) == 1
+    assert len(stage.connections) == 1
     connection, transport = stage.connect()
     assert transport.is_shut
     stage.peer.settings = {}
@@ -286,7 +286,7 @@ def test_nothing_is_said_behind_the_end() -> None:
     assert stage.connection.session.flow.unsent
     stage.transport.is_stuck = True
     stage.connection.leave()
-    stage.connection.cut()
+    stage.connection.abort()
     writes = stage.transport.writes
     stage.connection.pause_writing()
     stage.connection.resume_writing()
@@ -300,7 +300,7 @@ def test_a_slow_reader_gets_to_the_end_of_what_was_said() -> None:
     stage = later()
     stage.say(stage.peer.call(1, UNARY, b"echo x"))
     stage.transport.is_stuck = True
-    stage.connection.cut()
+    stage.connection.abort()
     assert stage.transport.is_shut
     for _ in range(4):
         stage.loop.wait(4.0)

@@ -1,4 +1,4 @@
-"""Bytes to frames: whole, cut anywhere, padded, continued, and wrong."""
+"""Bytes to frames: whole, abort anywhere, padded, continued, and wrong."""
 
 import itertools
 from typing import Any

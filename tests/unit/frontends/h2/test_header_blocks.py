@@ -93,7 +93,7 @@ def test_remembering_changes_nothing(calls: list[tuple[list[tuple[str, str]], in
 WRONG = [
     (b"\x80", frames.COMPRESSION_ERROR),  # index 0
     (b"\xbe", frames.COMPRESSION_ERROR),  # an entry that is not there
-    (b"\x40\x05ab", frames.COMPRESSION_ERROR),  # cut short
+    (b"\x40\x05ab", frames.COMPRESSION_ERROR),  # abort short
     (b"\x40", frames.COMPRESSION_ERROR),
     (b"\x3f\xe2\x1f", frames.COMPRESSION_ERROR),  # a table larger than allowed
     (b"\x82\x20", frames.COMPRESSION_ERROR),  # its size behind a header

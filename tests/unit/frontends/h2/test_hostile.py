@@ -61,9 +61,9 @@ def request(peer: Peer, stream: int, call: dict[str, Any]) -> list[bytes]:
     st.randoms(use_true_random=False),
 )
 def test_legal_peers_get_their_answers(
-    calls: list[dict[str, Any]], initial: int, frame: int, cut: int, chance: Any
+    calls: list[dict[str, Any]], initial: int, frame: int, abort: int, chance: Any
 ) -> None:
-    """Calls interleaved, windows opened bit by bit, the answers in any order, all of it cut anywhere."""
+    """Calls interleaved, windows opened bit by bit, the answers in any order, all of it abort anywhere."""
     talk = H2SessionHarness(FakeCore(is_prompt=False), peer=Peer(initial, frame)).greet()
     queues = {2 * at + 1: request(talk.peer, 2 * at + 1, call) for at, call in enumerate(calls)}
     wire = bytearray(b"".join(queue.pop(0) for queue in queues.values()))  # heads in their order
@@ -72,8 +72,8 @@ def test_legal_peers_get_their_answers(
         wire += queues[stream].pop(0)
         if not queues[stream]:
             del queues[stream]
-    for at in range(0, len(wire), cut):
-        talk.say(bytes(wire[at : at + cut]))
+    for at in range(0, len(wire), abort):
+        talk.say(bytes(wire[at : at + abort]))
     tickets = list(talk.core.tickets)
     assert len(tickets) == len(calls)
     chance.shuffle(tickets)
@@ -127,7 +127,7 @@ NEAR = st.one_of(
     st.sampled_from([1, 11, 10**6]),
 )
 def test_hostile_peers_end_their_own_connection_alone(
-    steps: list[bytes | str], noise: bytes, is_prompt: bool, cut: int
+    steps: list[bytes | str], noise: bytes, is_prompt: bool, abort: int
 ) -> None:
     """Whatever comes: either it is understood or the connection ends with a code, and nothing is left of it."""
     talk = H2SessionHarness(FakeCore(is_prompt), message_bytes=1000, total_message_bytes=3000, calls=5)
@@ -146,8 +146,8 @@ def test_hostile_peers_end_their_own_connection_alone(
             stream += 2
             wire += peer.call(stream, UNARY, b"echo x") if step == "call" else peer.open(stream, UNARY)
     with contextlib.suppress(ConnectionFault):
-        for at in range(0, len(wire), cut):
-            talk.session.feed(memoryview(bytes(wire[at : at + cut])))
+        for at in range(0, len(wire), abort):
+            talk.session.feed(memoryview(bytes(wire[at : at + abort])))
             for ticket in talk.core.tickets[:answers]:
                 if not ticket.is_over:
                     ticket.echo()

@@ -1,4 +1,4 @@
-"""Pieces of DATA to messages: cut anywhere, packed, too large, booked."""
+"""Pieces of DATA to messages: abort anywhere, packed, too large, booked."""
 
 import gzip
 import itertools
@@ -13,14 +13,14 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import prefixed
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import GrpcLimits, GrpcSite
+from trivium.frontends.grpc_site import GrpcLimits, GrpcState
 from trivium.frontends.h2.messages import CallRefused, MessageReader, Packed
 from trivium.types.errors import ServeError
 
 
 def reader(coding: str = "identity", most: int = 1000, total: int = 10_000) -> MessageReader:
     limits = GrpcLimits(message_bytes=most, total_message_bytes=total)
-    return MessageReader(GrpcSite(FakeCore(), EchoRpc(), limits), coding, Inflater(most, total))
+    return MessageReader(GrpcState(FakeCore(), EchoRpc(), limits), coding, Inflater(most, total))
 
 
 def feed(at: MessageReader, *pieces: bytes) -> list[bytes]:

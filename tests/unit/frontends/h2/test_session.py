@@ -427,7 +427,7 @@ def test_the_access_log_gets_a_line_per_call() -> None:
 def test_calls_that_are_cut_off_are_told() -> None:
     talk = later()
     heard = talk.call(1, UNARY, b"echo x")
-    talk.session.cut(RpcAnswer(code=14, details="going"))
+    talk.session.abort(RpcAnswer(code=14, details="going"))
     talk.flush()
     assert (heard.status, heard.details) == (14, "going")
     assert talk.core.tickets[0].cancelled is CANCELLED

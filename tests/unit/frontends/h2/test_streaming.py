@@ -155,7 +155,7 @@ def test_a_call_that_is_cut_off_is_told() -> None:
     async def scene(talk: Streams) -> None:
         heard = await talk.open(1)
         await talk.turn(data(1, prefixed(b"echo a")))
-        talk.session.cut(RpcAnswer(code=14, details="going"))
+        talk.session.abort(RpcAnswer(code=14, details="going"))
         await talk.turn()
         assert (heard.status, heard.details) == (14, "going")
         assert not talk.site.visits

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from trivium.protocols.kserve.abilities import EXTENSIONS, Abilities
+from trivium.protocols.kserve.abilities import EXTENSIONS, KServeOptions
 from trivium.protocols.kserve.errors import WireRefusal
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.types.errors import Code, ServeError
@@ -21,7 +21,7 @@ LARGE = ResponsePart(Tensors.of({"y": np.zeros(2000, "f4")}), model="m", version
 
 
 def ask(document=DOCUMENT, abilities=None, path="/v2/models/m/infer", **headers):
-    protocol = KServeHttp("trivium", "1", abilities or Abilities())
+    protocol = KServeHttp("trivium", "1", abilities or KServeOptions())
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     fields = {name.replace("_", "-").encode(): value for name, value in headers.items()}
     head = Head("POST", path, "", fields, len(body))
@@ -56,7 +56,7 @@ def test_other_codings_are_refused_and_told_those_there_are():
     assert refusal(content_encoding=b"gzip, gzip").code is Code.UNSUPPORTED_MEDIA
     assert ask(content_encoding=b"Identity")[0].payload["x"].tolist() == [1, 2]
     assert (
-        refusal(gzip.compress(bytes(99)), Abilities(most_unpacked=98), content_encoding=b"gzip").code
+        refusal(gzip.compress(bytes(99)), KServeOptions(most_unpacked=98), content_encoding=b"gzip").code
         is Code.TOO_LARGE
     )
 
@@ -94,7 +94,7 @@ def test_small_and_large_ones_and_errors_are_not(size):
 
 
 def test_headers_become_parameters():
-    abilities = Abilities(forwards=re.compile("x-.*|word"))
+    abilities = KServeOptions(forwards=re.compile("x-.*|word"))
     fields = {"x_a": b"1", "word": b"\xe4", "words": b"no"}
     for path in ("/v2/models/m/infer", "/v2/models/m/generate", "/v2/models/m/generate_stream"):
         operation, _ = ask({**DOCUMENT, "parameters": {"own": 1}}, abilities, path, **fields)
@@ -103,15 +103,15 @@ def test_headers_become_parameters():
 
 
 def test_a_reserved_header_is_not_forwarded():
-    protocol = KServeHttp("trivium", "1", Abilities(forwards=re.compile(".*")))
+    protocol = KServeHttp("trivium", "1", KServeOptions(forwards=re.compile(".*")))
     head = Head("POST", "/v2/models/m/infer", "", {b"triton_x": b"1"})
     with pytest.raises(ServeError, match="'triton_x' cannot become a parameter"):
         protocol.decode(head, protocol.head(head), Body(json.dumps(DOCUMENT).encode()))
 
 
 def test_shared_memory_is_told_of_where_it_is_on():
-    assert Abilities().extensions == EXTENSIONS
-    assert Abilities(shares_memory=True).extensions == (*EXTENSIONS, "system_shared_memory")
+    assert KServeOptions().extensions == EXTENSIONS
+    assert KServeOptions(shares_memory=True).extensions == (*EXTENSIONS, "system_shared_memory")
     entry = {"name": "x", "shape": [1], "datatype": "INT8"}
     place = {"shared_memory_region": "r", "shared_memory_byte_size": 1}
     assert refusal({"inputs": [{**entry, "parameters": place}]}).code is Code.UNSUPPORTED
@@ -129,7 +129,7 @@ def test_an_output_is_written_where_it_was_asked_for():
     memory = Memory()
     place = {"shared_memory_region": "r", "shared_memory_byte_size": 10, "shared_memory_offset": 4}
     outputs = [{"name": "y", "parameters": place}, {"name": "z"}]
-    _, encoder = ask({**DOCUMENT, "outputs": outputs}, Abilities(regions=memory))
+    _, encoder = ask({**DOCUMENT, "outputs": outputs}, KServeOptions(regions=memory))
     part = ResponsePart(Tensors.of({"y": np.array([1, 2], "<i4"), "z": np.array([3], "i1")}), model="m")
     document = json.loads(b"".join(encoder.encode(part).buffers))
     assert document["outputs"] == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.dialects.triton.texts import said
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.errors import STATUS
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.settings import log_document, read_log_change
@@ -25,6 +25,7 @@ from trivium.types.operations import (
     ListRegions,
     Live,
     Load,
+    LogControl,
     LogReport,
     Readiness,
     RegionListing,
@@ -35,7 +36,6 @@ from trivium.types.operations import (
     TraceReport,
     Unload,
     UnregisterRegion,
-    Verbosity,
 )
 from trivium.types.tracing import TraceChange, TraceSettings
 from trivium.types.wire import Body, Head
@@ -65,7 +65,7 @@ WORDS = (
     "id",
     *KEYS,
 )
-OPEN = KServeHttp("trivium", "1", Abilities(may_change=True))
+OPEN = KServeHttp("trivium", "1", KServeOptions(may_change=True))
 SHUT = KServeHttp("trivium", "1")
 REGION = SharedRegion("r", "/k", 0, 8)
 
@@ -183,7 +183,7 @@ def test_there_is_none_on_a_device():
 
 def test_log_settings():
     operation, encoder = ask("logging", method="GET", protocol=SHUT)
-    assert operation == Verbosity()
+    assert operation == LogControl()
     assert answered(encoder, LogReport(LogSettings())) == {
         "log_file": "",
         "log_info": True,
@@ -192,7 +192,7 @@ def test_log_settings():
         "log_verbose_level": 0,
         "log_format": "default",
     }
-    assert ask("logging", {"log_verbose_level": 2, "log_error": True, "log_info": None})[0] == Verbosity(
+    assert ask("logging", {"log_verbose_level": 2, "log_error": True, "log_info": None})[0] == LogControl(
         LogChange(verbose=2, error=True)
     )
 

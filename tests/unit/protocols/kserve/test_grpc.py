@@ -27,6 +27,7 @@ from trivium.types.operations import (
     ListRegions,
     Live,
     Load,
+    LogControl,
     LogReport,
     ModelDescription,
     Operation,
@@ -42,14 +43,13 @@ from trivium.types.operations import (
     TraceReport,
     Unload,
     UnregisterRegion,
-    Verbosity,
     VersionStatus,
 )
 from trivium.types.spec import Batching, InstanceGroup, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
 from trivium.types.tracing import TraceChange, TraceSettings
-from trivium.types.wire import Call, RpcAnswer, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 SPEC = ModelSpec(
     name="m",
@@ -66,12 +66,12 @@ SPEC = ModelSpec(
 
 def asked(rpc: str, **fields: Any) -> Operation:
     message = getattr(service_pb2, f"{rpc}Request")(**fields)
-    return PROTOCOL.decode(Call(SERVICE + rpc), message.SerializeToString())[0]
+    return PROTOCOL.decode(RpcCall(SERVICE + rpc), message.SerializeToString())[0]
 
 
 def answered(rpc: str, answer: Answer, **fields: Any) -> Any:
     message = getattr(service_pb2, f"{rpc}Request")(**fields)
-    encoder = PROTOCOL.decode(Call(SERVICE + rpc), message.SerializeToString())[1]
+    encoder = PROTOCOL.decode(RpcCall(SERVICE + rpc), message.SerializeToString())[1]
     said = encoder.encode(ResponsePart(answer=answer))
     assert (said.code, said.final) == (0, True)
     return getattr(service_pb2, f"{rpc}Response").FromString(said.message or b"")
@@ -112,7 +112,7 @@ def test_readiness() -> None:
 
 
 def test_health() -> None:
-    encoder = PROTOCOL.decode(Call(HEALTH), b"\x0a\x03any")[1]
+    encoder = PROTOCOL.decode(RpcCall(HEALTH), b"\x0a\x03any")[1]
     assert encoder.encode(ResponsePart(answer=Readiness(True))) == RpcAnswer(b"\x08\x01")
     assert encoder.encode(ResponsePart(answer=Readiness(False))) == RpcAnswer(b"\x08\x02")
 
@@ -197,8 +197,8 @@ def test_regions() -> None:
 
 def test_log_settings() -> None:
     settings = {"log_verbose_level": {"uint32_param": 1}, "log_error": {"bool_param": True}}
-    assert asked("LogSettings", settings=settings) == Verbosity(LogChange(verbose=1, error=True))
-    assert asked("LogSettings") == Verbosity()
+    assert asked("LogSettings", settings=settings) == LogControl(LogChange(verbose=1, error=True))
+    assert asked("LogSettings") == LogControl()
     said = answered("LogSettings", LogReport(LogSettings(info=False))).settings
     assert {key: value.WhichOneof("parameter_choice") for key, value in said.items()} == {
         "log_file": "string_param",
@@ -232,7 +232,7 @@ def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found
     fields = {"settings": {"trace_file": {"value": ["x"]}}, "model_name": "m"}
     assert asked("TraceSetting", **fields) == TraceControl("m")
     message = service_pb2.TraceSettingRequest(**fields).SerializeToString()
-    _, encoder = PROTOCOL.decode(Call(SERVICE + "TraceSetting"), message)
+    _, encoder = PROTOCOL.decode(RpcCall(SERVICE + "TraceSetting"), message)
     assert encoder.encode(ResponsePart(answer=TraceReport(TraceSettings(), ""))).code == UNIMPLEMENTED
     unknown = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no such model")))
     assert (unknown.code, unknown.details) == (NOT_FOUND, "no such model")
@@ -241,7 +241,7 @@ def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found
 def refusal(rpc: str, protocol: KServeGrpc = PROTOCOL, **fields: Any) -> ServeError:
     message = getattr(service_pb2, f"{rpc}Request")(**fields)
     with pytest.raises(ServeError) as caught:
-        protocol.decode(Call(SERVICE + rpc), message.SerializeToString())
+        protocol.decode(RpcCall(SERVICE + rpc), message.SerializeToString())
     return caught.value
 
 
@@ -293,7 +293,7 @@ def test_device_memory_is_unsupported() -> None:
 
 
 def test_errors_of_reads_are_statuses() -> None:
-    encoder = PROTOCOL.decode(Call(SERVICE + "ModelStatistics"), b"")[1]
+    encoder = PROTOCOL.decode(RpcCall(SERVICE + "ModelStatistics"), b"")[1]
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "No."))) == RpcAnswer(
         code=5, details="No."
     )

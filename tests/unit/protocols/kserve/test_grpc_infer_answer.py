@@ -7,13 +7,13 @@ import pytest
 from tests.harness.grpc_messages import PROTOCOL, STREAM, UNARY, request, tensor
 from tritonclient.grpc import InferResult, service_pb2
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, Tensors
-from trivium.types.wire import Call, RpcAnswer
+from trivium.types.wire import RpcAnswer, RpcCall
 
 GOOD = request(tensor("x", "FP32", [1], fp32_contents=[1]), id="7")
 OUTPUTS = Tensors.of(
@@ -25,7 +25,7 @@ OUTPUTS = Tensors.of(
 )
 
 
-def encoder(call: Call, tells_end: bool = False) -> RpcEncoder:
+def encoder(call: RpcCall, tells_end: bool = False) -> RpcEncoder:
     message = service_pb2.ModelInferRequest.FromString(GOOD.SerializeToString())
     if tells_end:
         message.parameters["triton_enable_empty_final_response"].bool_param = True
@@ -117,7 +117,7 @@ def test_errors_of_a_stream_are_in_band() -> None:
 
 
 def test_errors_of_a_stream_end_it_if_the_client_wants_that() -> None:
-    call = Call(STREAM.method, {"triton_grpc_error": "true"})
+    call = RpcCall(STREAM.method, {"triton_grpc_error": "true"})
     answer = encoder(call).encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "No.")))
     assert answer == RpcAnswer(code=5, details="No.")
     assert PROTOCOL.refuse(call, ServeError(Code.INVALID, "No.")) == RpcAnswer(code=3, details="No.")
@@ -141,7 +141,7 @@ def test_outputs_in_shared_memory_leave_an_empty_entry() -> None:
     wanted.parameters["shared_memory_region"].string_param = "r"
     wanted.parameters["shared_memory_byte_size"].int64_param = 12
     wanted.parameters["shared_memory_offset"].int64_param = 4
-    protocol = KServeGrpc("somebody", "1", Abilities(regions=Region()))
+    protocol = KServeGrpc("somebody", "1", KServeOptions(regions=Region()))
     write = protocol.decode(UNARY, message.SerializeToString())[1]
     response = unary(write.encode(part()))
     parameters = response.outputs[0].parameters

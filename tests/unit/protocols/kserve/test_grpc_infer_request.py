@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.harness.grpc_messages import PROTOCOL, UNARY, decoded, request, tensor
 from tritonclient.grpc import service_pb2
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.protocols.kserve.grpc_contents import FIELDS
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
 from trivium.types.payload import PayloadKind, Tensors
-from trivium.types.wire import Call
+from trivium.types.wire import RpcCall
 
 RAW = np.arange(3, dtype=np.float32)
 GOOD = tensor("x", "FP32", [3])
@@ -104,7 +104,7 @@ def test_the_rest_of_a_request() -> None:
         ("sequence_start", "bool_param", True),
     ):
         setattr(message.parameters[key], field, value)
-    operation, _ = PROTOCOL.decode(Call(UNARY.method, timeout=2.5), message.SerializeToString())
+    operation, _ = PROTOCOL.decode(RpcCall(UNARY.method, timeout=2.5), message.SerializeToString())
     assert operation.model == "m"
     assert (operation.version, operation.id, operation.deadline) == ("3", "7", 2.5)
     assert operation.outputs == (WantedOutput("a"), WantedOutput("b"))
@@ -183,7 +183,7 @@ def placed(entry: Any, **parameters: int | str) -> Any:
 
 
 def test_inputs_in_shared_memory_have_no_raw_entry() -> None:
-    protocol = KServeGrpc("somebody", "1", Abilities(regions=OneRegion(bytes(4) + RAW.tobytes())))
+    protocol = KServeGrpc("somebody", "1", KServeOptions(regions=OneRegion(bytes(4) + RAW.tobytes())))
     shared = placed(tensor("x", "FP32", [3]), region="r", byte_size=12, offset=4)
     message = request(shared, tensor("y", "FP32", [3]), raw=[RAW[::-1].tobytes()])
     operation, _ = protocol.decode(UNARY, message.SerializeToString())
@@ -221,14 +221,14 @@ def test_outputs_with_a_class_count() -> None:
 
 
 def test_metadata_that_become_parameters() -> None:
-    protocol = KServeGrpc("somebody", "1", Abilities(forwards=re.compile("x-.*|triton_.*")))
+    protocol = KServeGrpc("somebody", "1", KServeOptions(forwards=re.compile("x-.*|triton_.*")))
     message = request(GOOD, raw=[RAW.tobytes()]).SerializeToString()
     metadata = {"x-a": " 1 2 \t", "y": "2", "triton_grpc_error": "true"}
-    operation, _ = protocol.decode(Call(UNARY.method, metadata), message)
+    operation, _ = protocol.decode(RpcCall(UNARY.method, metadata), message)
     assert isinstance(operation, Infer)
     assert operation.parameters == {"x-a": "1 2"}, "blanks around a value are none of it"
     with pytest.raises(ServeError, match="'triton_x' cannot become a parameter"):
-        protocol.decode(Call(UNARY.method, {"triton_x": "1"}), message)
+        protocol.decode(RpcCall(UNARY.method, {"triton_x": "1"}), message)
 
 
 def test_no_elements_need_no_data() -> None:

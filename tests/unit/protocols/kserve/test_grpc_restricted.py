@@ -4,13 +4,13 @@ import pytest
 from tests.harness.grpc_messages import request
 from tritonclient.grpc import service_pb2
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
 from trivium.protocols.kserve.grpc_errors import PERMISSION_DENIED
 from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key, parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import Key
 from trivium.types.errors import Code, ServeError
-from trivium.types.wire import Call
+from trivium.types.wire import RpcCall
 
 ADMIN = Key("admin-key", "secret")
 RPCS = set(service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"].methods_by_name)
@@ -41,20 +41,20 @@ def test_what_is_no_rule(text: str) -> None:
 @pytest.mark.parametrize("metadata", [{}, {"admin-key": ""}, {"admin-key": "Secret"}, {"other": "secret"}])
 def test_who_has_no_key_is_refused(metadata: dict[str, str]) -> None:
     with pytest.raises(WithoutKey) as caught:
-        check_rpc_key(Call(INFER, metadata), {INFER: ADMIN})
+        check_rpc_key(RpcCall(INFER, metadata), {INFER: ADMIN})
     assert "'admin-key'" in caught.value.message
     assert "secret" not in caught.value.message.lower()
 
 
 def test_who_has_it_and_what_is_open() -> None:
-    check_rpc_key(Call(INFER, {"admin-key": "secret"}), {INFER: ADMIN})
-    check_rpc_key(Call(HEALTH), {INFER: ADMIN})
+    check_rpc_key(RpcCall(INFER, {"admin-key": "secret"}), {INFER: ADMIN})
+    check_rpc_key(RpcCall(HEALTH), {INFER: ADMIN})
 
 
 @pytest.mark.parametrize("method", [INFER, STREAM_INFER, HEALTH, SERVICE + "ModelStatistics"])
 def test_a_call_without_the_key_ends_with_a_status(method: str) -> None:
-    protocol = KServeGrpc("s", "1", Abilities(restricted_rpcs=parse_rpc_restrictions(f"{GROUPS}:k=v")))
-    call = Call(method)
+    protocol = KServeGrpc("s", "1", KServeOptions(restricted_rpcs=parse_rpc_restrictions(f"{GROUPS}:k=v")))
+    call = RpcCall(method)
     for ask in (lambda: protocol.admit(call), lambda: protocol.decode(call, b"")):
         with pytest.raises(WithoutKey) as caught:
             ask()
@@ -63,7 +63,7 @@ def test_a_call_without_the_key_ends_with_a_status(method: str) -> None:
 
 
 def test_with_the_key_it_is_served() -> None:
-    protocol = KServeGrpc("s", "1", Abilities(restricted_rpcs=parse_rpc_restrictions("inference:k=v")))
-    protocol.admit(Call(STREAM_INFER, {"k": "v"}))
-    operation, _ = protocol.decode(Call(INFER, {"k": "v"}), request().SerializeToString())
+    protocol = KServeGrpc("s", "1", KServeOptions(restricted_rpcs=parse_rpc_restrictions("inference:k=v")))
+    protocol.admit(RpcCall(STREAM_INFER, {"k": "v"}))
+    operation, _ = protocol.decode(RpcCall(INFER, {"k": "v"}), request().SerializeToString())
     assert operation.model == "m"  # type: ignore[union-attr]

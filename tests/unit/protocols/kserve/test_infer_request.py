@@ -9,7 +9,7 @@ from tests.harness.properties import examples
 
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH, decode_infer
-from trivium.protocols.kserve.placement import Place
+from trivium.protocols.kserve.placement import RegionSlice
 from trivium.protocols.kserve.routes import Verb
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -300,7 +300,10 @@ def test_inputs_in_shared_memory_are_copied_out_of_it():
 
 def test_outputs_in_shared_memory():
     outputs = [{"name": "x", "parameters": placed(size=3)}, {"name": "y"}]
-    assert decode_shared({"inputs": [], "outputs": outputs}).forms == {"x": Place("r", 0, 3), "y": False}
+    assert decode_shared({"inputs": [], "outputs": outputs}).forms == {
+        "x": RegionSlice("r", 0, 3),
+        "y": False,
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.restricted import GROUPS, Key, parse_restrictions
 from trivium.protocols.kserve.routes import Verb
@@ -49,7 +49,7 @@ def test_every_route_is_in_one_group():
 )
 def test_a_restricted_route_takes_its_key(sent, is_open):
     protocol = KServeHttp(
-        "trivium", "1", Abilities(restricted=parse_restrictions("model-repository:admin-key=a=b:c"))
+        "trivium", "1", KServeOptions(restricted=parse_restrictions("model-repository:admin-key=a=b:c"))
     )
     assert protocol.head(Head("GET", "/v2", "", {})).verb == Verb.METADATA
     head = Head("POST", "/v2/repository/models/m/unload", "", sent)

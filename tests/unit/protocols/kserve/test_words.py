@@ -6,23 +6,23 @@ import pytest
 
 from trivium.codecs import data_reasons
 from trivium.dialects.triton import request_reasons
-from trivium.protocols.kserve.abilities import Abilities
+from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.errors import refuse
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder
 from trivium.protocols.kserve.grpc import SERVICE, KServeGrpc
 from trivium.protocols.kserve.grpc_errors import StreamRefusal, status_of
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.rpc_words import OWN_RPC_WORDS, TritonRpcWords
-from trivium.protocols.kserve.words import OWN_WORDS, TritonWords, id_in
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, TritonRpcErrors
+from trivium.protocols.kserve.words import OWN_ERRORS, TritonErrors, id_in
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import Body, Call, Head, Target
+from trivium.types.wire import Body, Head, RpcCall, Target
 
-WORDS = TritonWords()
-PROTOCOL = KServeHttp("triton", "2.51.0", Abilities(may_change=True, in_tritons_words=True))
+WORDS = TritonErrors()
+PROTOCOL = KServeHttp("triton", "2.51.0", KServeOptions(may_change=True, as_triton=True))
 POLL = "failed to poll from model repository"
 PLAIN, JSON, EVENTS = b"text/plain", b"application/json", b"text/event-stream"
 
@@ -260,13 +260,15 @@ def test_the_id_where_it_can_be_read(text, name):
 
 def test_own_words_stay_with_the_other_profiles():
     error = _error(Code.INVALID, data_reasons.UNFIT)
-    assert OWN_WORDS.of_head(error) is error
-    assert OWN_WORDS.of_request(error, Target("infer"), b"", 0) is error
-    assert OWN_WORDS.of_answer(error, Verb.INFER, "m") is error
-    assert not OWN_WORDS.forgives(UNKNOWN, Verb.UNLOAD)
-    assert OWN_RPC_WORDS.told(error, "ModelInfer") is error
-    assert not OWN_RPC_WORDS.forgives(UNKNOWN, "RepositoryModelUnload")
-    status, _, text = _refused("/v2/models/m/infer", b"{]", protocol=KServeHttp("trivium", "1", Abilities()))
+    assert OWN_ERRORS.of_head(error) is error
+    assert OWN_ERRORS.of_request(error, Target("infer"), b"", 0) is error
+    assert OWN_ERRORS.of_answer(error, Verb.INFER, "m") is error
+    assert not OWN_ERRORS.forgives(UNKNOWN, Verb.UNLOAD)
+    assert OWN_RPC_ERRORS.told(error, "ModelInfer") is error
+    assert not OWN_RPC_ERRORS.forgives(UNKNOWN, "RepositoryModelUnload")
+    status, _, text = _refused(
+        "/v2/models/m/infer", b"{]", protocol=KServeHttp("trivium", "1", KServeOptions())
+    )
     assert status == 400
     assert text.startswith("The infer request is no valid JSON")
 
@@ -274,7 +276,7 @@ def test_own_words_stay_with_the_other_profiles():
 def test_what_is_not_there_may_be_unloaded():
     assert WORDS.forgives(UNKNOWN, Verb.UNLOAD)
     assert not WORDS.forgives(UNKNOWN, Verb.LOAD)
-    assert TritonRpcWords().forgives(UNKNOWN, "RepositoryModelUnload")
+    assert TritonRpcErrors().forgives(UNKNOWN, "RepositoryModelUnload")
 
 
 def test_a_model_that_fails_at_generate():
@@ -325,27 +327,27 @@ def test_a_model_that_fails_at_generate():
     ],
 )
 def test_over_grpc(error, method, told):
-    found = TritonRpcWords().told(error, method, "m")
+    found = TritonRpcErrors().told(error, method, "m")
     assert (status_of(found), found.message) == told
 
 
 def test_a_refusal_of_a_stream_names_model_and_request():
-    protocol = KServeGrpc("triton", "2.51.0", Abilities(in_tritons_words=True))
+    protocol = KServeGrpc("triton", "2.51.0", KServeOptions(as_triton=True))
     error = StreamRefusal(_error(Code.INVALID, request_reasons.NO_DATA, input="x"), "a", "m")
-    answer = protocol.refuse(Call(SERVICE + "ModelStreamInfer"), error)
+    answer = protocol.refuse(RpcCall(SERVICE + "ModelStreamInfer"), error)
     assert b"unable to find data for input tensor 'x' for model 'm' in request." in (answer.message or b"")
     assert answer.code == 0
 
 
 def test_a_model_is_blamed_for_what_nobody_refused_before():
-    assert TritonRpcWords().blames_model(_error(Code.NOT_FOUND))
-    assert not TritonRpcWords().blames_model(UNKNOWN)
-    assert not OWN_RPC_WORDS.blames_model(_error(Code.NOT_FOUND))
-    assert OWN_RPC_WORDS.blames_model(_error(Code.MODEL_FAILED))
+    assert TritonRpcErrors().blames_model(_error(Code.NOT_FOUND))
+    assert not TritonRpcErrors().blames_model(UNKNOWN)
+    assert not OWN_RPC_ERRORS.blames_model(_error(Code.NOT_FOUND))
+    assert OWN_RPC_ERRORS.blames_model(_error(Code.MODEL_FAILED))
 
 
 def test_extensions_are_those_of_the_original():
-    alone = Abilities(in_tritons_words=True)
+    alone = KServeOptions(as_triton=True)
     assert alone.extensions[:2] == ("classification", "sequence")
     assert "system_shared_memory" not in alone.extensions
-    assert "system_shared_memory" in Abilities(in_tritons_words=True, shares_memory=True).extensions
+    assert "system_shared_memory" in KServeOptions(as_triton=True, shares_memory=True).extensions

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from trivium.protocols.prometheus.exposition import Family, fit_labels, fit_name, number, text, written
+from trivium.protocols.prometheus.exposition import ExposedMetric, fit_labels, fit_name, number, text, written
 
 
 def parsed(*families):
@@ -46,14 +46,14 @@ def test_a_number_is_read_back_exactly(value):
 
 
 def test_labels_are_sorted():
-    family = Family("x", "counter", "words")
+    family = ExposedMetric("x", "counter", "words")
     family.add(written({"version": "1", "model": "m", "_team": "red"}), 2)
     family.add("", 3)
     assert family.lines == ['x{_team="red",model="m",version="1"} 2', "x 3"]
 
 
 def test_a_family_without_samples_is_named():
-    assert text([Family("x", "gauge", "two\nlines")]) == b"# HELP x two\\nlines\n# TYPE x gauge\n"
+    assert text([ExposedMetric("x", "gauge", "two\nlines")]) == b"# HELP x two\\nlines\n# TYPE x gauge\n"
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20)
@@ -61,13 +61,13 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=
 
 @given(TEXTS, TEXTS)
 def test_any_text_is_a_value_of_a_label(one, other):
-    family = Family("x", "gauge", "")
+    family = ExposedMetric("x", "gauge", "")
     family.add(written({"a": one, "b": other}), 1.5)
     assert parsed(family) == {"x": {("x", (("a", one), ("b", other))): 1.5}}
 
 
 def test_a_histogram_counts_upwards():
-    family = Family("h", "histogram", "")
+    family = ExposedMetric("h", "histogram", "")
     family.add_histogram('m="1"', 20.5, ((0.1, 0), (1.0, 1), (10.0, 0), (math.inf, 1)))
     assert family.lines == [
         'h_count{m="1"} 2',
@@ -80,13 +80,13 @@ def test_a_histogram_counts_upwards():
 
 
 def test_without_labels_a_histogram_has_its_bounds_alone():
-    family = Family("h", "histogram", "")
+    family = ExposedMetric("h", "histogram", "")
     family.add_histogram("", 3, ((0.5, 1), (math.inf, 1)), 1000.0)
     assert family.lines == ["h_count 2", "h_sum 3", 'h_bucket{le="500"} 1', 'h_bucket{le="+Inf"} 2']
 
 
 def test_a_summary_has_a_line_per_quantile():
-    family = Family("s", "summary", "")
+    family = ExposedMetric("s", "summary", "")
     family.add_summary('m="1"', 3, 91402, ((0.5, 1009), (0.999, math.nan)))
     assert family.lines == [
         's_count{m="1"} 3',

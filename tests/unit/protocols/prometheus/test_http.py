@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from trivium.protocols.prometheus.http import PrometheusHttp, ReportEncoder, Shown
+from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp, ReportEncoder
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import CacheUse, GpuUse, MachineUse, MetricFamily, MetricSeries
-from trivium.types.operations import Listing, ResponsePart, Scrape
+from trivium.types.operations import CollectMetrics, Listing, ResponsePart
 from trivium.types.statistics import (
     BatchStatistics,
     Duration,
@@ -56,7 +56,7 @@ COUNTS = VersionStatistics(
 CACHING = VersionMetrics(COUNTS, {"team": "red"}, 0, caches=True, in_parts=True)
 GPU = GpuUse(0, "GPU-1", 0.4, 1000, 300, 75.5, 300.0, 2.5)
 REPORT = MetricsReport((CACHING,), (), MachineUse(0.25, 1000, 400), (GPU, GpuUse(1, "GPU-2")))
-ALL = Shown(True, True, True)
+ALL = MetricsOptions(True, True, True)
 LABELS = '{_team="red",gpu_uuid="GPU-1",model="m",version="1"}'
 
 
@@ -162,14 +162,14 @@ def test_what_is_not_read_has_no_family():
 
 
 def test_without_models_the_families_are_named_all_the_same():
-    found = names(written(MetricsReport(()), Shown()))
+    found = names(written(MetricsReport(()), MetricsOptions()))
     assert found[:3] == ["nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count"]
     assert "nv_cache_num_hits_per_model" in found
 
 
 def test_what_was_not_asked_for_is_not_shown():
-    plain = set(names(written(which=Shown())))
-    assert set(names(written(which=Shown(durations=False)))) == plain - {
+    plain = set(names(written(which=MetricsOptions())))
+    assert set(names(written(which=MetricsOptions(durations=False)))) == plain - {
         name for name in plain if name.startswith("nv_") and "duration" in name
     }
     assert set(names(written())) - plain == {
@@ -265,11 +265,11 @@ def head(path="/metrics", method="GET"):
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/"])
 def test_the_route(path):
-    protocol = PrometheusHttp(Shown())
+    protocol = PrometheusHttp(MetricsOptions())
     target = protocol.head(head(path))
     assert not target.takes_body
     operation, _ = protocol.decode(head(path), target, Body(b""))
-    assert operation == Scrape()
+    assert operation == CollectMetrics()
     assert not protocol.is_costly(head(path), 10**9)
 
 
@@ -277,7 +277,7 @@ def test_the_route(path):
     ("path", "method", "status"), [("/", "GET", 404), ("/metricsx", "GET", 404), ("/metrics", "POST", 405)]
 )
 def test_all_else_is_refused(path, method, status):
-    protocol = PrometheusHttp(Shown())
+    protocol = PrometheusHttp(MetricsOptions())
     with pytest.raises(ServeError) as caught:
         protocol.head(head(path, method))
     answer = protocol.refuse(caught.value)
@@ -287,7 +287,7 @@ def test_all_else_is_refused(path, method, status):
 
 
 def test_an_error_instead_of_a_report():
-    encoder = ReportEncoder(Shown())
+    encoder = ReportEncoder(MetricsOptions())
     answer = encoder.encode(ResponsePart(error=ServeError(Code.DRAINING, "going \udc80 down")))
     assert answer.status == 503
     assert json.loads(b"".join(answer.buffers)) == {"error": "going \\udc80 down"}
