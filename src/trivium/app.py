@@ -17,11 +17,11 @@ from pathlib import Path
 
 from trivium import tracing
 from trivium.config.options import MetricsConfig, ServerConfig
-from trivium.core.lifecycle import Progress
+from trivium.core.instances.rate_policy import parse_limits
+from trivium.core.models.inspector import ModelInspector
+from trivium.core.models.lifecycle import Progress
+from trivium.core.observability.quantiles import parse_quantiles
 from trivium.core.observer import NO_OBSERVER
-from trivium.core.probe import ModelInspector
-from trivium.core.quantiles import parse_quantiles
-from trivium.core.rate_policy import parse_limits
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
@@ -34,11 +34,11 @@ from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl.repository import FORMAT as DJL
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
-from trivium.frontends.grpc_site import GrpcLimits
 from trivium.frontends.h2.frontend import H2Frontend
-from trivium.frontends.http import HttpFrontend
+from trivium.frontends.h2.state import GrpcLimits
+from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.stamped import TimestampedRpcs
+from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.profiles import identity, routes
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc

@@ -12,12 +12,12 @@ import pytest
 from tests.harness.virtual_models import X, make_infer, make_spec
 
 from trivium.core.clock import LoopClock
-from trivium.core.door import ModelContext
-from trivium.core.loaded_model import ServedModel
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import ServedModel
+from trivium.core.queueing.payload_adapter import ModelContext
 from trivium.core.workers import host
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.launch_process import ProcessLauncher, WorkerServices
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer

@@ -10,7 +10,7 @@ from tests.harness import onnx_models, torch_models
 from tests.harness.virtual_models import make_spec
 
 from trivium.app import ENGINES
-from trivium.core.workers.execution import execute
+from trivium.core.execution import execute
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import OpensRunner, WorkerEngine
 from trivium.types.operations import Infer

@@ -7,7 +7,7 @@ import pytest
 from tests.harness.python_models import ask, place, scene
 
 from trivium.app import PROBE_COMMAND
-from trivium.core.probe import ModelInspector
+from trivium.core.models.inspector import ModelInspector
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.errors import ServeError
 from trivium.types.spec import Defaults, Limits

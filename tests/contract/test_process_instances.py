@@ -11,7 +11,7 @@ import pytest
 from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.workers.launch_process import WorkerServices
+from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer

@@ -6,7 +6,7 @@ import signal
 import pytest
 from tests.harness.python_models import ask, out, place, scene
 
-from trivium.core import readiness
+from trivium.core.models import readiness
 from trivium.types.operations import Ready
 
 HOLD = "        while os.path.exists({held!r}):\n            time.sleep(0.002)\n"

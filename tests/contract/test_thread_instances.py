@@ -8,7 +8,7 @@ import numpy as np
 from tests.harness.instances import LEFT, InstanceHarness, Recorder, Script
 from tests.harness.virtual_models import make_infer
 
-from trivium.core.workers.thread import ThreadInstance
+from trivium.core.instances.thread import ThreadInstance
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensor, Tensors

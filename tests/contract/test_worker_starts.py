@@ -12,7 +12,7 @@ from tests.harness.instances import WORKER, InstanceHarness, scene
 
 from trivium.core.workers import spawn
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.launch_process import _kill_late
+from trivium.core.workers.process_launcher import _kill_late
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import WorkerCommand
 

@@ -14,7 +14,7 @@ from tests.harness.fake_core import EchoProtocol
 from tests.harness.http_client import get, post, read_answers
 from tests.harness.loopback import BIG, PROCESS, Served, StubCore, all_that_comes, leave, run, until
 
-from trivium.frontends.http import HttpFrontend
+from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.harness.fake_core import FakeCore
 
-from trivium.frontends.grpc_site import GrpcLimits, GrpcState
 from trivium.frontends.h2.shared import Shared
+from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder
 from trivium.types.operations import Infer, Operation, ResponsePart

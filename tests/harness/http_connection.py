@@ -7,9 +7,9 @@ from socket import SO_ERROR, SOL_SOCKET
 from tests.harness.fake_core import EchoProtocol, FakeCore
 from tests.harness.http_client import Seen, read_answers
 
-from trivium.frontends.connection import HttpConnection
+from trivium.frontends.http.connection import HttpConnection
+from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.site import Decoded, HttpState
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target

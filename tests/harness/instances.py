@@ -12,13 +12,13 @@ import numpy as np
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
-from trivium.core.door import ModelContext
-from trivium.core.loaded_model import ServedModel
+from trivium.core.instances.inline import InlineInstance
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.instances.thread import ThreadInstance
+from trivium.core.models.served_model import ServedModel
+from trivium.core.queueing.payload_adapter import ModelContext
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.inline import InlineInstance
-from trivium.core.workers.launch_process import ProcessLauncher, WorkerServices
-from trivium.core.workers.mailbox import Mailbox
-from trivium.core.workers.thread import ThreadInstance
+from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType

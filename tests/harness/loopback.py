@@ -16,7 +16,7 @@ import uvloop
 from tests.harness.fake_core import EchoProtocol, FakeCore, FakeTicket
 from tests.harness.http_client import get, post, read_answers
 
-from trivium.frontends.http import HttpFrontend
+from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
 from trivium.types.buffers import Lease
 from trivium.types.interfaces import Sink

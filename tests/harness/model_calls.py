@@ -12,13 +12,13 @@ import numpy as np
 from tests.harness.instances import WorkerHarness
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.calls import CallGraph
 from trivium.core.clock import LoopClock
-from trivium.core.door import ModelContext
-from trivium.core.loaded_model import ServedModel
-from trivium.core.metrics import CustomMetrics
-from trivium.core.workers.launch_process import WorkerServices
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import ServedModel
+from trivium.core.observability.custom_metrics import CustomMetrics
+from trivium.core.queueing.call_graph import CallGraph
+from trivium.core.queueing.payload_adapter import ModelContext
+from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Readiness, Ready, ResponsePart

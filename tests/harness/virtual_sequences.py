@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 from tests.harness.virtual_models import VirtualModelHarness, make_spec
 
-from trivium.core.loaded_model import ServedModel
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError

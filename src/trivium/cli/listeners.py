@@ -11,7 +11,7 @@ from trivium import app
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.h2.frontend import H2Frontend
-from trivium.frontends.http import DrainReport, HttpFrontend
+from trivium.frontends.http.frontend import DrainReport, HttpFrontend
 
 HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
 

@@ -4,7 +4,7 @@ import os
 import sys
 
 from trivium.app import ENGINES
-from trivium.core.probe import answer
+from trivium.core.models.inspector import answer
 
 
 def main() -> None:

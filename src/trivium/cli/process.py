@@ -15,8 +15,8 @@ import uvloop
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
 from trivium.core.clock import LoopClock
+from trivium.core.observability.log_settings import LOG
 from trivium.core.observer import NO_OBSERVER
-from trivium.core.verbosity import LOG
 from trivium.types.interfaces import RunObserver
 
 SWITCH_SECONDS = 0.0005

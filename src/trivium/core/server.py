@@ -12,23 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.core.changes import ModelControl
+from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock
-from trivium.core.lifecycle import Facts, Lifecycle, Progress
-from trivium.core.metrics import CustomMetrics
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.collect import MetricsCollector
+from trivium.core.models.control import ModelControl
+from trivium.core.models.lifecycle import Facts, Lifecycle, Progress
+from trivium.core.models.readiness import ReadyAnswers
+from trivium.core.models.registry import Registry
+from trivium.core.models.repository import Repository, chosen, loading_order
+from trivium.core.observability.custom_metrics import CustomMetrics
+from trivium.core.observability.log_settings import LOG
+from trivium.core.observability.tracing import Tracing
 from trivium.core.observer import NO_OBSERVER
-from trivium.core.payload import BufferPool
-from trivium.core.readiness import ReadyAnswers
-from trivium.core.regions import Regions
-from trivium.core.registry import Registry
-from trivium.core.repository import Repository, chosen, loading_order
-from trivium.core.scraping import MetricsCollector
 from trivium.core.settled import COMPLETED
-from trivium.core.tracing import Tracing
-from trivium.core.verbosity import LOG
+from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
-from trivium.core.workers.launch_process import MakeProgram, WorkerServices
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError

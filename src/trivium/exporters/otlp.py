@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import getrandbits
 from typing import TYPE_CHECKING, Any, cast
 
-from trivium.core.tracing_policy import is_context
+from trivium.core.observability.tracing_policy import is_context
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Moment, MomentNames, SpanNames, Trace, Traces
 

@@ -12,8 +12,8 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from trivium.core.loaded_model import ServedModel
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import ServedModel
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer, SequenceRef

@@ -11,7 +11,7 @@ from trivium.cli.listeners import CannotListen, Listeners
 from trivium.cli.serve import serve
 from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend
-from trivium.frontends.http import HttpFrontend
+from trivium.frontends.http.frontend import HttpFrontend
 
 ANY_PORTS: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trivium.core.admission import InputRules
+from trivium.core.queueing.input_rules import InputRules
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError

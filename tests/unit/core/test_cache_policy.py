@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.cache_policy import LastUsed, digest, own_copy, size_of
+from trivium.core.queueing.response_cache_policy import LastUsed, digest, own_copy, size_of
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.calls import CallGraph, PendingCall, is_held
+from trivium.core.queueing.call_graph import CallGraph, PendingCall, is_held
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import CallRef
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, spec
 
-from trivium.core.repository import ModelEntry, chosen
+from trivium.core.models.repository import ModelEntry, chosen
 from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import List, Load, Readiness, Ready

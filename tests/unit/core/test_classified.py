@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.answers import ResponseDispatcher
-from trivium.core.door import PayloadAdapter
-from trivium.core.item import Item
-from trivium.core.statistics import VersionCounters
+from trivium.core.observability.statistics import VersionCounters
+from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.queueing.responses import ResponseDispatcher
+from trivium.core.request import Item
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput

@@ -3,8 +3,8 @@
 import pytest
 from tests.harness.virtual_models import make_infer
 
-from trivium.core.deadlines import Deadlines
-from trivium.core.item import Item
+from trivium.core.queueing.deadlines import Deadlines
+from trivium.core.request import Item
 from trivium.load.simulate import VirtualClock
 from trivium.types.errors import Code
 from trivium.types.state import ItemState

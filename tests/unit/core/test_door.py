@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.door import PayloadAdapter
-from trivium.core.item import Item
+from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.request import Item
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError

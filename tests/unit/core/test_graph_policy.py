@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.harness.virtual_models import X, make_spec
 
-from trivium.core.graph_policy import behind, circle, examined, faults, joined, members, needed, waves
+from trivium.core.graph.policy import behind, circle, examined, faults, joined, members, needed, waves
 from trivium.types.schedules import Graph, Step
 from trivium.types.spec import Origin
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import X, make_spec
 
-from trivium.core.graph import GraphInstance
+from trivium.core.graph.instance import GraphInstance
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, ResponsePart

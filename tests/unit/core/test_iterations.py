@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 from tests.harness.virtual_sequences import CONTROLS, LEFT, Adder, SequenceHarness, spec
 
-from trivium.core.schedulers.sequence import FIRST_OWN
+from trivium.core.schedulers.sequence.scheduler import FIRST_OWN
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, RunAgain
 from trivium.types.payload import Tensor, Tensors

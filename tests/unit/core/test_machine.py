@@ -7,8 +7,8 @@ import psutil
 import pynvml
 import pytest
 
-from trivium.core.gpus import Gpus
-from trivium.core.machine import Machine
+from trivium.core.observability.gpu_metrics import Gpus
+from trivium.core.observability.host_metrics import Machine
 from trivium.types.metrics import GpuUse, MachineUse, Measurements
 
 NO_GPU = Measurements(gpu=False, interval=2.0)

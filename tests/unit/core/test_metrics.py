@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core import metrics
-from trivium.core.metrics import CustomMetrics
+from trivium.core.observability import custom_metrics as metrics
+from trivium.core.observability.custom_metrics import CustomMetrics
 
 
 def step(kind="counter", name="n", **fields):

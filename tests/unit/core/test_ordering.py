@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.ordering import ResponseSequencer
+from trivium.core.queueing.sequencer import ResponseSequencer
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.payload import SMALLEST, BufferPool
+from trivium.core.buffer_pool import SMALLEST, BufferPool
 from trivium.types.buffers import Lease
 
 

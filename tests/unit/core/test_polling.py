@@ -14,7 +14,7 @@ from tests.harness.fake_models import FakeEngine, ServerHarness, no_facts, repla
 from tests.harness.properties import examples
 from tests.harness.virtual_models import X, make_infer
 
-from trivium.core.polling import fingerprint
+from trivium.core.models.polling import fingerprint
 from trivium.core.server import CoreServices, Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity

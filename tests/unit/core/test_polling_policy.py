@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.polling_policy import PollingDecision, decide, merged, with_dependents
+from trivium.core.models.polling_policy import PollingDecision, decide, merged, with_dependents
 
 PICTURES = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["1", "2", "3"]))
 

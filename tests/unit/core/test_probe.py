@@ -7,7 +7,13 @@ import msgspec
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.probe import Inspected, InspectionRefused, InspectionRequest, ModelInspector, answer
+from trivium.core.models.inspector import (
+    Inspected,
+    InspectionRefused,
+    InspectionRequest,
+    ModelInspector,
+    answer,
+)
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Limits, ModelFacts, TensorSpec

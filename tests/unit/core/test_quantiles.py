@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.quantiles import SLICES, SPAN, RecentValues, parse_quantiles
+from trivium.core.observability.quantiles import SLICES, SPAN, RecentValues, parse_quantiles
 from trivium.types.errors import Code, ServeError
 
 WANTED = (0.0, 0.5, 0.9, 0.99, 1.0)

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.item import Item
-from trivium.core.queue import RequestQueue
+from trivium.core.queueing.queue import RequestQueue
+from trivium.core.request import Item
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.state import ItemState

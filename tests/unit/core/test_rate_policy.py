@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.rate_limiter import RateLimiter
-from trivium.core.rate_policy import Contender, grants, limits, needs_on, parse_limits
+from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.instances.rate_policy import Contender, grants, limits, needs_on, parse_limits
 from trivium.types.errors import Code, ServeError
 from trivium.types.resources import EVERYWHERE, ResourceLimits, ResourceNeed, ResourceRequest
 

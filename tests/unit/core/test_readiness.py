@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from trivium.core.readiness import CHECK_SECONDS, ReadyAnswers
+from trivium.core.models.readiness import CHECK_SECONDS, ReadyAnswers
 from trivium.load.simulate import VirtualClock
 from trivium.types.operations import Ready
 from trivium.types.state import ServerState

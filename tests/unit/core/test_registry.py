@@ -3,7 +3,7 @@
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.registry import Registry
+from trivium.core.models.registry import Registry
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VERSION_MOVES, VersionState

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.repository import Repository
+from trivium.core.models.repository import Repository
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Defaults, InvalidModel, ReadResult

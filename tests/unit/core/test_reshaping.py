@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.door import ONLY_TENSORS, PayloadAdapter
-from trivium.core.item import Item
-from trivium.core.reshaping import Reshapes, moved
-from trivium.core.warmup import batches
+from trivium.core.models.warmup import batches
+from trivium.core.queueing.payload_adapter import ONLY_TENSORS, PayloadAdapter
+from trivium.core.queueing.reshaping import Reshapes, moved
+from trivium.core.request import Item
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, ResponsePart

@@ -6,13 +6,13 @@ import pytest
 from tests.harness.fake_models import serving, spec
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.answers import ResponseDispatcher
-from trivium.core.cache import ResponseCache
-from trivium.core.door import PayloadAdapter
-from trivium.core.first_parts import TimedResponseDispatcher, answering
-from trivium.core.item import Item
-from trivium.core.metrics import CustomMetrics
-from trivium.core.scraping import gpu_of, use_of
+from trivium.core.models.collect import gpu_of, use_of
+from trivium.core.observability.custom_metrics import CustomMetrics
+from trivium.core.queueing.first_parts import TimedResponseDispatcher, answering
+from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.queueing.response_cache import ResponseCache
+from trivium.core.queueing.responses import ResponseDispatcher
+from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import CacheUse, Measurements, MetricSeries, ModelMetrics
 from trivium.types.operations import CollectMetrics, Load, Unload

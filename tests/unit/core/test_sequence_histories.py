@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 from tests.harness.virtual_sequences import CONTROLS, SequenceHarness, spec
 
-from trivium.core.schedulers import sequence
-from trivium.core.schedulers.sequence_policy import decide
+from trivium.core.schedulers.sequence import scheduler as sequence
+from trivium.core.schedulers.sequence.policy import decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.schedules import Sequence, Strategy
 from trivium.types.spec import Limits

@@ -6,7 +6,7 @@ import pytest
 from tests.harness.virtual_models import make_infer
 from tests.harness.virtual_sequences import CONTROLS, LEFT, SequenceHarness, infer, spec
 
-from trivium.core.schedulers.controls import Controls
+from trivium.core.schedulers.sequence.controls import Controls
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef

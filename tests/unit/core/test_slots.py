@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 from tests.harness.virtual_sequences import CONTROLS, infer
 
-from trivium.core.schedulers.controls import Controls
-from trivium.core.schedulers.slots import FIRST_IDLE, around
+from trivium.core.schedulers.sequence.controls import Controls
+from trivium.core.schedulers.sequence.slots import FIRST_IDLE, around
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensor, Tensors

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
-from trivium.core.item import Item
-from trivium.core.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
+from trivium.core.observability.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
+from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.running import Executed

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
-from trivium.core import tracing
-from trivium.core.item import CANCELLED, Item
-from trivium.core.tracing import Tracing
+from trivium.core.observability import tracing
+from trivium.core.observability.tracing import Tracing
+from trivium.core.request import CANCELLED, Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import CallRef, ResponsePart, TraceControl
 from trivium.types.running import Executed

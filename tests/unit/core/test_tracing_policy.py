@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.core.tracing_policy import Sampler, TraceBook, is_context
+from trivium.core.observability.tracing_policy import Sampler, TraceBook, is_context
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Detail, TraceChange, TraceSettings
 

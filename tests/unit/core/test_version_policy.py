@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.version_policy import Plan, by_number, plan, wanted
+from trivium.core.models.version_policy import Plan, by_number, plan, wanted
 from trivium.types.spec import All, Latest, Specific
 
 

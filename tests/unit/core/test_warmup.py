@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.warmup import batches
+from trivium.core.models.warmup import batches
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput

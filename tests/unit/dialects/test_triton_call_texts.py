@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trivium.core.calls import CallGraph
+from trivium.core.queueing.call_graph import CallGraph
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo

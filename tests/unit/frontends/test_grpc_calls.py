@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.harness.fake_core import FakeCore
 
-from trivium.frontends.grpc_site import (
+from trivium.frontends.h2.state import (
     ANSWERED,
     CANCELLED,
     LAST_RESORT,
@@ -16,7 +16,7 @@ from trivium.frontends.grpc_site import (
     GrpcState,
     why_reset,
 )
-from trivium.frontends.grpc_stream import Stream
+from trivium.frontends.h2.stream_call import Stream
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart

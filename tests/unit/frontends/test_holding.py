@@ -8,7 +8,7 @@ from tests.harness.http_client import get
 from tests.harness.http_connection import HttpHarness
 from tests.unit.frontends.test_grpc_calls import Client, streaming
 
-from trivium.frontends.grpc_stream import FULL
+from trivium.frontends.h2.stream_call import FULL
 
 
 def stuck() -> HttpHarness:

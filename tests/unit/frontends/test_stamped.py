@@ -7,9 +7,9 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.http_client import post
 from tests.harness.http_connection import HttpHarness
 
-from trivium.frontends import stamped
+from trivium.frontends import timestamps as stamped
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.stamped import TimestampedRpcs
+from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Live
 from trivium.types.payload import Raw

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.harness.http_connection import HttpHarness
 
+from trivium.frontends.http.phase import HEAD, IDLE, Phase
+from trivium.frontends.http.state import HttpState
+from trivium.frontends.http.sweeper import Sweeper
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.phase import HEAD, IDLE, Phase
-from trivium.frontends.site import HttpState
-from trivium.frontends.sweeper import Sweeper
 
 
 class HandLoop:

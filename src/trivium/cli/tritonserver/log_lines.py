@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from trivium.core.verbosity import LOG
+from trivium.core.observability.log_settings import LOG
 from trivium.types.log_settings import LogSettings
 
 TABLE = {"is_table": True}

@@ -1,10 +1,10 @@
 """Which scheduler serves a model, by its spec."""
 
-from trivium.core.queue import RequestQueue
+from trivium.core.instances.pool import Pool
+from trivium.core.queueing.queue import RequestQueue
 from trivium.core.schedulers.dynamic import DynamicScheduler, Reject, Start
 from trivium.core.schedulers.policy import BatchingSettings
-from trivium.core.schedulers.sequence import SequenceScheduler
-from trivium.core.workers.pool import Pool
+from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.types.interfaces import Clock
 from trivium.types.schedules import Sequence
 from trivium.types.spec import ModelSpec

@@ -6,8 +6,8 @@ It knows no model, payload or wire. It asks after an arrival, a credit, a cancel
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from trivium.core.item import Item
-from trivium.core.queue import RequestQueue
+from trivium.core.queueing.queue import RequestQueue
+from trivium.core.request import Item
 from trivium.core.schedulers.policy import BatchingSettings, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Timer

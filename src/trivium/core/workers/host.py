@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from trivium.codecs import binary
-from trivium.core.workers.execution import execute
+from trivium.core.execution import execute
 from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError

@@ -12,15 +12,15 @@ from time import monotonic
 from typing import cast
 
 from trivium.core.clock import CallLast
+from trivium.core.execution import unrun
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
-from trivium.core.workers.execution import unrun
 from trivium.core.workers.keeps import KEEPING, RetainedLeases
 from trivium.core.workers.outbound import FrameWriter
 from trivium.core.workers.probe import KINDS, ReadinessProbe
 from trivium.core.workers.receipts import FlowControl
 from trivium.core.workers.spawn import Spawned
-from trivium.core.workers.upward import Upcalls
+from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port

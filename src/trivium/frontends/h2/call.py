@@ -6,9 +6,9 @@ a cancellation and a missing message mean for this call; knows no frame.
 
 from typing import Protocol
 
-from trivium.frontends.grpc_site import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart

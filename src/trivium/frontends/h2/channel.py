@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trivium.codecs.compression import LEAST_BYTES, MOST_BYTES, deflate
-from trivium.frontends.grpc_site import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.flow import Bytes, Sender, SendFlow
 from trivium.frontends.h2.frames import FLOW_CONTROL_ERROR, STREAM_CLOSED, StreamFault
@@ -24,6 +23,7 @@ from trivium.frontends.h2.responses import (
     refusal,
     trailers,
 )
+from trivium.frontends.h2.state import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 

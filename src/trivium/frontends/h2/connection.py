@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from trivium.frontends.grpc_site import GOING_DOWN, UNAVAILABLE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frame_reader import NoHttp2
 from trivium.frontends.h2.frames import ENHANCE_YOUR_CALM, INTERNAL_ERROR, ConnectionFault
 from trivium.frontends.h2.session import Session
 from trivium.frontends.h2.shared import Shared
+from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from trivium.frontends.access_log import AccessLog
-from trivium.frontends.grpc_site import GrpcLimits, GrpcState
 from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
+from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.frontends.h2.tls import context_of
-from trivium.frontends.http import DrainReport
+from trivium.frontends.http.frontend import DrainReport
 from trivium.tls import Tls
 from trivium.types.interfaces import InferenceCore, RpcProtocol
 

@@ -7,7 +7,6 @@ ends the connection; writes through the session that it belongs to.
 from collections.abc import Collection
 from typing import Protocol
 
-from trivium.frontends.grpc_site import GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.flow import Bytes, Sender, SendFlow
 from trivium.frontends.h2.frames import (
@@ -25,6 +24,7 @@ from trivium.frontends.h2.frames import (
     ConnectionFault,
 )
 from trivium.frontends.h2.guard import SETTING, SMALL, Guard, PingStrikes
+from trivium.frontends.h2.state import GrpcState
 
 _DRAIN_PING = b"trivdrai"
 _ALIVE_PING = b"trivlive"

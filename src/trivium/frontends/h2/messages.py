@@ -7,8 +7,8 @@ that is kept with the site. Knows no frame.
 from typing import cast
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import INTERNAL, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2.responses import PREFIX
+from trivium.frontends.h2.state import INTERNAL, RESOURCE_EXHAUSTED, GrpcState
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import RpcAnswer
 

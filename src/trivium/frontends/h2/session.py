@@ -8,7 +8,6 @@ connection rather than a stream is in `housekeeping`.
 from collections.abc import Callable
 
 from trivium.frontends.access_log import AccessLine
-from trivium.frontends.grpc_site import ActiveCall, GrpcState
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.call import UnaryCall
 from trivium.frontends.h2.channel import WINDOW, Channel
@@ -22,6 +21,7 @@ from trivium.frontends.h2.messages import MessageReader, Packed
 from trivium.frontends.h2.responses import refusal
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.shared import Shared
+from trivium.frontends.h2.state import ActiveCall, GrpcState
 from trivium.frontends.h2.streaming import StreamingCall
 from trivium.types.wire import RpcAnswer, RpcKind
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 

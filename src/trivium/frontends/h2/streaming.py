@@ -7,11 +7,11 @@ the client's windows and the transport's own buffer both decide. One task per ca
 import asyncio
 from collections import deque
 
-from trivium.frontends.grpc_site import reset_status, why_reset
-from trivium.frontends.grpc_stream import Stream
 from trivium.frontends.h2.call import CallConnection
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
+from trivium.frontends.h2.state import reset_status, why_reset
+from trivium.frontends.h2.stream_call import Stream
 from trivium.types.wire import RpcAnswer, RpcCall
 
 DEADLINE_EXCEEDED = 4

@@ -3,7 +3,7 @@
 import pytest
 from tests.harness.virtual_models import make_infer
 
-from trivium.core.workers.execution import execute, without
+from trivium.core.execution import execute, without
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Batch, Credit, Executed, Part, Ran
 

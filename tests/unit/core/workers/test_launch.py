@@ -7,10 +7,10 @@ from threading import Event
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.workers.inline import InlineInstance
-from trivium.core.workers.launch import Launcher
-from trivium.core.workers.launch_process import WorkerServices
-from trivium.core.workers.thread import ThreadInstance
+from trivium.core.instances.inline import InlineInstance
+from trivium.core.instances.thread import ThreadInstance
+from trivium.core.models.launcher import Launcher
+from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensors

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.core.workers.lead_policy import MOST, by_turns, lead
+from trivium.core.instances.lead_policy import MOST, by_turns, lead
 
 
 @pytest.mark.parametrize(

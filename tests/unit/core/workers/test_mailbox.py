@@ -1,6 +1,6 @@
 """One signal per drained set, nothing missed, order kept."""
 
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.instances.mailbox import Mailbox
 from trivium.types.running import Credit, Dead
 
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.loaded_model import ServedModel
-from trivium.core.workers.mailbox import Mailbox
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Dead

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.workers.scaling_policy import (
+from trivium.core.instances.scaler_policy import (
     LONGEST_BACKOFF,
     RETIRE_SECONDS,
     GroupView,

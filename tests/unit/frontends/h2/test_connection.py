@@ -8,8 +8,8 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_connection import H2ConnectionHarness
 from tests.harness.h2_peer import data
 
-from trivium.frontends.grpc_site import CANCELLED
 from trivium.frontends.h2 import frames
+from trivium.frontends.h2.state import CANCELLED
 
 
 def later(**limits: Any) -> H2ConnectionHarness:

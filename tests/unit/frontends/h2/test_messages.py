@@ -13,8 +13,8 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import prefixed
 
 from trivium.codecs.compression import Inflater
-from trivium.frontends.grpc_site import GrpcLimits, GrpcState
 from trivium.frontends.h2.messages import CallRefused, MessageReader, Packed
+from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.types.errors import ServeError
 
 

@@ -11,10 +11,10 @@ from tests.harness.h2_peer import USUAL, Heard, Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
 
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.grpc_site import ANSWERED, CANCELLED, LAST_RESORT, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
 from trivium.frontends.h2.frames import ConnectionFault
+from trivium.frontends.h2.state import ANSWERED, CANCELLED, LAST_RESORT, LATE
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 

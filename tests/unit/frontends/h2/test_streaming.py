@@ -12,9 +12,9 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Heard, Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
 
-from trivium.frontends.grpc_site import CANCELLED, LATE
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.channel import WINDOW
+from trivium.frontends.h2.state import CANCELLED, LATE
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 

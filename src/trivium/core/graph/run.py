@@ -1,0 +1,240 @@
+"""One request on its way through a graph: which steps are in work for it, and what it has answered.
+
+A step that answers in several parts splits the request into branches, one for each part, in which the steps behind it
+run once more. Answers leave in the order of the parts, however long a branch takes; a step that runs ahead of the
+branches is held. It knows neither formats nor wires, and calls nothing but the injected `submit`.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from trivium.core.graph.branches import Branch, Fork, Named, forks
+from trivium.core.graph.policy import behind, needed
+from trivium.core.request import CANCELLED
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import CallRef, Infer, ResponsePart, WantedOutput
+from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.running import ItemId
+from trivium.types.schedules import Step
+
+if TYPE_CHECKING:
+    from trivium.core.graph.instance import GraphInstance
+
+LEAST_SECONDS = 0.001
+TENSORS = PayloadKind.TENSORS
+
+
+class Run:
+    """One request. Tells the graph its answers and its end."""
+
+    def __init__(
+        self, graph: "GraphInstance", item: ItemId, operation: Infer, wanted: tuple[str, ...]
+    ) -> None:
+        self._graph = graph
+        self._item = item
+        self._operation = operation
+        self._wanted = wanted
+        self._began = graph.now()
+        payload = operation.payload
+        assert isinstance(payload, Tensors)  # the door has seen to it
+        given = {tensor.name: tensor for tensor in payload.items}
+        self._absent = graph.inputs - given.keys()
+        steps, self._used = needed(graph.steps, wanted)
+        self._root = Branch(None, given, sorted(steps))
+        self._is_over = False
+        self._is_held = False
+        self._is_proceeding = False
+        self._is_stale = False  # something came while it proceeded
+        above = operation.parent
+        items, chain = (above.items, above.chain) if above is not None else ((), ())
+        self._ref = CallRef((*items, item), (*chain, graph.name), item)
+
+    def proceed(self) -> None:
+        """Begin every step whose inputs exist, give what is whole, in order, and end when nothing is left to do."""
+        if self._is_proceeding:
+            self._is_stale = True
+            return
+        self._is_proceeding = True
+        self._turn()
+        while self._is_stale and not self._is_over:
+            self._turn()
+        self._is_proceeding = False
+
+    def _turn(self) -> None:
+        self._is_stale = False
+        self._begin_all(self._root)
+        if not self._is_over and self._give(self._root) and not self._is_over:
+            self._end(None)  # the last answer has left already, or there was none
+
+    def cancel(self, why: ServeError) -> None:
+        """Nobody waits for it any more."""
+        self._is_over = True
+        for ticket in list(self._root.tickets()):
+            ticket.cancel(why)
+
+    def hold(self) -> None:
+        """Its receiver is full: so are all steps."""
+        self._is_held = True
+        for ticket in list(self._root.tickets()):
+            ticket.hold()
+
+    def resume(self) -> None:
+        """There is room again, for those that do not run ahead."""
+        self._is_held = False
+        full = {id(fork.ticket) for fork in forks(self._root) if fork.is_full}
+        for ticket in list(self._root.tickets()):
+            if id(ticket) not in full:
+                ticket.resume()
+
+    # -- forward -------------------------------------------------------------------------------------------
+
+    def _begin_all(self, branch: Branch) -> None:
+        for i in branch.pending[:]:
+            if self._is_over:
+                return
+            sources = self._graph.steps[i].inputs.values()
+            if all(name in self._absent or branch.find(name) is not None for name in sources):
+                branch.pending.remove(i)
+                self._begin(branch, i, self._graph.steps[i])
+        if branch.fork is not None:
+            branch.fork.fill(self._graph.in_flight)
+            branch.fork.balance(self._graph.in_flight, self._is_held)
+            for following in list(branch.fork.alive):
+                self._begin_all(following)
+
+    def _begin(self, branch: Branch, i: int, step: Step) -> None:
+        branch.working[i] = None  # its answer may come before `submit` returns
+        ticket = self._graph.submits.submit(self._call(branch, step), partial(self._take, branch, i))
+        fork = branch.fork
+        if self._is_over:
+            ticket.cancel(CANCELLED)
+        elif i in branch.working:
+            branch.working[i] = ticket
+            if self._is_held:
+                ticket.hold()
+        elif fork is not None and fork.step == i:
+            fork.ticket = ticket
+            if self._is_held or fork.is_full:
+                ticket.hold()
+
+    def _call(self, branch: Branch, step: Step) -> Infer:
+        whole = self._operation
+        sources = ((name, branch.find(source)) for name, source in step.inputs.items())
+        items = [_renamed(tensor, name) for name, tensor in sources if tensor is not None]
+        left = whole.deadline
+        if left is not None:
+            left = max(left - (self._graph.now() - self._began), LEAST_SECONDS)
+        return Infer(
+            model=step.model,
+            version=step.version,
+            # What a member answers may view the request, so whoever gets it next holds the request's buffer, too.
+            payload=Tensors(tuple(items), whole.payload.lease),
+            id=whole.id,
+            outputs=tuple(WantedOutput(name) for name, to in step.outputs.items() if to in self._used),
+            parameters=whole.parameters,
+            priority=whole.priority,
+            queue_timeout=whole.queue_timeout,
+            deadline=left,
+            sequence=whole.sequence,
+            wants=TENSORS,
+            parent=self._ref,
+        )
+
+    # -- back ----------------------------------------------------------------------------------------------
+
+    def _take(self, branch: Branch, i: int, part: ResponsePart) -> None:
+        """A part of a step's answer. A first one that is not the last, or that is the last and empty, is one of
+        several, or of none.
+        """
+        if self._is_over:
+            return
+        if part.error is not None:
+            self._fail(i, part.error)
+            return
+        tensors = None
+        if isinstance(part.payload, Tensors):
+            tensors = self._kept(i, part.payload)
+            if tensors is None:
+                return
+        fork = branch.fork
+        if fork is None or fork.step != i:
+            if part.final and tensors is not None:
+                del branch.working[i]
+                branch.tensors.update(tensors)
+                self.proceed()
+                return
+            if fork is not None:
+                self._fail(i, _two(self._graph.steps[fork.step].model))
+                return
+            fork = self._split(branch, i)
+        if tensors is not None:
+            fork.waiting.append(tensors)
+        fork.is_closed = part.final
+        if part.final:
+            fork.ticket = None
+        self.proceed()
+
+    def _split(self, branch: Branch, i: int) -> Fork:
+        following = behind(self._graph.steps, i)
+        pending = [step for step in branch.pending if step in following]
+        branch.pending = [step for step in branch.pending if step not in following]
+        branch.fork = Fork(branch, i, pending, branch.working.pop(i))
+        return branch.fork
+
+    def _kept(self, i: int, payload: Tensors) -> Named | None:
+        """What is used of it, by its names in the graph. None where some of that is not there: then it has failed."""
+        names: Mapping[str, str] = self._graph.steps[i].outputs
+        kept = {names[tensor.name]: tensor for tensor in payload.items if tensor.name in names}
+        lacking = [name for name, to in names.items() if to in self._used and to not in kept]
+        if lacking:
+            self._fail(i, ServeError(Code.MODEL_FAILED, f"It answered without {', '.join(lacking)}."))
+            return None
+        return {name: _renamed(tensor, name) for name, tensor in kept.items()}
+
+    def _give(self, branch: Branch) -> bool:
+        """Answer with what is whole, in order. Has all of this branch been answered?"""
+        if branch.working or branch.pending:
+            return False
+        fork = branch.fork
+        if fork is None:
+            self._answer(branch)
+            return True
+        while fork.alive and not self._is_over and self._give(fork.alive[0]):
+            fork.alive.popleft()
+            self._is_stale = True  # there is room for another one
+        return fork.is_closed and not fork.alive and not fork.waiting
+
+    def _answer(self, branch: Branch) -> None:
+        found = ((name, branch.find(name)) for name in self._wanted)
+        payload = Tensors(tuple(tensor for _, tensor in found if tensor is not None))
+        if branch.parent is None:
+            self._is_over = True
+            self._graph.executed(self._item, payload, self._began)
+        else:
+            self._is_over = branch.is_last()
+            self._graph.answered(self._item, payload, self._is_over)
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def _fail(self, i: int, error: ServeError) -> None:
+        text = f"In model '{self._graph.name}', step '{self._graph.steps[i].model}': {error.message}"
+        told = ServeError(error.code, text, error.retry_after, error.status)
+        told.__cause__ = error
+        self._end(told)
+
+    def _end(self, error: ServeError | None) -> None:
+        self.cancel(CANCELLED)
+        self._graph.ended(self._item, error)
+
+
+def _two(other: str) -> ServeError:
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"It answers in several parts, and so does step '{other}', which is neither before nor behind it: which of "
+        "their parts belong together is not known. Let one of the two answer once, or put them behind one another.",
+    )
+
+
+def _renamed(tensor: Tensor, name: str) -> Tensor:
+    return Tensor(name, tensor.datatype, tensor.shape, tensor.array)

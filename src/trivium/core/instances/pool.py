@@ -1,0 +1,302 @@
+"""The instances of one model version: who has a credit, who holds which items, what comes back.
+
+The pool keeps the books; the scheduler fills it, the scaler opens and closes. An instance that dies takes
+with it the items that user code may have got; the others go back to the queue.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
+from typing import Protocol, assert_never
+
+from trivium.core.instances.lead_policy import by_turns, lead
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.observer import NO_OBSERVER
+from trivium.core.request import Item
+from trivium.types.interfaces import Instance, Port, RunObserver
+from trivium.types.operations import Infer
+from trivium.types.running import (
+    Batch,
+    Begun,
+    Credit,
+    Dead,
+    Event,
+    Executed,
+    InstanceId,
+    ItemId,
+    Part,
+    Placement,
+    RecycleRequested,
+)
+from trivium.types.state import ItemState
+
+STARTED = ItemState.STARTED  # members of an Enum are slow to look up in its class
+
+
+class Owner(Protocol):
+    """The model version that a pool works for; it is told what happens to the items."""
+
+    def executed(self, run: Executed, items: Sequence[Item]) -> None:
+        """An execution ended these items, in the order of its outcomes."""
+        ...
+
+    def part(self, item: Item, part: Part) -> None:
+        """One part of one item, final or not."""
+        ...
+
+    def died(
+        self, slot: "InstanceSlot", post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]
+    ) -> None:
+        """An instance is gone: `lost` items may have begun, `recalled` ones have not."""
+        ...
+
+    def stale(self) -> None:
+        """An instance wants to be replaced."""
+        ...
+
+    def freed(self) -> None:
+        """Credits came back, or an instance is gone: look at the queue again."""
+        ...
+
+
+class InstanceSlot:
+    """One open instance. A negative number of credits counts what it holds in advance."""
+
+    __slots__ = (
+        "credits",
+        "ended",
+        "hand_over",
+        "held",
+        "home",
+        "idle_since",
+        "instance",
+        "is_stale",
+        "opened_at",
+        "placement",
+    )
+
+    def __init__(self, placement: Placement, now: float) -> None:
+        self.instance: Instance | None = None
+        self.hand_over: Callable[[Batch], None] = _not_open
+        self.placement = placement
+        self.credits = 1
+        self.held: dict[ItemId, Item] = {}
+        self.idle_since = self.opened_at = now
+        self.is_stale = False
+        self.home: object = None  # whose it is, for the scaler
+        self.ended = 0  # executions, and items that ended well by parts of their own
+
+
+class Pool:
+    """Used on the loop only. `merges` and the mean run time, which the owner tells, decide on the lead."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        mailbox: Mailbox,
+        merges: bool,
+        now: Callable[[], float],
+        observer: RunObserver = NO_OBSERVER,
+    ) -> None:
+        self._owner, self._mailbox, self._merges, self._now = owner, mailbox, merges, now
+        self._slots: dict[InstanceId, InstanceSlot] = {}
+        self._leaving: dict[InstanceId, InstanceSlot] = {}  # retired, with items that have not ended
+        self._only: tuple[InstanceId, InstanceSlot] | None = None
+        self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
+        self._next = 0
+        self._lead = 0
+        self._ran = observer.ran
+        self.in_order = False
+        """Does no item overtake another, or run out of time before it runs?"""
+        self.calls = 0
+        """Upward calls among the items that wait or run. While there are any nothing is handed over in advance: a call
+        behind the very item that waits for it would never begin.
+        """
+
+    @property
+    def size(self) -> int:
+        """Open instances."""
+        return len(self._slots)
+
+    @property
+    def ahead(self) -> int:
+        """Batches held in advance: they wait as those in the queue do."""
+        return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
+
+    def slots(self) -> dict[InstanceId, InstanceSlot]:
+        """The live table, for the scaler to read."""
+        return self._slots
+
+    def threads(self) -> Set[int]:
+        """Of the open instances: see `Instance.threads`."""
+        instances = (slot.instance for slot in self._slots.values())
+        return {thread for instance in instances if instance is not None for thread in instance.threads}
+
+    def held(self) -> list[Item]:
+        """Every item that an instance has, open or retired."""
+        slots = (*self._slots.values(), *self._leaving.values())
+        return [item for slot in slots for item in slot.held.values()]
+
+    def beside(self, item: ItemId) -> Collection[ItemId]:
+        """The items that an instance has to end for this one to end, itself among them; none if no instance has it."""
+        for slot in (*self._slots.values(), *self._leaving.values()):
+            if item in slot.held:
+                return slot.held if slot.credits <= 0 else (item,)
+        return ()
+
+    def reserve(self, placement: Placement) -> tuple[InstanceId, InstanceSlot, Port]:
+        """Names for an instance that is to be opened; `admit` it when it is."""
+        self._next += 1
+        slot = InstanceSlot(placement, self._now())
+        return self._next, slot, self._mailbox.port(partial(self._deliver, self._next, slot))
+
+    def admit(self, number: InstanceId, slot: InstanceSlot, instance: Instance) -> None:
+        """It can take work from now on."""
+        slot.instance = instance
+        slot.hand_over = instance.start
+        slot.idle_since = self._now()
+        self._slots[number] = slot
+        self._count()
+        self._owner.freed()
+
+    def retire(self, number: InstanceId) -> None:
+        """Close an instance; what it holds still ends through its port."""
+        slot = self._slots.pop(number)
+        if slot.held:
+            self._leaving[number] = slot
+        self._count()
+        assert slot.instance is not None
+        slot.instance.close()
+
+    def free(self) -> Sequence[InstanceId]:
+        """Credits, as often as each instance has them, the least busy one in front."""
+        only = self._only
+        lead = 0 if self.calls else self._lead
+        if only is not None:
+            count = only[1].credits + lead
+            if count <= 0:
+                return ()
+            if count != len(self._only_free):
+                self._only_free = (only[0],) * count
+            return self._only_free
+        return by_turns({number: slot.credits for number, slot in self._slots.items()}, lead)
+
+    def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
+        """Of those that shall be started now the ones that may be: here all."""
+        return instances
+
+    def start(self, number: InstanceId, items: list[Item]) -> None:
+        """Run them together; spends one credit."""
+        slot = self._slots[number]
+        slot.credits -= 1
+        held = slot.held
+        if len(items) == 1:  # what follows, for one
+            item = items[0]
+            item.state = STARTED
+            item.instance = number
+            held[item.item] = item
+            slot.hand_over(Batch([item.item], [item.operation], [item.rows]))
+            return
+        numbers: list[ItemId] = []
+        operations: list[Infer] = []
+        rows: list[int] = []
+        for item in items:
+            item.state = STARTED
+            item.instance = number
+            name = item.item
+            held[name] = item
+            numbers.append(name)
+            operations.append(item.operation)
+            rows.append(item.rows)
+        slot.hand_over(Batch(numbers, operations, rows))
+
+    def cancel(self, item: Item) -> None:
+        """Tell the instance that nobody waits for it; it still ends here."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.cancel(item.item)
+
+    def hold(self, item: Item) -> None:
+        """Tell the instance that its receiver is full. One that waits is in no instance yet."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.hold(item.item)
+
+    def resume(self, item: Item) -> None:
+        """Tell the instance that its receiver has room again."""
+        instance = self._holder(item)
+        if instance is not None:
+            instance.resume(item.item)
+
+    def _holder(self, item: Item) -> Instance | None:
+        slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
+        return None if slot is None else slot.instance
+
+    def observe(self, mean_run: float) -> None:
+        """The mean seconds of recent executions, 0 before the first."""
+        self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
+        if mean_run:
+            self._ran(self, mean_run)
+
+    def _count(self) -> None:
+        self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
+        self._only_free = ()
+
+    def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
+        for event in events:
+            if type(event) is Executed:
+                slot.ended += 1
+                held, numbers = slot.held, event.items
+                if event.batch:
+                    _executed(event, held)
+                items = [held.pop(numbers[0])] if len(numbers) == 1 else [*map(held.pop, numbers)]
+                self._owner.executed(event, items)
+            elif type(event) is Credit:
+                slot.credits += event.count
+            elif isinstance(event, Part):
+                item = slot.held.pop(event.item) if event.final else slot.held[event.item]
+                slot.ended += event.final and event.error is None
+                self._owner.part(item, event)
+                if item.is_held and not event.final:  # perhaps since before an instance had it
+                    self.hold(item)
+            elif isinstance(event, Begun):
+                _begin(event.items, slot.held)
+            elif isinstance(event, RecycleRequested):
+                slot.is_stale = True
+                self._owner.stale()
+            elif isinstance(event, Dead):
+                self._finalize(number, slot, event.post_mortem)
+            else:
+                assert_never(event)
+        if not slot.held:
+            slot.idle_since = self._now()
+            if self._leaving:
+                self._leaving.pop(number, None)
+        self._owner.freed()
+
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
+        self._slots.pop(number, None)
+        self._leaving.pop(number, None)
+        self._count()
+        held, slot.held = slot.held, {}
+        lost = [item for item in held.values() if item.state is not STARTED]
+        recalled = [item for item in held.values() if item.state is STARTED]
+        self._owner.died(slot, post_mortem, lost, recalled)
+
+
+def _not_open(batch: Batch) -> None:
+    raise AssertionError("work was handed to an instance that has not been admitted")
+
+
+def _executed(run: Executed, held: Mapping[ItemId, Item]) -> None:
+    """Tell the items that end later, by parts of their own."""
+    for number in run.batch:
+        item = held.get(number)
+        if item is not None:
+            item.run = run
+
+
+def _begin(numbers: Iterable[ItemId], held: Mapping[ItemId, Item]) -> None:
+    for number in numbers:
+        item = held.get(number)
+        if item is not None and item.state is STARTED:  # it may have been cancelled on the way
+            item.state = ItemState.BEGUN

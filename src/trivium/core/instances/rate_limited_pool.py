@@ -1,0 +1,103 @@
+"""A pool whose instances run within the rate limiter's bounds: one that lacks a resource is not free.
+
+Nothing is handed over in advance, since what waits in an instance would hold what it does not use.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.instances.pool import InstanceSlot, Owner, Pool
+from trivium.core.instances.rate_limiter import RateLimitedModel
+from trivium.core.instances.rate_policy import Amounts, needs_on
+from trivium.core.queueing.payload_adapter import ModelContext
+from trivium.core.request import Item
+from trivium.core.schedulers.sequence.iterations import Iterated, Iterations
+from trivium.types.interfaces import RunObserver
+from trivium.types.running import Credit, Event, InstanceId, Placement
+from trivium.types.schedules import Sequence as SequenceRules
+from trivium.types.spec import Device, InstanceGroup, ModelSpec
+
+CPU = "cpu"
+"""In place of the number of a GPU."""
+
+
+class LimitedPool(Pool):
+    """As `Pool`. It leaves the limiter with its model. Where work `waits_for_one` of its instances, all that have a
+    credit are free, and whether one may run is asked when it is known which.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        mailbox: Mailbox,
+        now: Callable[[], float],
+        member: RateLimitedModel,
+        waits_for_one: bool,
+        observer: RunObserver,
+    ) -> None:
+        super().__init__(owner, mailbox, True, now, observer)
+        self._member = member
+        self._waits_for_one = waits_for_one
+
+    def free(self) -> Sequence[InstanceId]:
+        """Of those with a credit the ones that may run."""
+        free = super().free()
+        return free if self._waits_for_one else self._may_run(free[: self._member.waits()])
+
+    def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
+        """See `Pool`."""
+        return self._may_run(instances) if self._waits_for_one else instances
+
+    def _may_run(self, instances: Sequence[InstanceId]) -> Sequence[InstanceId]:
+        return self._member.select({number: _needs(self._slots[number].placement) for number in instances})
+
+    def start(self, number: InstanceId, items: list[Item]) -> None:
+        """Run them; the instance has what it needs until its credit comes back."""
+        placement = self._slots[number].placement
+        self._member.acquire(number, _needs(placement), placement.claim.weight)
+        super().start(number, items)
+
+    def retire(self, number: InstanceId) -> None:
+        """See `Pool`. One that has something in hand gives back what it needs when that ends."""
+        is_idle = not self._slots[number].held
+        super().retire(number)
+        if is_idle:
+            self._member.closed(number)
+
+    def observe(self, mean_run: float) -> None:
+        """See `Pool`. Nothing is held in advance."""
+        super().observe(mean_run)
+        self._lead = 0
+
+    def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
+        if any(isinstance(event, Credit) for event in events):
+            self._member.release(number)
+        super()._deliver(number, slot, events)
+
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
+        self._member.closed(number)
+        super()._finalize(number, slot, post_mortem)
+
+
+def pool_for(
+    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], means: ModelContext
+) -> tuple[Pool, RateLimitedModel | None]:
+    """The pool of a model, limited where there is a limiter and its instances need anything. Raises LOAD_FAILED where
+    one of them could never run.
+    """
+    is_iterative = isinstance(spec.scheduling, SequenceRules) and spec.scheduling.is_iterative
+    owner: Owner = Iterations(model) if is_iterative else model
+    limiter, waits_for_one = means.limiter, isinstance(spec.scheduling, SequenceRules)
+    if limiter is None or not any(group.claim.needs for group in spec.groups):
+        return Pool(owner, mailbox, spec.batching.merge, now, means.observer), None
+    member = limiter.join([amounts for group in spec.groups for amounts in _needs_of(group)])
+    return LimitedPool(owner, mailbox, now, member, waits_for_one, means.observer), member
+
+
+def _needs_of(group: InstanceGroup) -> list[Amounts]:
+    devices = map(str, group.device_ids or (0,)) if group.device is Device.GPU else (CPU,)
+    return [needs_on(group.claim, device) for device in devices]
+
+
+def _needs(placement: Placement) -> Amounts:
+    return needs_on(placement.claim, str(placement.device_id) if placement.device is Device.GPU else CPU)

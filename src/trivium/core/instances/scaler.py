@@ -1,0 +1,219 @@
+"""Opens and closes the instances of one model version as the scaling policy decides.
+
+It holds the tasks that open instances; opening itself is `launch`'s work, off the loop.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+
+from trivium.core.instances.pool import InstanceSlot, Pool
+from trivium.core.instances.scaler_policy import GroupView, decide
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Clock, Instance, Port, Timer
+from trivium.types.running import InstanceId, ItemId, Placement
+from trivium.types.spec import InstanceGroup, Isolation
+
+log = logging.getLogger(__name__)
+
+CHANCES = 3
+"""Openings in a row that may end by a signal from outside before those who wait are told: that need not be the
+model's fault, and the next one may well open.
+"""
+
+Launch = Callable[[Placement, Port], Awaitable[Instance]]
+
+
+class Group:
+    """One instance group with what is known of its openings."""
+
+    def __init__(self, group: InstanceGroup, isolation: Isolation) -> None:
+        self.group = group
+        self.isolation = group.isolation or isolation
+        self.members: dict[InstanceId, int] = {}
+        self.opening: set[int] = set()
+        self.failures = 0
+        self.failed_at = 0.0
+        self.died_in_vain = False
+
+    def placement(self) -> Placement:
+        """Where the next instance goes: the lowest free index, taken as being opened."""
+        taken = self.opening | set(self.members.values())
+        index = next(i for i in range(len(taken) + 1) if i not in taken)
+        self.opening.add(index)
+        devices = self.group.device_ids or (0,)
+        name = f"{self.group.name}_{index}"
+        device = devices[index % len(devices)]
+        return Placement(name, self.isolation, self.group.device, device, index, self.group.claim)
+
+
+class Scaler:
+    """One per model version. `waiting` tells how many items wait; `fail_waiting` is told why when an instance did
+    not open and there is no other to wait for, `failed` is told of every one that did not open.
+    """
+
+    def __init__(
+        self, pool: Pool, groups: Sequence[Group], launch: Launch, clock: Clock, waiting: Callable[[], int]
+    ) -> None:
+        self._pool = pool
+        self._groups = groups
+        self._launch = launch
+        self._clock = clock
+        self._waiting = waiting
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.fail_waiting: Callable[[ServeError], None] | None = None
+        self.failed: Callable[[], None] = _nobody
+        self.restarts = 10
+        self.deaths: deque[str] = deque(maxlen=5)
+        """What became of the last instances that died."""
+        self._timer: Timer | None = None
+        self._is_closed = False
+        self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
+
+    @property
+    def is_failed(self) -> bool:
+        """Is none open, and has every group failed so often in a row that none will be?"""
+        return not self._pool.size and all(self._is_over(group) for group in self._groups)
+
+    @property
+    def can_grow(self) -> bool:
+        """May a further instance be opened, or is one being opened? See `calls.Pooled`, as for the next two."""
+        return any(
+            group.opening or (len(group.members) < group.group.maximum and not self._is_over(group))
+            for group in self._groups
+        )
+
+    def holders(self) -> Iterable[Collection[ItemId]]:
+        """See `calls.Pooled`."""
+        return [() if slot.credits > 0 else slot.held for slot in self._pool.slots().values()]
+
+    def beside(self, call: ItemId) -> Collection[ItemId]:
+        """See `calls.Pooled`."""
+        return self._pool.beside(call)
+
+    def failure(self, model: str) -> ServeError:
+        """That the model serves no more, once it has been given up."""
+        last = self.deaths[-1] if self.deaths else "No instance could be opened."
+        return ServeError(
+            Code.NOT_READY,
+            f"Model '{model}' was given up after {self.restarts} failures in a row. {last} Mend it and load it again.",
+        )
+
+    def died(self, slot: InstanceSlot, post_mortem: str) -> None:
+        """An instance is gone. One that never did anything counts like one that did not open, but for the first
+        in a row: that may have been anybody's work.
+        """
+        self.deaths.append(post_mortem)
+        group = slot.home
+        if isinstance(group, Group):
+            if slot.ended:
+                group.failures = 0
+            elif group.died_in_vain:
+                group.failures += 1
+                group.failed_at = self._clock.now()
+            group.died_in_vain = not slot.ended
+
+    def _is_over(self, group: Group) -> bool:
+        return group.failures > self.restarts and not group.opening
+
+    async def start(self) -> None:
+        """Open every group's minimum. Raises the first failure, with whatever did open closed again."""
+        tasks = [
+            self._open(group, group.placement()) for group in self._groups for _ in range(group.group.minimum)
+        ]
+        try:
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        for result in results:
+            if isinstance(result, BaseException):
+                await self.close()
+                raise result
+        self.review()
+
+    def review(self) -> None:
+        """Ask the policy about every group and do as it says. Call when work waits, or an instance died."""
+        if self._is_closed:
+            return
+        times = [time for group in self._groups if (time := self._review(group)) is not None]
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_at(min(times), self.review) if times else None
+
+    async def close(self) -> None:
+        """Close every instance and give up those being opened. Only when no item is held any more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for number in list(self._pool.slots()):
+            self._pool.retire(number)
+
+    def _review(self, group: Group) -> float | None:
+        slots = self._pool.slots()
+        group.members = {number: index for number, index in group.members.items() if number in slots}
+        members, opening = len(group.members), len(group.opening)
+        idle = tuple((number, slots[number].idle_since) for number in group.members if not slots[number].held)
+        stale = tuple(number for number in group.members if slots[number].is_stale)
+        if group.failures and any(
+            slots[n].ended and slots[n].opened_at >= group.failed_at for n in group.members
+        ):
+            group.failures = 0
+        if self._is_over(group):
+            return None
+        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at, stale)
+        decision = decide(view, group.group, self._clock.now())
+        for number in decision.close:
+            self._pool.retire(number)
+            del group.members[number]
+        for _ in range(decision.open):
+            task = asyncio.ensure_future(self._open_or_note(group, group.placement()))
+            self._tasks.add(task)
+            task.add_done_callback(self._opened)
+        return decision.wake_at
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.review()
+
+    async def _open_or_note(self, group: Group, placement: Placement) -> None:
+        try:
+            await self._open(group, placement)
+        except Exception as cause:
+            error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
+            group.failures += 1
+            group.failed_at = self._clock.now()
+            log.error("instance %s did not open: %s", placement.name, error.message)
+            self.failed()
+            is_last = not self._pool.size and not any(other.opening for other in self._groups)
+            is_chance = error.code is Code.WORKER_DIED and group.failures < CHANCES
+            if is_last and not is_chance and self.fail_waiting is not None:
+                self.fail_waiting(error)
+
+    async def _open(self, group: Group, placement: Placement) -> None:
+        number, slot, port = self._pool.reserve(placement)
+        try:
+            instance = await self._launch(placement, port)
+        finally:
+            group.opening.discard(placement.index)
+        if self._is_closed:
+            instance.close()
+            return
+        group.members[number] = placement.index
+        slot.home = group
+        self._pool.admit(number, slot, instance)
+
+
+def _own_fault(placement: Placement, cause: Exception) -> ServeError:
+    """What `launch` should have put into words."""
+    log.error("opening instance %s failed", placement.name, exc_info=cause)
+    return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {type(cause).__name__}: {cause}")
+
+
+def _nobody() -> None:
+    pass

@@ -1,0 +1,178 @@
+"""Loads and unloads that clients ask for: one task each, answered when it is through.
+
+Decides what is read for a load: the model's folder, or a folder laid out for this load alone. What is served of it
+the life cycle decides.
+"""
+
+import asyncio
+import itertools
+import logging
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+
+from trivium.core.models.lifecycle import Lifecycle
+from trivium.core.models.polling import RepositoryPoller
+from trivium.core.models.reconciler import RepositoryReconciler
+from trivium.core.models.registry import Registry
+from trivium.core.models.repository import ModelEntry, Repository, with_members
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Sink
+from trivium.types.operations import Listing, Load, ResponsePart, Unload
+from trivium.types.schedules import Graph
+
+log = logging.getLogger(__name__)
+
+NOT_BY_CLIENTS = ServeError(
+    Code.UNSUPPORTED,
+    "This server loads and unloads no models because a client asks for it: they follow their folders, or stay as they "
+    "were at its start (--model-control). Change the folder, or start it with --model-control explicit.",
+    info=ErrorInfo.of(reasons.NOT_BY_CLIENTS),
+)
+GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
+
+
+class ModelControl:
+    """One per server; used on the loop only. `scratch` is where overridden loads are laid out, None where nothing
+    may be. `may_change` says no while the server goes down.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        lifecycle: Lifecycle,
+        repository: Repository,
+        executor: Executor,
+        scratch: Path | None,
+        may_change: Callable[[], bool],
+    ) -> None:
+        self._registry = registry
+        self._lifecycle = lifecycle
+        self._repository = repository
+        self._executor = executor
+        self._scratch = scratch
+        self._may_change = may_change
+        self._tasks: set[asyncio.Task[Listing]] = set()
+        self._numbers = itertools.count(1)
+        self._folders: defaultdict[str, list[Path]] = defaultdict(list)
+        self._polling: RepositoryPoller | None = None
+        self._is_open = True
+
+    def begin(self, operation: Load | Unload, sink: Sink) -> None:
+        """The sink gets the model's listing, or why it could not be done."""
+        task = asyncio.get_running_loop().create_task(self._change(operation))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._changed, operation.model, sink))
+
+    def watch(self, seconds: float | None) -> None:
+        """From `start_watch` on models follow their folders, looked at so often; None: they stay as they are. Either
+        way clients change none. Before `look`.
+        """
+        self._is_open = False
+        if seconds is not None:
+            follows = RepositoryReconciler(
+                self._registry, self._lifecycle, self._repository, self._executor, seconds
+            )
+            self._polling = follows.polling
+
+    async def look(self) -> None:
+        """Before the first reading: what changes afterwards will be noticed."""
+        if self._polling is not None:
+            await self._polling.look()
+
+    def start_watch(self) -> None:
+        """Once everything has been loaded."""
+        if self._polling is not None:
+            self._polling.start()
+
+    async def close(self) -> None:
+        """Give up what is in work."""
+        if self._polling is not None:
+            await self._polling.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _change(self, operation: Load | Unload) -> Listing:
+        if not self._may_change():
+            raise GOING_DOWN
+        if not self._is_open:
+            raise NOT_BY_CLIENTS
+        if isinstance(operation, Unload):
+            self._registry.serving(operation.model)
+            members = self._members(operation.model) if operation.with_dependents else ()
+            await self._lifecycle.unload(operation.model)
+            if members:
+                await self._lifecycle.drained(operation.model)  # what is in flight still needs them
+            for name in members:
+                await self._lifecycle.unload(name)
+        elif operation.config is None and not operation.files:
+            for found in await self._find(operation.model):
+                await self._lifecycle.load(found, self._executor)
+        else:
+            await self._load_overridden(operation)
+        return self._registry.listing(operation.model)
+
+    def _changed(self, model: str, sink: Sink, task: asyncio.Task[Listing]) -> None:
+        self._tasks.discard(task)
+        error = GOING_DOWN if task.cancelled() else task.exception()
+        if error is None:
+            sink(ResponsePart(answer=task.result()))
+            return
+        if not isinstance(error, ServeError):
+            log.error("changing model '%s' failed", model, exc_info=error)
+            error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
+        sink(ResponsePart(error=error, model=model))
+
+    def _members(self, model: str) -> Sequence[str]:
+        """The models of a graph's steps, if it is one."""
+        records = self._registry.records(model)
+        graphs = [record.spec.scheduling for record in records if record.spec is not None]
+        return list(
+            dict.fromkeys(step.model for graph in graphs if isinstance(graph, Graph) for step in graph.steps)
+        )
+
+    async def _find(self, model: str) -> list[ModelEntry]:
+        """The model as its folder is now; of a graph, in front of it, the members that do not serve yet."""
+        found, broken = await self._repository.read()
+        for unreadable in broken:
+            if unreadable.name == model:
+                raise self._lifecycle.refusal(unreadable)
+        for one in found:
+            if one.name == model:
+                wanted = with_members(one, found)
+                lacking = [each for each in wanted if not self._registry.ready_versions(each.name)]
+                return [each for each in lacking if each is not one] + [one]
+        names = ", ".join(sorted(one.name for one in found)) or "nothing"
+        raise ServeError(
+            Code.NOT_FOUND, f"No folder or file of model '{model}' was found; the paths served hold {names}."
+        )
+
+    async def _load_overridden(self, operation: Load) -> None:
+        if self._scratch is None:
+            raise ServeError(
+                Code.UNSUPPORTED,
+                "This server was built without a scratch folder and can load models only as they are. Change the "
+                "files and load without 'config' and files.",
+            )
+        into = self._scratch / f"load-{next(self._numbers)}"
+        self._folders[operation.model].append(into)
+        try:
+            found = await self._repository.read_overridden(operation, into)
+            await self._lifecycle.load(found, self._executor)
+        finally:
+            await self._tidy(operation.model)
+
+    async def _tidy(self, model: str) -> None:
+        """Remove the folders from which no version serves, but for the last one: what drains may still need it."""
+        records = self._registry.records(model)
+        roots = [record.loaded.spec.root for record in records if record.loaded is not None]
+        folders = self._folders[model]
+        for folder in [f for f in folders if not any(root.is_relative_to(f) for root in roots)][:-1]:
+            folders.remove(folder)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

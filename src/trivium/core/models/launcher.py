@@ -1,0 +1,126 @@
+"""Opens one instance: the engine's runner, its warm-up, and the kind of worker that its placement asks for.
+
+Everything that blocks runs in the server's opening threads. Whatever goes wrong leaves here as a ServeError.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+
+from trivium.core.instances.inline import InlineInstance
+from trivium.core.instances.thread import ThreadInstance
+from trivium.core.models.warmup import batches
+from trivium.core.workers.arena import Arena
+from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Engine, Instance, OpensRunner, Port, Runner, WorkerEngine
+from trivium.types.running import Batch, Placement
+from trivium.types.spec import Isolation, ModelSpec
+
+log = logging.getLogger(__name__)
+
+
+class Launcher:
+    """Opens the instances of one model version. `arena` is what its worker processes share with the server; None
+    where it has none.
+    """
+
+    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor, around: WorkerServices) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._executor = executor
+        self._around = around
+        default = engine.isolation[0]
+        kinds = {group.isolation or default for group in spec.groups}
+        self.arena = Arena(spec.name) if Isolation.PROCESS in kinds else None
+
+    async def launch(self, placement: Placement, port: Port) -> Instance:
+        """An open, warm instance. Raises LOAD_FAILED, also when the start-up deadline has passed."""
+        if placement.isolation not in self._engine.isolation:
+            able = ", ".join(kind.value for kind in self._engine.isolation)
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
+                f"'{placement.isolation.value}'; it can in: {able}.",
+            )
+        with self._around.observer.opening():
+            if placement.isolation is Isolation.PROCESS:
+                return await self._launch_process(placement, port)
+            return await self._launch_here(placement, port)
+
+    async def _launch_process(self, placement: Placement, port: Port) -> Instance:
+        assert self.arena is not None
+        make = self._engine.program if isinstance(self._engine, WorkerEngine) else self._around.host
+        launcher = ProcessLauncher(self._spec, self._executor, self._around, self.arena)
+        return await launcher.launch(make(self._spec, placement), placement, port)
+
+    async def _launch_here(self, placement: Placement, port: Port) -> Instance:
+        future = self._executor.submit(self._open, placement)
+        deadline = self._spec.limits.startup_deadline
+        try:
+            runner = await asyncio.wait_for(asyncio.wrap_future(future), deadline)
+        except asyncio.CancelledError:
+            future.add_done_callback(_close_late)
+            raise
+        except TimeoutError as error:
+            future.add_done_callback(_close_late)
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Instance {placement.name} of model '{self._spec.name}' was not open after {deadline:g} s, "
+                "its start-up deadline.",
+            ) from error
+        if placement.isolation is Isolation.INLINE:
+            return InlineInstance(runner, port)
+        return ThreadInstance(runner, port, placement.name, self._around.call_last)
+
+    def _open(self, placement: Placement) -> Runner:
+        assert isinstance(self._engine, OpensRunner), "it says that it can run in this process"
+        try:
+            runner = self._engine.open(self._spec, placement)
+        except ServeError:
+            raise
+        except Exception as error:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
+                f"'{self._spec.name}': {type(error).__name__}: {error}",
+            ) from error
+        try:
+            _warm(runner, batches(self._spec))
+        except BaseException:
+            runner.close()
+            raise
+        return runner
+
+
+def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
+    """The one that the model asks for. UNSUPPORTED where there is no such."""
+    engine = engines.get(spec.engine)
+    if engine is None:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
+            f"this server has: {', '.join(sorted(engines))}.",
+            info=ErrorInfo.of(reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
+        )
+    return engine
+
+
+def _warm(runner: Runner, runs: Sequence[Batch]) -> None:
+    for batch in runs:
+        name = batch.operations[0].id
+        try:
+            outcomes = runner.run(batch).outcomes
+        except Exception as error:
+            raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {error}") from error
+        for outcome in outcomes:
+            if isinstance(outcome, ServeError):
+                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
+
+
+def _close_late(future: "Future[Runner]") -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result().close()

@@ -1,0 +1,298 @@
+"""Loads and unloads: registers before loading, loads new before dropping old, drops only what is idle.
+
+The version policy decides which versions; this module carries it out, one change per model at a time. A load
+that fails leaves what served before serving, and its reason in the registry.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from trivium.core.graph import instance as graph
+from trivium.core.graph import policy as graph_policy
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.models import version_policy
+from trivium.core.models.inspector import can_tell
+from trivium.core.models.launcher import Launcher, engine_of
+from trivium.core.models.registry import Record, Registry
+from trivium.core.models.repository import ModelEntry
+from trivium.core.models.served_model import ServedModel
+from trivium.core.queueing.call_graph import CallGraph
+from trivium.core.queueing.payload_adapter import ModelContext
+from trivium.core.queueing.response_cache import ResponseCache, Section
+from trivium.core.workers.process_launcher import WorkerServices
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
+from trivium.types.interfaces import Clock, Engine, Format
+from trivium.types.operations import VersionStatus
+from trivium.types.schedules import Graph
+from trivium.types.spec import InvalidModel, Isolation, ModelFacts, ModelSpec
+from trivium.types.state import VersionState
+
+log = logging.getLogger(__name__)
+
+Facts = Callable[[ModelSpec], Awaitable[ModelFacts]]
+Progress = Callable[[VersionStatus], None]
+
+
+class Lifecycle:
+    """Used on the loop only. `facts` asks the probe; `progress` is told every change of state."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engines: Mapping[str, Engine],
+        facts: Facts,
+        mailbox: Mailbox,
+        clock: Clock,
+        around: WorkerServices,
+    ) -> None:
+        self._registry = registry
+        self._engines = engines
+        self._facts = facts
+        self._mailbox = mailbox
+        self._clock = clock
+        self._around = around
+        self._calls = CallGraph()
+        measures, tracing, observer = around.defaults.measures, around.tracing, around.observer
+        self._means = partial(
+            ModelContext, calls=self._calls, measures=measures, tracing=tracing, observer=observer
+        )
+        size = around.defaults.cache_bytes
+        self.cache = ResponseCache(size) if size else None
+        supply = around.defaults.supply
+        self._limiter = None if supply is None else RateLimiter(supply)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turn = asyncio.Semaphore(around.defaults.loads_at_once)
+        self._drains: set[asyncio.Task[None]] = set()
+        self.progress: Progress = lambda status: None
+
+    async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
+        """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
+        if isinstance(spec.scheduling, Graph) or not can_tell(self._engine(spec), spec):
+            return spec
+        async with self._turn:
+            with self._around.observer.opening():  # the probe is a process
+                facts = await self._facts(spec)
+        file = str(spec.root / spec.entry)
+        notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
+        return form.finish(replace(spec, reports=spec.reports + notes), facts)
+
+    async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:
+        """What would be served of these, complete, and what would not, without loading any."""
+        specs: list[ModelSpec] = []
+        broken: list[InvalidModel] = []
+        for model in found:
+            available = {spec.version: spec for spec in model.specs}
+            plan = version_policy.plan((), available, model.specs[0].version_policy)
+            for version in plan.load:
+                try:
+                    specs.append(await self.complete(available[version], model.form))
+                except ServeError as error:
+                    broken.append(_unreadable(available[version], error))
+        good, unfit = graph_policy.examined(specs)
+        return good, broken + unfit
+
+    async def load(self, found: ModelEntry, executor: Executor) -> None:
+        """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
+        then nothing is unloaded, so that what served goes on.
+        """
+        name = found.name
+        async with self._locks[name]:
+            available = {spec.version: spec for spec in found.specs}
+            serving = self._registry.ready_versions(name)
+            plan = version_policy.plan(serving, available, found.specs[0].version_policy)
+            records = [self._registry.record(name, version) for version in plan.load]
+            for record in records:
+                record.vanished = False
+            loads = (
+                self._load(record, available[record.version], found.form, executor) for record in records
+            )
+            failures = [error for error in await asyncio.gather(*loads) if error is not None]
+            if failures:
+                raise failures[0]
+            for record in self._registry.records(name):
+                if record.version not in plan.load:
+                    self._drop(record, forget=True)
+
+    async def unload(self, name: str) -> None:
+        """Stop serving; returns at once, what is in flight finishes."""
+        async with self._locks[name]:
+            for record in self._registry.records(name):
+                self._drop(record, forget=False)
+
+    async def remove(self, name: str) -> None:
+        """Stop serving a model whose files are gone, and forget it; returns at once, what is in flight finishes."""
+        async with self._locks[name]:
+            for record in self._registry.records(name):
+                record.vanished = True
+                self._drop(record, forget=True)
+
+    async def drained(self, name: str) -> None:
+        """Wait until what was in flight of a model that was unloaded has ended."""
+        drains = [drain for drain in self._drains if drain.get_name() == name]
+        if drains:
+            await asyncio.wait(drains)
+
+    def note(self, broken: InvalidModel) -> ServeError:
+        """Register a model that cannot be read as failed, beside what may serve under its name."""
+        error = ConfigError(broken.findings)
+        record = self._registry.record(broken.name, "")
+        if record.state is not VersionState.LOADING:
+            record.move(VersionState.LOADING)
+        self._move(record, VersionState.FAILED, error.message)
+        return error
+
+    def refusal(self, broken: InvalidModel) -> ServeError:
+        """Why a model cannot be loaded. It is registered as failed, unless it serves: then that goes on."""
+        if not self._registry.ready_versions(broken.name):
+            return self.note(broken)
+        return ConfigError(broken.findings)
+
+    async def close(self, grace: float) -> None:
+        """Unload everything; what is still in flight after `grace` seconds is given up."""
+        until = self._clock.now() + grace
+        for names in reversed(self._waves()):  # a graph needs its members to the end
+            for record in (record for name in names for record in self._registry.records(name)):
+                self._drop(record, forget=False)
+            if self._drains:
+                left = max(until - self._clock.now(), 0.0)
+                _, late = await asyncio.wait(self._drains, timeout=left)
+                for drain in late:
+                    drain.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
+
+    def _waves(self) -> list[list[str]]:
+        """All models that are known, each after those that it needs."""
+        needs: dict[str, set[str]] = {}
+        for record in self._registry.records():
+            wanted = () if record.spec is None else graph_policy.members(record.spec)
+            needs.setdefault(record.name, set()).update(wanted)
+        order, stuck = graph_policy.waves(needs)
+        return [*order, stuck] if stuck else order
+
+    async def _load(
+        self, record: Record, spec: ModelSpec, form: Format, executor: Executor
+    ) -> ServeError | None:
+        self._move(record, VersionState.LOADING, only_tell=record.loaded is not None)
+        try:
+            spec, loaded = await self._opened(spec, form, executor)
+        except ServeError as error:
+            failure = record.blamed(error)
+        except Exception as error:
+            log.exception("loading model '%s' version %s failed", spec.name, spec.version)
+            failure = ServeError(Code.INTERNAL, f"Loading failed: {type(error).__name__}: {error}")
+        else:
+            record.spec = spec
+            before = self._registry.publish(record, loaded)
+            self._move(record, VersionState.READY, only_tell=before is not None)
+            if before is not None:
+                self._drain(before, None)
+            return None
+        self._move(record, VersionState.FAILED, failure.message, only_tell=record.loaded is not None)
+        return failure
+
+    async def _opened(
+        self, spec: ModelSpec, form: Format, executor: Executor
+    ) -> tuple[ModelSpec, ServedModel]:
+        """As often as the server was told; the last failure is the one that counts."""
+        for left in range(self._around.defaults.load_retries, 0, -1):
+            try:
+                return await self._open(spec, form, executor)
+            except ServeError as error:
+                log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
+        return await self._open(spec, form, executor)
+
+    async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, ServedModel]:
+        spec = await self.complete(spec, form)
+        for finding in spec.reports:
+            log.warning("%s", finding)
+        loaded = self._built(spec, executor)
+        try:
+            await loaded.open()
+        except BaseException:
+            await loaded.close()
+            raise
+        return loaded.spec, loaded
+
+    def _built(self, spec: ModelSpec, executor: Executor) -> ServedModel:
+        if isinstance(spec.scheduling, Graph):
+            spec = self._joined(spec, spec.scheduling)
+            launch = graph.launcher(spec, self._around.submits, self._clock.now)
+            means = self._means(cache=self._section(spec))
+            return ServedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
+        engine = self._engine(spec)
+        launcher = Launcher(engine, spec, executor, self._around)
+        section = self._section(spec)
+        means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
+        return ServedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+
+    def _section(self, spec: ModelSpec) -> Section | None:
+        """Where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
+        if self.cache is None or not spec.caches:
+            return None
+        return self.cache.section(spec, self._clock.now)
+
+    def _joined(self, spec: ModelSpec, steps: Graph) -> ModelSpec:
+        """A graph with what its members bring. Raises LOAD_FAILED where one does not serve, ConfigError where they do
+        not fit together.
+        """
+        there: dict[int, ModelSpec] = {}
+        for i, step in enumerate(steps.steps):
+            try:
+                there[i] = self._registry.serving(step.model, step.version).spec
+            except ServeError as error:
+                text = f"Model '{spec.name}' depends on model '{step.model}'. {error.message}"
+                raise ServeError(Code.LOAD_FAILED, text) from error
+        faults = graph_policy.faults(spec, there)
+        if faults:
+            raise ConfigError(faults)
+        return graph_policy.joined(spec, steps, there)
+
+    def _engine(self, spec: ModelSpec) -> Engine:
+        return engine_of(self._engines, spec)
+
+    def _drop(self, record: Record, forget: bool) -> None:
+        loaded = self._registry.withdraw(record)
+        if loaded is not None:
+            self._move(record, VersionState.UNLOADING)
+            self._drain(loaded, record)
+        elif forget:
+            self._registry.forget(record)
+
+    def _drain(self, loaded: ServedModel, record: Record | None) -> None:
+        task = asyncio.ensure_future(self._drained(loaded, record))
+        task.set_name(loaded.spec.name)
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
+
+    async def _drained(self, loaded: ServedModel, record: Record | None) -> None:
+        with suppress(asyncio.CancelledError):  # the time of grace is over: what is left is given up
+            await loaded.idle()
+        await loaded.close()
+        if not self._registry.ready_versions(loaded.spec.name):
+            self._around.forget(loaded.spec.name)
+        # It may have been loaded again while the old one drained.
+        if record is not None and record.state is VersionState.UNLOADING:
+            self._move(record, VersionState.UNLOADED, "unloaded")
+            if record.vanished:
+                self._registry.forget(record)
+
+    def _move(self, record: Record, state: VersionState, reason: str = "", only_tell: bool = False) -> None:
+        """`only_tell` of what becomes of a version that serves on as it was meanwhile."""
+        if not only_tell:
+            record.move(state, reason)
+        self.progress(VersionStatus(record.name, record.version, state, reason))
+
+
+def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
+    if isinstance(error, ConfigError):
+        return InvalidModel(spec.name, spec.root, error.findings)
+    finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
+    return InvalidModel(spec.name, spec.root, (finding,))

@@ -1,0 +1,125 @@
+"""Looks at the folders of models again and again, in a thread, and hands on what has changed since the last look.
+
+What that means the policy decides; carrying it out is the business of `follow`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide, merged
+from trivium.core.models.repository import Source
+from trivium.types.interfaces import SupportsPolling
+from trivium.types.spec import Defaults
+
+log = logging.getLogger(__name__)
+
+_NOT_A_CHANGE = "__pycache__"
+"""Folders of this name appear when a model is loaded."""
+
+
+class RepositoryPoller:
+    """One per server; used on the loop only. `sources` may grow until the first look. `seconds` lie between the end of
+    a look, with all that follows from it, and the next one. `unsettled` names models to be tried again.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        defaults: Defaults,
+        seconds: float,
+        follow: Callable[[PollingDecision], Awaitable[None]],
+        unsettled: Callable[[], frozenset[str]],
+    ) -> None:
+        self._sources = sources
+        self._defaults = defaults
+        self._seconds = seconds
+        self._follow = follow
+        self._unsettled = unsettled
+        self._seen: list[Snapshot] = []
+        self._stamps: dict[int, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def look(self) -> None:
+        """The first look, before anything is loaded: what changes from now on counts."""
+        self._seen = await asyncio.to_thread(self._look)
+
+    def start(self) -> None:
+        """Look again from now on."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Look no more; a load in work is given up."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def poll(self) -> None:
+        """One look, and what follows from it."""
+        before = self._seen
+        now = self._seen = await asyncio.to_thread(self._look)
+        decision = decide(merged(before), merged(now), self._unsettled())
+        if not decision.is_empty:
+            await self._follow(decision)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            try:
+                await self.poll()
+            except Exception:
+                log.exception("looking for changed models failed; the next look is in %g s", self._seconds)
+
+    def _look(self) -> list[Snapshot]:
+        return [self._picture(i, source) for i, source in enumerate(self._sources)]
+
+    def _picture(self, number: int, source: Source) -> Snapshot:
+        try:
+            if isinstance(source.form, SupportsPolling):
+                places = source.form.places(source.path)
+                return {name: fingerprint(place) for name, place in places.items()}
+            whole = fingerprint(source.path)
+        except OSError as error:  # a disk that is gone for a moment is no order to unload everything
+            log.warning("%s cannot be looked at (%s): its models stay as they are", source.path, error)
+            return self._seen[number] if self._seen else {}
+        if self._seen and self._stamps.get(number) == whole:
+            return self._seen[number]
+        self._stamps[number] = whole
+        reading = source.form.read(source.path, self._defaults)
+        names = {spec.name for spec in reading.specs} | {model.name for model in reading.unreadable}
+        return dict.fromkeys(sorted(names), whole)
+
+
+def fingerprint(path: Path) -> str:
+    """Of a file or folder: the names of all that is in it, with times and sizes of files. Follows links, each folder
+    once. Raises OSError where `path` itself cannot be looked at.
+    """
+    found = blake2b(digest_size=16)
+    found.update(_line(path.name, path.stat()))
+    if path.is_dir():
+        seen: set[tuple[int, int]] = set()
+        os.scandir(path).close()  # `walk` would pass over what cannot be opened
+        for folder, folders, files in os.walk(path, followlinks=True):
+            status = os.stat(folder)
+            if (status.st_dev, status.st_ino) in seen:
+                folders.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            folders[:] = sorted(name for name in folders if name != _NOT_A_CHANGE)
+            found.update(f"{os.path.relpath(folder, path)}/\0".encode("utf-8", "surrogateescape"))
+            for name in sorted(files):
+                try:
+                    found.update(_line(name, os.stat(os.path.join(folder, name))))
+                except OSError:
+                    found.update(f"{name} ?\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def _line(name: str, status: os.stat_result) -> bytes:
+    is_file = status.st_mode & 0o170000 == 0o100000
+    told = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}" if is_file else "folder"
+    return f"{name} {told}\0".encode("utf-8", "surrogateescape")

@@ -1,0 +1,180 @@
+"""Every known version of every model: its state, and the loaded model that serves it.
+
+It answers who serves a request; it loads nothing. States move by the table in `types/state`.
+"""
+
+import difflib
+from dataclasses import dataclass
+
+from trivium.core.models.served_model import ServedModel
+from trivium.core.models.version_policy import by_number
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.schedules import Graph
+from trivium.types.spec import ModelSpec
+from trivium.types.state import VERSION_MOVES, VersionState, move
+from trivium.types.statistics import StatisticsReport
+
+
+@dataclass(slots=True)
+class Record:
+    """One version. `loaded` serves while READY; `spec` is None for a model that could not be read. One that has
+    `vanished` is forgotten once it is unloaded.
+    """
+
+    name: str
+    version: str
+    spec: ModelSpec | None = None
+    state: VersionState = VersionState.REGISTERED
+    reason: str = ""
+    loaded: ServedModel | None = None
+    vanished: bool = False
+
+    def move(self, to: VersionState, reason: str = "") -> None:
+        """By the table only."""
+        self.state = move(VERSION_MOVES, self.state, to)
+        self.reason = reason
+
+    def blamed(self, error: ServeError) -> ServeError:
+        """Why it could not be loaded, with its version as a fact."""
+        if error.info is None:
+            told = {"model": self.name, "version": self.version, "text": error.message}
+            error.info = ErrorInfo.of(reasons.NOT_LOADED, **told)
+        return error
+
+
+class Registry:
+    """Used on the loop only."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, dict[str, Record]] = {}
+        self.latest: dict[str, ServedModel] = {}
+        """Who serves a request that names no version, by model; read only."""
+
+    def record(self, name: str, version: str) -> Record:
+        """The version's record, made on first sight."""
+        return self._models.setdefault(name, {}).setdefault(version, Record(name, version))
+
+    def records(self, name: str = "") -> list[Record]:
+        """Of one model or of all, sorted by model, then version number."""
+        names = [name] if name else sorted(self._models)
+        return [
+            record
+            for model in names
+            for record in sorted(self._models.get(model, {}).values(), key=lambda r: by_number(r.version))
+        ]
+
+    def forget(self, record: Record) -> None:
+        """The version is no longer in the repository and serves no more. No effect once it has been forgotten."""
+        versions = self._models.get(record.name, {})
+        if versions.get(record.version) is not record:
+            return
+        del versions[record.version]
+        if not versions:
+            del self._models[record.name]
+
+    def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
+        """From now on `loaded` serves the version; returns the one that did, to be drained."""
+        before, record.loaded = record.loaded, loaded
+        self._choose_latest(record.name)
+        return before
+
+    def withdraw(self, record: Record) -> ServedModel | None:
+        """Nothing serves the version from now on; returns what did."""
+        before, record.loaded = record.loaded, None
+        self._choose_latest(record.name)
+        return before
+
+    def serving(self, name: str, version: str = "") -> ServedModel:
+        """Who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
+        if not version:
+            latest = self.latest.get(name)
+            if latest is not None:
+                return latest
+        versions = self._models.get(name)
+        if not name and len(self._models) == 1:
+            return self.serving(next(iter(self._models)), version)
+        if not name:
+            raise ServeError(
+                Code.INVALID,
+                f"The request names no model, and there is not just one. {self._near(name)}",
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=name),
+            )
+        if versions is None:
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"There is no model '{name}'. {self._near(name)}",
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=name),
+            )
+        record = versions.get(version) if version else self.records(name)[-1]
+        if record is None:
+            there = ", ".join(r.version for r in self.records(name))
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"Model '{name}' has no version {version}; it has: {there}.",
+                info=ErrorInfo.of(reasons.UNKNOWN_VERSION, model=name, version=version),
+            )
+        if record.loaded is None:
+            why = f": {record.reason}" if record.reason else "."
+            raise ServeError(
+                Code.NOT_READY,
+                f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
+                info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version),
+            )
+        return record.loaded
+
+    def ready_versions(self, name: str) -> tuple[str, ...]:
+        """Ascending."""
+        return tuple(record.version for record in self.records(name) if record.loaded is not None)
+
+    def listing(self, name: str = "") -> Listing:
+        """Every version's state; of one that is loaded and cannot serve: failed, and why."""
+        return Listing(tuple(map(self._status, self.records(name))))
+
+    def report(self, name: str = "", version: str = "") -> StatisticsReport:
+        """What the version, those of the model, or all count that serve. Raises like `serving`."""
+        if version:
+            return StatisticsReport((self.serving(name, version).report(),))
+        if name:
+            self.serving(name)
+        rows = [r.loaded.report() for r in self.records(name) if r.loaded is not None]
+        return StatisticsReport(tuple(rows))
+
+    def lacking(self, loaded: ServedModel) -> str:
+        """Why a loaded model cannot serve all the same: it was given up, or it is a graph whose members do not serve.
+        Empty if it can.
+        """
+        if loaded.is_failed:
+            return loaded.failure().message
+        graph = loaded.spec.scheduling
+        for step in graph.steps if isinstance(graph, Graph) else ():
+            try:
+                reason = self.lacking(self.serving(step.model, step.version))
+            except ServeError as error:
+                reason = error.message
+            if reason:
+                return f"It depends on model '{step.model}'. {reason}"
+        return ""
+
+    def _status(self, record: Record) -> VersionStatus:
+        why = "" if record.loaded is None else self.lacking(record.loaded)
+        if why:
+            return VersionStatus(record.name, record.version, VersionState.FAILED, why)
+        return VersionStatus(record.name, record.version, record.state, record.reason)
+
+    def _choose_latest(self, name: str) -> None:
+        ready = [record.loaded for record in self.records(name) if record.loaded is not None]
+        if ready:
+            self.latest[name] = ready[-1]
+        else:
+            self.latest.pop(name, None)
+
+    def _near(self, name: str) -> str:
+        if not self._models:
+            return "This server has no models."
+        near = difflib.get_close_matches(name, self._models, 1)
+        if near:
+            return f"Did you mean '{near[0]}'?"
+        return f"There are: {', '.join(sorted(self._models)[:20])}."

@@ -1,0 +1,189 @@
+"""The paths that a server was given, and what is in them: which format reads each, who holds which model."""
+
+import asyncio
+import stat
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+from trivium.core.graph.policy import circle, circular, members, waves
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
+from trivium.types.interfaces import Format, SupportsOverride
+from trivium.types.operations import Load
+from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One path with the format that claims it."""
+
+    path: Path
+    form: Format
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model as read: all its versions, and the format to finish them by."""
+
+    name: str
+    specs: tuple[ModelSpec, ...]
+    form: Format
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The models that a graph runs; none for a model of its own."""
+        return frozenset(name for spec in self.specs for name in members(spec))
+
+
+class Repository:
+    """Reads its sources anew each time it is asked."""
+
+    def __init__(self, formats: Sequence[Format], defaults: Defaults, executor: Executor) -> None:
+        self._formats = formats
+        self._executor = executor
+        self.defaults = defaults
+        self.sources: list[Source] = []
+
+    def add(self, path: Path, form: Format | None = None) -> None:
+        """Read it as the format that is given, whatever is in it now, else as the first that claims it. Raises
+        NOT_FOUND for a path that cannot be opened or that no format knows.
+        """
+        form = form or next((form for form in self._formats if form.claims(path)), None)
+        if form is None:
+            raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
+        self.sources.append(Source(path, form))
+
+    async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
+        """Every model of every source; one whose name another source has already is unreadable, with
+        `unique_names` the first one, too.
+        """
+        found: dict[str, ModelEntry] = {}
+        broken: list[InvalidModel] = []
+        for source in self.sources:
+            reading = await self._read(source)
+            broken.extend(reading.unreadable)
+            for name in dict.fromkeys(spec.name for spec in reading.specs):
+                specs = tuple(spec for spec in reading.specs if spec.name == name)
+                if name in found:
+                    broken.append(_twice(specs[0], found[name].specs[0]))
+                else:
+                    found[name] = ModelEntry(name, specs, source.form)
+        if self.defaults.unique_names:
+            for name in {unreadable.name for unreadable in broken}:
+                found.pop(name, None)
+        return _without_circles(found, broken), broken
+
+    async def read_overridden(self, load: Load, into: Path) -> ModelEntry:
+        """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
+        format can do this, the one counts that has the model, or the first.
+        """
+        sources = [source for source in self.sources if isinstance(source.form, SupportsOverride)]
+        holders = [source for source in sources if (source.path / load.model).exists()]
+        source = next(iter((*holders, *sources)), None)
+        if source is None or not isinstance(source.form, SupportsOverride):
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{load.model}' can be loaded as it is only: no format of the paths served takes a "
+                "configuration or files in place of the model's own. Change its folder and load it without.",
+            )
+        form, loop = source.form, asyncio.get_running_loop()
+
+        def lay_out() -> Path:
+            into.mkdir(parents=True)
+            return form.override(load, source.path, into)
+
+        path = await loop.run_in_executor(self._executor, lay_out)
+        reading = await self._read(Source(path, source.form))
+        for unreadable in reading.unreadable:
+            raise ConfigError(unreadable.findings)
+        return ModelEntry(load.model, reading.specs, source.form)
+
+    async def _read(self, source: Source) -> ReadResult:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
+
+    def _unclaimed(self, path: Path) -> str:
+        expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
+        inside = ""
+        try:
+            if stat.S_ISDIR(path.stat().st_mode):
+                entries = sorted(entry.name for entry in path.iterdir())[:10]
+                inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
+        except OSError as error:
+            return f"{error.strerror}: {path}."
+        return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def chosen(
+    found: Sequence[ModelEntry], broken: Sequence[InvalidModel], names: Collection[str]
+) -> tuple[list[ModelEntry], list[InvalidModel]]:
+    """Of what was read the models of these names, each with those that it needs; a name without any is unreadable."""
+    by_name = {model.name: model for model in found}
+    wanted = {one.name for name in names if name in by_name for one in with_members(by_name[name], found)}
+    unfit = [unreadable for unreadable in broken if unreadable.name in names]
+    known = wanted.union(unreadable.name for unreadable in unfit)
+    absent = [_absent(name) for name in dict.fromkeys(names) if name not in known]
+    return [model for model in found if model.name in wanted], unfit + absent
+
+
+def loading_order(found: Sequence[ModelEntry]) -> list[list[ModelEntry]]:
+    """Models that can be loaded at the same time, wave after wave: a graph after all its members."""
+    by_name = {model.name: model for model in found}
+    order, _ = waves({name: model.needs for name, model in by_name.items()})
+    return [[by_name[name] for name in wave] for wave in order]
+
+
+def with_members(model: ModelEntry, found: Sequence[ModelEntry]) -> list[ModelEntry]:
+    """The model and, in front of it, those of `found` that it needs, directly or through others, in loading order."""
+    by_name = {one.name: one for one in found}
+    wanted: set[str] = set()
+    fresh = {model.name}
+    while fresh:
+        wanted |= fresh
+        fresh = {need for name in fresh for need in by_name[name].needs if need in by_name} - wanted
+    return [one for wave in loading_order(found) for one in wave if one.name in wanted]
+
+
+def _without_circles(found: dict[str, ModelEntry], broken: list[InvalidModel]) -> list[ModelEntry]:
+    """Those found; graphs that need one another in a circle, or each other's members so, go to the broken ones."""
+    needs = {name: model.needs for name, model in found.items()}
+    _, stuck = waves(needs)
+    for name in stuck:
+        way = circle(name, needs)
+        if way:
+            broken.append(_circular(found.pop(name).specs[0], way))
+    _, stuck = waves({name: model.needs for name, model in found.items()})
+    assert not stuck, "taking out every member of a circle left one"
+    return list(found.values())
+
+
+def _circular(spec: ModelSpec, way: Sequence[str]) -> InvalidModel:
+    return InvalidModel(spec.name, spec.root, (circular(spec, way),))
+
+
+def _absent(name: str) -> InvalidModel:
+    fault = Finding(
+        Severity.ERROR,
+        name,
+        None,
+        "",
+        "no such model",
+        "a model of one of the paths served",
+        "Correct the name, or add its folder.",
+    )
+    return InvalidModel(name, Path(name), (fault,))
+
+
+def _twice(spec: ModelSpec, first: ModelSpec) -> InvalidModel:
+    finding = Finding(
+        Severity.ERROR,
+        str(spec.root),
+        None,
+        "name",
+        f"a second model named '{spec.name}'",
+        "names that are unique over all paths",
+        f"The first is in {first.root}; rename one of them or serve it elsewhere.",
+    )
+    return InvalidModel(spec.name, spec.root, (finding,))

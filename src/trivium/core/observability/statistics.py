@@ -1,0 +1,257 @@
+"""Counters of one model version: sums and fixed-bucket histograms, updated once per batch.
+
+Rendering is the protocols' business, at scrape time. Sums are float seconds here, which keeps a batch's update
+to a dozen additions, and become integer nanoseconds in a report; a double holds a year of them to the
+nanosecond's tenth part.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from trivium.core.observability.quantiles import RecentValues
+from trivium.core.request import Item
+from trivium.types.errors import Code
+from trivium.types.metrics import Buckets, Measurements
+from trivium.types.running import Executed, ItemId
+from trivium.types.statistics import BatchStatistics, Duration, VersionStatistics
+
+WAIT_BUCKETS = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    10.0,
+)
+"""Upper bounds in seconds of the histogram of queue waits; one more bucket takes the rest."""
+
+TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Likewise of whole requests that ended well."""
+
+_INFINITY = float("inf")
+WAIT_EDGES = (-_INFINITY, *WAIT_BUCKETS, _INFINITY)
+TIME_EDGES = (-_INFINITY, *TIME_BUCKETS, _INFINITY)
+"""What bucket `i` lies between: above the number `i`, up to the next."""
+
+FIRST_PART_BUCKETS = (0.1, 0.5, 2.0, 5.0)
+"""Likewise of the time to a first part, where the model names none of its own."""
+
+DURATIONS = ("success", "queue", "compute_input", "compute_infer", "compute_output")
+"""Those of which quantiles are kept, where that was asked for."""
+
+NOTHING_ASKED = Measurements()
+
+MOST_EARLY = 1000
+"""Items of which it is known that they ended while the execution that they were in went on."""
+
+
+class VersionCounters:
+    """Everything counted for one version since it was loaded. Updated on the loop only. `now` is the core's clock:
+    quantiles are those of the last minute.
+    """
+
+    def __init__(
+        self,
+        measures: Measurements = NOTHING_ASKED,
+        now: Callable[[], float] = time.monotonic,
+        first_part_bounds: Sequence[float] = (),
+    ) -> None:
+        self._quantiles = measures.quantiles
+        self._now = now
+        self._recent = [RecentValues() for _ in DURATIONS] if measures.quantiles else None
+        self._first_bounds = tuple(first_part_bounds) or FIRST_PART_BUCKETS
+        self._firsts = [0] * (len(self._first_bounds) + 1)
+        self._first_time = 0.0
+        self._times = [0] * (len(TIME_BUCKETS) + 1)
+        self._early: dict[ItemId, tuple[float, float]] = {}  # when they came and ended
+        self._hits = self._misses = 0
+        self._hit_time = self._miss_time = 0.0
+        self._last = 0
+        self._rows = 0
+        self._others = 0  # that ended well, and in no run
+        self._success_time = 0.0
+        self._fails = 0
+        self._fail_time = 0.0
+        self._queue_time = 0.0
+        self._early_times = [0.0, 0.0, 0.0]  # of items that ended by parts of their own
+        self._runs: dict[tuple[int, int], list[float]] = {}
+        """By rows and items that ended well: how many, and their seconds on input, in the model and on output."""
+        self._weight = 1.0  # of the next run in the means
+        self._failures: dict[Code, int] = {}
+        self._waits = [0] * (len(WAIT_BUCKETS) + 1)
+        self._wait_at = self._time_at = 0
+        self.wasted = 0
+        self.mean_run = 0.0
+        self.mean_rows = 1.0
+
+    def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
+        """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
+        began, ended = run.began, run.ended
+        input_ready, output_began = run.input_ready, run.output_began
+        if run.items or not run.rows:  # else all its items end by parts of their own, and nobody knows when
+            self.mean_run += self._weight * (ended - began - self.mean_run)
+            if rows != self.mean_rows:
+                self.mean_rows += self._weight * (rows - self.mean_rows)
+            self._weight = 0.1
+        kind = rows, len(succeeded)
+        alike = self._runs.get(kind)
+        if alike is None:
+            alike = self._runs[kind] = [0, 0.0, 0.0, 0.0]
+        alike[0] += 1
+        alike[1] += input_ready - began
+        alike[2] += output_began - input_ready
+        alike[3] += ended - output_began
+        for number in run.batch:
+            early = self._early.pop(number, None)
+            if early is not None:
+                self._charge(run, *early)
+        if not succeeded:
+            return
+        for item in succeeded:
+            since = item.enqueued_at
+            waited, spent = began - since, now - since
+            self._queue_time += waited
+            self._success_time += spent
+            self._rows += item.rows
+            at = self._wait_at  # mostly the bucket of the one before
+            if not WAIT_EDGES[at] < waited <= WAIT_EDGES[at + 1]:
+                self._wait_at = at = bisect_left(WAIT_BUCKETS, waited)
+            self._waits[at] += 1
+            at = self._time_at
+            if not TIME_EDGES[at] < spent <= TIME_EDGES[at + 1]:
+                self._time_at = at = bisect_left(TIME_BUCKETS, spent)
+            self._times[at] += 1
+        self._last = time.time_ns()
+        if self._recent is not None:
+            self._remember(self._recent, run, succeeded, now)
+
+    def streamed(self, item: Item, now: float) -> None:
+        """An item ended well by parts of its own. Its execution may be over, or not yet."""
+        if item.run is not None:
+            self._charge(item.run, item.enqueued_at, now)
+        else:
+            self._early[item.item] = item.enqueued_at, now
+            if len(self._early) > MOST_EARLY:  # nobody says when they ran
+                del self._early[next(iter(self._early))]
+        self._others += 1
+        self._rows += item.rows
+        self._success_time += now - item.enqueued_at
+        self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
+        self._last = time.time_ns()
+
+    def _charge(self, run: Executed, since: float, ended: float) -> None:
+        """An item is charged its execution as far as that had gone when it ended."""
+        self._queue_time += max(run.began - since, 0.0)
+        self._waits[bisect_left(WAIT_BUCKETS, run.began - since)] += 1
+        steps = (run.began, run.input_ready, run.output_began, run.ended)
+        for i, (begin, end) in enumerate(pairwise(steps)):
+            self._early_times[i] += max(min(end, ended) - begin, 0.0)
+
+    def cached(self, item: Item, spent: float, now: float) -> None:
+        """An item was answered with what had been kept, which took `spent` seconds; nothing was executed."""
+        self._hits += 1
+        self._hit_time += spent
+        self._waits[0] += 1
+        self._others += 1
+        self._success_time += now - item.enqueued_at
+        self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
+        self._last = time.time_ns()
+
+    def missed(self, spent: float) -> None:
+        """Nothing was kept for an item."""
+        self._misses += 1
+        self._miss_time += spent
+
+    def kept(self, spent: float) -> None:
+        """The answer to one that was missed was kept."""
+        self._miss_time += spent
+
+    def began_to_answer(self, item: Item, now: float) -> None:
+        """The first part of an item's answer has left."""
+        waited = now - item.enqueued_at
+        self._first_time += waited
+        self._firsts[bisect_left(self._first_bounds, waited)] += 1
+
+    def failed(self, item: Item, code: Code, now: float) -> None:
+        """An item ended with an error, or was refused at the door."""
+        self._fails += 1
+        self._fail_time += now - item.enqueued_at
+        self._failures[code] = self._failures.get(code, 0) + 1
+
+    def report(self, model: str, version: str, queued_items: int) -> VersionStatistics:
+        """A frozen copy of the counters."""
+        compute_times = list(self._early_times)
+        batches: dict[int, list[float]] = {}
+        done, executions = self._others, 0
+        for (rows, ended_well), (runs, *times) in self._runs.items():
+            executions += int(runs)
+            done += int(runs) * ended_well
+            sums = batches.setdefault(rows, [0, 0.0, 0.0, 0.0])
+            sums[0] += runs
+            for i, spent in enumerate(times):
+                sums[i + 1] += spent
+                compute_times[i] += spent * ended_well
+        compute = [Duration(done - self._hits, _ns(spent)) for spent in compute_times]
+        return VersionStatistics(
+            model=model,
+            version=version,
+            last=self._last // 1_000_000,
+            rows=self._rows,
+            executions=executions,
+            success=Duration(done, _ns(self._success_time)),
+            fail=Duration(self._fails, _ns(self._fail_time)),
+            queue=Duration(done, _ns(self._queue_time)),
+            compute_input=compute[0],
+            compute_infer=compute[1],
+            compute_output=compute[2],
+            batches=tuple(
+                BatchStatistics(rows, *(Duration(int(row[0]), _ns(spent)) for spent in row[1:]))
+                for rows, row in sorted(batches.items())
+            ),
+            failures={code.value: count for code, count in self._failures.items()},
+            wasted=self.wasted,
+            queued_items=queued_items,
+            queue_wait_buckets=_buckets(WAIT_BUCKETS, self._waits),
+            success_buckets=_buckets(TIME_BUCKETS, self._times),
+            quantiles=self._recent_quantiles(),
+            first_part=Duration(sum(self._firsts), _ns(self._first_time)),
+            first_part_buckets=_buckets(self._first_bounds, self._firsts),
+            cache_hit=Duration(self._hits, _ns(self._hit_time)),
+            cache_miss=Duration(self._misses, _ns(self._miss_time)),
+        )
+
+    def _recent_quantiles(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        now = self._now()
+        return {
+            name: values.quantiles(self._quantiles, now)
+            for name, values in zip(DURATIONS, self._recent or (), strict=False)
+        }
+
+    @staticmethod
+    def _remember(recent: list[RecentValues], run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        whole, queue, on_input, on_infer, on_output = recent
+        for item in succeeded:
+            whole.add(now - item.enqueued_at, 1, now)
+            queue.add(run.began - item.enqueued_at, 1, now)
+        on_input.add(run.input_ready - run.began, len(succeeded), now)
+        on_infer.add(run.output_began - run.input_ready, len(succeeded), now)
+        on_output.add(run.ended - run.output_began, len(succeeded), now)
+
+
+def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> Buckets:
+    return tuple(zip((*bounds, float("inf")), counts, strict=True))
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

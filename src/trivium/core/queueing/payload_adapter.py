@@ -1,0 +1,144 @@
+"""The door of one model: turns a request into what the model's engine takes, and judges it against the spec.
+
+Pure. What is refused here never reaches the queue; the texts are those of `admission` and of the payload table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from trivium.codecs.classification import UNRANKED, classify
+from trivium.codecs.conversion import to_outputs, to_tensors
+from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
+from trivium.core.observer import NO_OBSERVER
+from trivium.core.queueing.call_graph import CallGraph
+from trivium.core.queueing.input_rules import InputRules, PriorityRules, refuse_kind
+from trivium.core.queueing.reshaping import Reshapes
+from trivium.core.queueing.response_cache import Section
+from trivium.core.request import Item
+from trivium.core.workers.arena import Arena
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RunObserver
+from trivium.types.metrics import Measurements
+from trivium.types.operations import Infer, WantedOutput
+from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
+from trivium.types.running import Outcome
+from trivium.types.spec import ModelSpec
+
+TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
+ONLY_TENSORS = frozenset({TENSORS})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContext:
+    """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
+    the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
+    bounds what runs, what traces its requests, and who observes its runs.
+    """
+
+    takes: frozenset[PayloadKind] = ONLY_TENSORS
+    arena: Arena | None = None
+    calls: CallGraph = field(default_factory=CallGraph)
+    measures: Measurements = field(default_factory=Measurements)
+    cache: Section | None = None
+    limiter: RateLimiter | None = None
+    tracing: Tracing = NOTHING_TRACED
+    observer: RunObserver = NO_OBSERVER
+
+
+class PayloadAdapter:
+    """One model's, prepared once."""
+
+    def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
+        self._spec = spec
+        self._takes_raw = RAW in takes
+        self._names = frozenset(tensor.name for tensor in spec.inputs)
+        self._outputs = {tensor.name: tensor for tensor in spec.outputs}
+        self._inputs = InputRules(spec)
+        self._is_free = self._takes_raw and not spec.inputs
+        self.levels = PriorityRules(spec.dynamic)
+        reshapes = Reshapes(spec)
+        self._reshapes = None if reshapes.are_none else reshapes
+        self._is_plain = reshapes.are_none and not self._inputs.needs_key
+
+    def admit(self, item: Item) -> None:
+        """Set the item's rows and shape key; convert its payload, if it must be. Raises ServeError."""
+        infer = item.operation
+        payload = infer.payload
+        if infer.outputs:
+            self._check_ranked(infer.outputs)
+        if type(payload) is Raw and not self._takes_raw:
+            infer, payload = self._as_tensors(infer, payload)
+            item.operation = infer
+        if type(payload) is not Tensors:
+            if type(payload) is not Raw:
+                refuse_kind(self._spec.name, payload)
+            item.rows = 1
+            return
+        if self._is_free:
+            return  # a handler that declares nothing takes whatever comes, as one row
+        item.rows = self._inputs.admit(infer, payload)
+        if self._is_plain:
+            return
+        if self._inputs.needs_key:
+            item.shape_key = self._inputs.shape_key(infer)
+        if self._reshapes is not None:
+            item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
+            item.sink = self._reshapes.around(item.sink)
+
+    def _as_tensors(self, infer: Infer, raw: Raw) -> tuple[Infer, Tensors]:
+        spec = self._spec
+        payload = to_tensors(raw, spec.inputs, spec.batching.batch_axis, spec.name)
+        # A generate request has inputs and parameters side by side, and only here it is known which are which.
+        parameters = {key: value for key, value in infer.parameters.items() if key not in self._names}
+        return msgspec.structs.replace(infer, payload=payload, parameters=parameters), payload
+
+    def answer(self, item: Item, outcome: Outcome) -> tuple[Outcome, Mapping[str, Scalar]]:
+        """The outcome as the item's wire wants it, with parameters; an error where it cannot be had so."""
+        if item.operation.wants is TENSORS and type(outcome) is Raw:
+            try:
+                return to_outputs(outcome, self._spec.outputs, self._spec.name)
+            except ServeError as error:
+                return error, {}
+        return outcome, {}
+
+    def written(self, item: Item, payload: Payload | None) -> Payload | None:
+        """What was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be ranked."""
+        payload = self.chosen(item, payload)
+        most: dict[str, int] = {}
+        for output in item.operation.outputs:
+            if output.classification:
+                most[output.name] = output.classification
+        if not most or not isinstance(payload, Tensors):
+            return payload
+        return Tensors(tuple(self._ranked(tensor, most.get(tensor.name, 0)) for tensor in payload.items))
+
+    def _ranked(self, tensor: Tensor, most: int) -> Tensor:
+        if not most:
+            return tensor
+        rule = self._outputs.get(tensor.name)
+        labels = rule.labels if rule is not None else ()
+        return classify(tensor, most, labels, self._spec.batching.batch_axis)
+
+    def _check_ranked(self, outputs: tuple[WantedOutput, ...]) -> None:
+        for output in outputs:
+            if not output.classification:
+                continue
+            rule = self._outputs.get(output.name)
+            if rule is not None and rule.datatype in UNRANKED:
+                raise ServeError(
+                    Code.INVALID,
+                    f"Output '{output.name}' of model '{self._spec.name}' is {rule.datatype.wire}, which has no order: "
+                    "it cannot be asked for with classification. Ask for it plainly.",
+                )
+
+    @staticmethod
+    def chosen(item: Item, payload: Payload | None) -> Payload | None:
+        """Of the tensors those that were asked for."""
+        wanted = item.operation.outputs
+        if wanted and isinstance(payload, Tensors):
+            names = {output.name for output in wanted}
+            return Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
+        return payload

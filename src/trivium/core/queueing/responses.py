@@ -1,0 +1,105 @@
+"""Ends items and tells their receivers, each just once. Counts what failed; a receiver that fails hurts nobody."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from trivium.core.observability.statistics import VersionCounters
+from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.request import Item
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import ResponsePart
+from trivium.types.payload import Payload, Raw, Scalar
+from trivium.types.running import Part
+from trivium.types.spec import ModelSpec
+from trivium.types.state import ItemState
+
+log = logging.getLogger(__name__)
+
+NOTHING: Mapping[str, Scalar] = {}
+SINK_FAILED = "the receiver of an answer of model '%s' failed"
+ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
+
+
+class ResponseDispatcher:
+    """Of one model version."""
+
+    def __init__(
+        self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
+    ) -> None:
+        self._name = spec.name
+        self._version = spec.version
+        self._door = door
+        self._counters = counters
+        self._now = now
+
+    def end(self, item: Item, error: ServeError) -> None:
+        """With an error."""
+        item.state = ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        self._counters.failed(item, error.code, self._now())
+        self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
+
+    def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> bool:
+        """With an answer, which the caller counts; False, and counted, where it cannot be had as it was asked for."""
+        item.state = ENDED
+        if item.timer is not None:
+            item.timer.cancel()
+        if item.operation.outputs:
+            try:
+                payload = self._door.written(item, payload)
+            except ServeError as error:
+                self.end(item, error)
+                return False
+        try:
+            item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
+        except Exception:
+            log.exception(SINK_FAILED, self._name)
+        return True
+
+    def answer_raw(self, item: Item, outcome: Raw) -> bool:
+        """With a handler's own answer, as the item's wire wants it. Was it well, by the status it asks for?"""
+        answer, parameters = self._door.answer(item, outcome)
+        if isinstance(answer, ServeError):
+            self.end(item, answer)
+            return False
+        is_well = outcome.status < 400
+        if not is_well:
+            self._counters.failed(item, Code.MODEL_FAILED, self._now())
+        return self.answer(item, answer, parameters) and is_well
+
+    def part(self, item: Item, part: Part) -> bool:
+        """One part of an answer, or its end. False where it was none that the item's wire can carry: then the
+        item has ended, though its instance does not know.
+        """
+        if item.state is ENDED:
+            self._counters.wasted += part.error is None
+            return True
+        if part.error is not None:
+            self.end(item, part.error)
+            return True
+        outcome, more = self._door.answer(item, part.payload)
+        parameters = {**part.parameters, **more} if more else part.parameters
+        if isinstance(outcome, ServeError):
+            self.end(item, outcome)
+            return part.final
+        if part.final:
+            if type(outcome) is Raw and outcome.status >= 400:
+                self._counters.failed(item, Code.MODEL_FAILED, self._now())
+                self.answer(item, outcome, parameters)
+            elif self.answer(item, outcome, parameters):
+                self._counters.streamed(item, self._now())
+        else:
+            try:
+                outcome = self._door.written(item, outcome)
+            except ServeError as error:
+                self.end(item, error)
+                return False
+            self._give(item, ResponsePart(outcome, None, None, False, parameters, self._name, self._version))
+        return True
+
+    def _give(self, item: Item, part: ResponsePart) -> None:
+        try:
+            item.sink(part)
+        except Exception:
+            log.exception(SINK_FAILED, self._name)

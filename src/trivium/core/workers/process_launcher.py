@@ -1,0 +1,163 @@
+"""Opens one instance in a worker process: starts it, tells it its setup, waits for it, warms it up, watches it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from trivium.core.clock import CallLast
+from trivium.core.models.warmup import batches
+from trivium.core.observability.tracing import NOTHING_TRACED
+from trivium.core.observer import NO_OBSERVER
+from trivium.core.workers.arena import Arena
+from trivium.core.workers.process import ProcessInstance
+from trivium.core.workers.spawn import Spawned, spawn
+from trivium.core.workers.upcalls import Measure, Upcalls
+from trivium.core.workers.watch import Watch
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import InferenceCore, Port, RunObserver
+from trivium.types.running import Dead, Event, Executed, Placement, WorkerCommand
+from trivium.types.spec import Defaults, Limits, ModelSpec
+from trivium_child import frames
+
+NONE = Defaults()
+MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
+
+
+class WorkerServices:
+    """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
+    counted), who traces their requests, who observes them, when what is handed to them leaves, who waits for their end.
+    """
+
+    def __init__(
+        self,
+        submits: InferenceCore,
+        measure: Measure,
+        host: MakeProgram,
+        defaults: Defaults = NONE,
+        observer: RunObserver = NO_OBSERVER,
+    ) -> None:
+        self.submits = submits
+        self.measure = measure
+        self.forget: Callable[[str], None] = lambda model: None
+        self.tracing = NOTHING_TRACED
+        self.call_last: CallLast = _call_soon
+        self.host = host
+        self.defaults = defaults
+        self.observer = observer
+        self._living: set[ProcessInstance] = set()
+
+    def limits(self, spec: ModelSpec) -> Limits:
+        """The model's, with the server's own bounds where it sets none."""
+        own, ours = spec.limits, self.defaults
+        items = ours.recycle_items if own.recycle_items is None else own.recycle_items
+        grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
+        return replace(own, recycle_items=items, recycle_bytes=grown)
+
+    def keep(self, worker: ProcessInstance) -> None:
+        """Until it is gone."""
+        self._living.add(worker)
+        worker.gone.add_done_callback(lambda gone: self._living.discard(worker))
+
+    async def close(self, seconds: float) -> None:
+        """Wait for all workers to end, and end those that have not."""
+        if self._living:
+            await asyncio.wait([worker.gone for worker in self._living], timeout=seconds)
+        for worker in tuple(self._living):
+            worker.kill("the server goes down, and it had not ended")
+        if self._living:
+            await asyncio.wait([worker.gone for worker in self._living], timeout=5.0)
+
+
+class _Warming:
+    """The port of an instance that is being warmed up."""
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[Executed] = asyncio.get_running_loop().create_future()
+
+    def push(self, events: Sequence[Event]) -> None:
+        """See `deliver`."""
+        self.deliver(events)
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Keep the end of the batch."""
+        for event in events:
+            if self.done.done():
+                return
+            if isinstance(event, Executed):
+                self.done.set_result(event)
+            elif isinstance(event, Dead):
+                self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
+
+
+class ProcessLauncher:
+    """Of one model version, whose workers share an arena."""
+
+    def __init__(self, spec: ModelSpec, executor: Executor, around: WorkerServices, arena: Arena) -> None:
+        self._spec = spec
+        self._executor = executor
+        self._around = around
+        self._arena = arena
+        self._log = logging.getLogger(f"trivium.worker.{spec.name}")
+
+    async def launch(self, program: WorkerCommand, placement: Placement, port: Port) -> ProcessInstance:
+        """A worker that is ready and warm. Raises LOAD_FAILED, with nothing left of it."""
+        loop = asyncio.get_running_loop()
+        spawning = loop.run_in_executor(self._executor, spawn, program, self._arena.descriptor)
+        try:
+            spawned = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            spawning.add_done_callback(_kill_late)
+            raise
+        around = self._around
+        upward = Upcalls(self._spec.name, around.submits, around.measure, self._log, program.words)
+        worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
+        around.keep(worker)
+        try:
+            await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
+            worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
+            await self._opened(worker, placement)
+            await self._warm(worker)
+        except BaseException as error:
+            worker.kill(f"it was given up before it was ready ({type(error).__name__})")
+            if not worker.opened.done():
+                worker.opened.cancel()
+            raise
+        worker.attach(port)
+        Watch(worker, self._around.limits(self._spec), port, self._log)
+        return worker
+
+    async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
+        deadline = self._spec.limits.startup_deadline
+        try:
+            await asyncio.wait_for(asyncio.shield(worker.opened), deadline)
+        except TimeoutError as error:
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Worker {placement.name} of model '{self._spec.name}' was not ready after {deadline:g} s, its "
+                f"start-up deadline.{worker.last_words()}",
+            ) from error
+
+    async def _warm(self, worker: ProcessInstance) -> None:
+        for batch in batches(self._spec):
+            warming = _Warming()
+            worker.attach(warming)
+            worker.start(batch)
+            name = batch.operations[0].id
+            try:
+                run = await asyncio.wait_for(warming.done, self._spec.limits.startup_deadline)
+            except TimeoutError as error:
+                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
+            for outcome in run.outcomes:
+                if isinstance(outcome, ServeError):
+                    raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}")
+
+
+def _call_soon(callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(callback)
+
+
+def _kill_late(spawning: "asyncio.Future[Spawned]") -> None:
+    if not spawning.cancelled() and spawning.exception() is None:
+        spawning.result().discard()

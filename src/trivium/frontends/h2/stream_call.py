@@ -1,0 +1,214 @@
+"""A gRPC stream: several requests in work at once, their responses interleaved as they come.
+
+Decides when a request is read, when a response is written, and when the stream ends; knows no frames, and is given
+the functions that read and write a message. One reader, one writer; between them a bounded list. While the
+client takes less than comes, whoever makes the responses of this stream is held back, and no request is read.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from trivium.frontends.h2.state import (
+    ANSWERED,
+    CANCELLED,
+    GOING_DOWN,
+    RESOURCE_EXHAUSTED,
+    UNAVAILABLE,
+    ActiveCall,
+    GrpcState,
+    why_reset,
+)
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import RpcEncoder, Ticket
+from trivium.types.operations import ResponsePart
+from trivium.types.wire import RpcAnswer, RpcCall
+
+_OK = RpcAnswer()
+FULL, HALF = 2**16, 2**15
+"""Bytes of unsent responses from which on those who make them are held, and down to which they stay so."""
+
+
+class Stream(ActiveCall):
+    """One call. `read()` gives the next request message, None at their end; `write(message)` returns when the
+    client can take more. `make_call()` describes the call as it is now. Times are seconds of the loop's clock.
+    """
+
+    def __init__(
+        self,
+        site: GrpcState,
+        make_call: Callable[[], RpcCall],
+        read: Callable[[], Awaitable[bytes | None]],
+        write: Callable[[bytes], Awaitable[None]],
+        peer: str,
+    ) -> None:
+        self._now = asyncio.get_running_loop().time
+        call = make_call()
+        super().__init__(call.method, peer, self._now())
+        self._timeout = call.timeout
+        self._site = site
+        self._make_call = make_call
+        self._read_message = read
+        self._write_message = write
+        self._numbers = itertools.count()
+        self._open: dict[int, int] = {}  # request in work -> bytes of its message
+        self._tickets: dict[int, Ticket] = {}
+        self._unsent: deque[bytes] = deque()
+        self._unsent_bytes = 0
+        self._is_full = False  # all that is in work is held
+        self._is_read_out = False
+        self._is_draining = False
+        self._end: RpcAnswer | None = None  # a status that ends the stream behind what is unsent
+        self._turn = asyncio.Event()  # something is to be written, or the stream may be over
+        self._room = asyncio.Event()  # another request may be read
+
+    async def run(self) -> RpcAnswer:
+        """Serve until the client has sent all and been answered; the status to end the call with. Cancelled, it
+        cancels all that runs. A stream that its metadata do not allow ends before its first message.
+        """
+        call = self._make_call()
+        try:
+            self._site.protocol.admit(call)
+        except Exception as error:
+            return self._site.refuse(call, error)
+        reader = asyncio.ensure_future(self._read())
+        try:
+            await self._write()
+            return self._end or _OK
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+            self._cancel_all(why_reset(self._timeout, self._now() - self.began))
+
+    def begin_drain(self) -> None:
+        """Read no more requests; end when those in work are answered."""
+        self._is_draining = True
+        self._turn.set()
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        limit = self._site.limits.stream_requests
+        try:
+            while (message := await self._read_message()) is not None:
+                if self._is_draining or self._end is not None:
+                    break
+                self._begin(message)
+                while self._is_full or len(self._open) >= limit:
+                    self._room.clear()
+                    await self._room.wait()
+        finally:  # a call that cannot be read any further is at its end
+            self._is_read_out = True
+            self._turn.set()
+
+    def _begin(self, message: bytes) -> None:
+        number = next(self._numbers)
+        size = len(message)
+        call = self._make_call()
+        try:
+            self._site.reserve(size)
+        except ServeError as error:
+            self._push(self._site.refuse(call, error))
+            return
+        self._open[number] = size
+        try:
+            operation, encoder = self._site.protocol.decode(call, message)
+            ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
+        except Exception as error:
+            self._close(number)
+            self._push(self._site.refuse(call, error))
+            return
+        if number in self._open:
+            self._tickets[number] = ticket
+            if self._is_full:
+                ticket.hold()
+        else:
+            ticket.cancel(ANSWERED)  # without effect where the core has said its last part
+
+    # -- responses -------------------------------------------------------------------------------------
+
+    def _take(self, number: int, call: RpcCall, encoder: RpcEncoder, part: ResponsePart) -> None:
+        """The sink of one request."""
+        if number not in self._open:
+            return
+        try:
+            answer = encoder.encode(part)
+        except Exception as error:
+            answer = self._site.refuse(call, error)
+        if answer.final or part.final:
+            ticket = self._tickets.get(number)
+            self._close(number)
+            if not part.final and ticket is not None:
+                ticket.cancel(ANSWERED)
+        self._push(answer)
+
+    def _close(self, number: int) -> None:
+        self._site.unreserve(self._open.pop(number))
+        self._tickets.pop(number, None)
+        self._room.set()
+        self._turn.set()
+
+    def _push(self, answer: RpcAnswer) -> None:
+        if answer.code:
+            self._stop(answer)
+            return
+        if answer.message is None:
+            return
+        self._unsent.append(answer.message)
+        self._unsent_bytes += len(answer.message)
+        self._turn.set()
+        if self._unsent_bytes > FULL and not self._is_full:
+            self._is_full = True
+            for ticket in self._tickets.values():
+                ticket.hold()
+        if self._unsent_bytes > self._site.limits.unsent_bytes and len(self._unsent) > 1:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Responses come faster than the client reads, and have come too far. It is told as soon as it has read
+        what is on its way.
+        """
+        text = (
+            f"The client has left {self._unsent_bytes} bytes of responses unread; the limit is "
+            f"{self._site.limits.unsent_bytes}. Read faster, or ask for less at a time."
+        )
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        self._stop(RpcAnswer(code=RESOURCE_EXHAUSTED, details=text))
+
+    def _stop(self, end: RpcAnswer) -> None:
+        if self._end is None:
+            self._end = end
+            self._cancel_all(CANCELLED)
+            self._turn.set()
+
+    async def _write(self) -> None:
+        while True:
+            while self._unsent:
+                message = self._unsent.popleft()
+                self._unsent_bytes -= len(message)
+                self.sent += len(message)
+                await self._write_message(message)
+                if self._is_full and self._unsent_bytes <= HALF:
+                    self._resume()
+            if self._end is not None or (self._is_read_out and not self._open):
+                return
+            if self._is_draining and not self._open:
+                self._stop(RpcAnswer(code=UNAVAILABLE, details=GOING_DOWN))
+                return
+            self._turn.clear()
+            await self._turn.wait()
+
+    def _resume(self) -> None:
+        self._is_full = False
+        self._room.set()
+        for ticket in list(self._tickets.values()):
+            ticket.resume()
+
+    def _cancel_all(self, why: ServeError) -> None:
+        tickets = list(self._tickets.values())
+        for number in list(self._open):
+            self._close(number)
+        for ticket in tickets:
+            ticket.cancel(why)

@@ -1,0 +1,300 @@
+"""One connection: bytes in through a `RequestReader`, exchanges in order, answers out, nothing without a bound.
+
+Decides when to read, whose turn it is, when to close. One request is in work; nothing is read while two wait
+or an answer is unsent. Knows nothing of protocols. Each phase has a deadline, a plain number that the sweeper
+compares: there are no timers.
+"""
+
+import asyncio
+from collections import deque
+from socket import SO_ERROR, SOL_SOCKET
+from typing import cast
+
+from trivium.frontends.http.exchange import Exchange
+from trivium.frontends.http.outbox import Outbox
+from trivium.frontends.http.phase import BODY, CLOSING, HEAD, IDLE, LOST, NEVER, UNSENT, WORK, Phase, seconds
+from trivium.frontends.http.request import RequestReader
+from trivium.frontends.http.state import HttpState
+from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head, HttpAnswer
+
+_NO_HEAD = Head("", "", "", {}, 0)  # of what was no request
+_LEFT = ServeError(Code.CANCELLED, "the client left before its answer.")
+_TOO_SLOW = ServeError(Code.CANCELLED, "the client did not read its answer in time.")
+_BROKEN = ServeError(Code.CANCELLED, "the answer broke off in the middle.")
+_DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
+_LOOK_SECONDS = 1.0
+
+
+class HttpConnection(asyncio.BufferedProtocol):
+    """Used by its transport, by its exchanges (as their `Outlet`) and by the sweeper, all on one loop."""
+
+    def __init__(self, site: HttpState) -> None:
+        self.deadline = NEVER
+        self.phase = IDLE
+        self._site = site
+        self._queue: deque[Exchange] = deque()  # the first is received, in work or being answered
+        self._reader = RequestReader(site, self, self._queue)
+        self._reads = True
+        self._is_eof = False
+        self._is_refused = False  # what still comes is thrown away
+        self._is_advancing = False
+
+    # -- called by the transport -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        site = self._site
+        if site.wake is not None:
+            site.wake()
+        self._outbox = Outbox(self._transport, site.limits)
+        if len(site.connections) >= site.limits.connections:
+            self.phase = CLOSING
+            self._transport.write(site.busy)
+            self._transport.close()
+            return
+        site.connections.add(self)
+        self.deadline = site.now + site.limits.idle_seconds
+        if site.is_draining:
+            self._close()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if (wake := self._site.wake) is not None:
+            wake()
+        if self.phase is BODY:
+            self.deadline += nbytes / self._site.limits.slowest_rate
+        if not self._reader.is_done:
+            try:
+                self._reader.take(nbytes)
+            except ServeError as fault:
+                self._refuse(fault)
+        elif self.phase is not CLOSING:
+            self._read(False)  # nobody wants it; the answer comes first
+            return
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """A client that has sent a whole request may close its side and wait for the answer."""
+        if (wake := self._site.wake) is not None:
+            wake()
+        self._is_eof = True
+        if self.phase is CLOSING:
+            return False
+        if self._reader.is_in_head or (self._queue and not self._queue[-1].is_complete):
+            self._refuse(malformed("the request was abort short: its end did not come."))
+        self._advance()  # closes, unless somebody is still to be answered
+        if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
+            self.deadline = self._site.now + _LOOK_SECONDS
+        return True
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+        if self.phase is not CLOSING:
+            self._enter(UNSENT)
+            self._read(False)
+
+    def resume_writing(self) -> None:
+        self._outbox.resume()
+        self._advance()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._enter(LOST)
+        self._site.leave(self)
+        self._reader.stop()
+        self._outbox.release()
+        while self._queue:
+            exchange = self._queue.popleft()
+            exchange.cancel(_LEFT)
+            exchange.release()
+
+    # -- called by an exchange -------------------------------------------------------------------------
+
+    def send(self, exchange: Exchange, answer: HttpAnswer) -> None:
+        """Write the answer or a part of it; behind the last byte of the last one, close or go on."""
+        assert self._queue[0] is exchange, "an answer came out of turn"
+        site = self._site
+        self._outbox.write(exchange, answer, is_last := site.is_draining or not exchange.keeps_alive)
+        if not answer.final:
+            if self._outbox.is_overfull():
+                self._abort(_TOO_SLOW)
+            return
+        self._queue.popleft()
+        if exchange.intake is not None:
+            self._outbox.release_when_sent(exchange, exchange.intake)
+        if site.is_draining:
+            site.finished += 1
+        if is_last or not exchange.keeps_alive:
+            self._close()
+        elif not self._is_advancing:
+            if self._queue or self._reader.is_in_head or self._is_eof or not self._reads:
+                self._advance()
+            else:  # what `_advance` would come to, for most requests
+                self.phase = IDLE
+                self.deadline = site.now + site.limits.idle_seconds
+
+    def peer(self) -> str:
+        host, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
+        return f"{host}:{port}"
+
+    def break_off(self, exchange: Exchange) -> None:
+        """Without its end an answer in chunks is seen to be incomplete (RFC 9112 8)."""
+        self._abort(_BROKEN)
+
+    # -- called by the sweeper and the drain -----------------------------------------------------------
+
+    def on_deadline(self) -> None:
+        """What was waited for has not come."""
+        match self.phase:
+            case Phase.IDLE:
+                self._close()
+            case Phase.HEAD | Phase.BODY:
+                late = f"{self.phase.value} did not come in time; send it faster, or in smaller requests."
+                self._refuse(HttpRefusal(408, Code.EXPIRED, late))
+                self._advance()
+            case Phase.UNSENT | Phase.CLOSING:
+                if self._outbox.has_progressed():
+                    self.deadline = self._site.now + self._site.limits.write_seconds
+                else:
+                    self._abort(_TOO_SLOW)
+            case Phase.WORK:
+                self._look_for_reset()
+            case Phase.LOST:
+                raise AssertionError("a deadline passed after the end")
+
+    def drain(self) -> None:
+        """Close, if nothing is under way; else it will close behind its answer."""
+        if self.phase is IDLE:
+            self._close()
+
+    def unfinished(self) -> str | None:
+        """The request in work (method, path and age) or the answer being sent."""
+        if self._queue:
+            exchange = self._queue[0]
+            return f"{exchange.head.method} {exchange.head.path} ({self._site.now - exchange.began:.1f} s)"
+        unsent = self._transport.get_write_buffer_size()
+        return f"an answer of which {unsent} bytes were unsent" if unsent else None
+
+    def abort(self) -> None:
+        """Cancel everything and close without waiting."""
+        self._abort(_DRAINED)
+
+    # -- whose turn it is ------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Start what can be started, in order, then wait for the right thing."""
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        queue, outbox = self._queue, self._outbox
+        while queue and not outbox.is_paused:
+            exchange = queue[0]
+            if exchange.is_started or not exchange.is_complete:
+                break
+            self.phase, self.deadline = WORK, NEVER
+            exchange.start()
+            if not exchange.is_over:
+                break
+        self._is_advancing = False
+        if self.phase is WORK and self._reads and len(queue) == 1 and queue[0].is_started:
+            return  # what `_settle` would come to, for most requests
+        if not outbox.is_paused and self.phase is not CLOSING and self.phase is not LOST:
+            self._settle()
+
+    def _settle(self) -> None:
+        queue = self._queue
+        if not queue:
+            is_in_head = self._reader.is_in_head
+            if self._is_eof or (self._site.is_draining and not is_in_head):
+                self._close()
+                return
+            self._enter(HEAD if is_in_head else IDLE)
+        elif not queue[0].is_complete:
+            if self.phase is not BODY:
+                self.phase, self.deadline = BODY, self._site.now + self._site.limits.body_seconds
+            if not queue[0].is_opened and not self._make_room(queue[0]):
+                return
+        else:
+            self._enter(WORK)
+        if self._reads != (len(queue) < 2):
+            self._read(not self._reads)
+        if not self._reads and self.deadline == NEVER:
+            self.deadline = self._site.now + _LOOK_SECONDS
+
+    def _make_room(self, exchange: Exchange) -> bool:
+        """It is this one's turn to send its body. False when that was refused."""
+        exchange.is_opened = True
+        if exchange.expects_continue and exchange.wants_continue():
+            self._outbox.write_continue()
+        try:
+            rest = exchange.borrow()
+        except ServeError as fault:
+            self._refuse(fault)
+            self._advance()
+            return False
+        if rest is not None:
+            self._reader.receive_into(rest)
+            self._outbox.watch_closely()
+        return True
+
+    def _refuse(self, fault: ServeError) -> None:
+        """What comes from here on is not wanted: answer, in its turn, and close."""
+        self._is_refused = True
+        self._reader.stop()
+        if not self._queue or self._queue[-1].is_complete:
+            self._queue.append(self._reader.begun(_NO_HEAD))
+        exchange = self._queue[-1]
+        exchange.refusal = fault
+        exchange.keeps_alive = False
+        exchange.is_complete = True
+
+    # -- waiting and leaving ---------------------------------------------------------------------------
+
+    def _enter(self, phase: Phase) -> None:
+        """Wait for something else from now on; no effect while it is the same thing."""
+        if phase is not self.phase:
+            self.phase = phase
+            self.deadline = self._site.now + seconds(phase, self._site.limits)
+
+    def _read(self, wanted: bool) -> None:
+        if wanted is self._reads or self._is_eof:
+            return
+        self._reads = wanted
+        (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+
+    def _look_for_reset(self) -> None:
+        """While nothing is read, the loop does not hear that the client has left: ask, now and then."""
+        if self._transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
+            self._abort(_LEFT)
+        else:
+            self.deadline = self._site.now + _LOOK_SECONDS
+
+    def _close(self) -> None:
+        """No further request; what has been answered still leaves. A client that may be sending gets to read
+        why it should not: closing at once would reset the connection (RFC 9112 9.6).
+        """
+        lingers = (self._is_refused or self._queue or self._reader.is_in_head) and not self._is_eof
+        for exchange in self._queue:
+            exchange.release()
+        self._queue.clear()
+        self._reader.stop()
+        self._outbox.has_progressed()
+        if lingers:
+            self._enter(CLOSING)
+            self._transport.write_eof()
+            self._read(True)
+        else:
+            self.phase = CLOSING
+            self.deadline = self._site.now + self._site.limits.write_seconds
+            self._transport.close()
+
+    def _abort(self, why: ServeError) -> None:
+        """Leases stay with the transport until `connection_lost`."""
+        self.phase = CLOSING
+        self.deadline = NEVER
+        for exchange in self._queue:
+            exchange.cancel(why)
+        self._transport.abort()

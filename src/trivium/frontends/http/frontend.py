@@ -1,0 +1,125 @@
+"""The HTTP/1.1 listener: sockets, the decoding threads, and the way down.
+
+Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a
+request in `exchange`; the clock is read by `sweeper`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from trivium.frontends.access_log import AccessLog
+from trivium.frontends.http.connection import HttpConnection
+from trivium.frontends.http.state import Decoded, HttpState
+from trivium.frontends.http.sweeper import Sweeper
+from trivium.frontends.limits import HttpLimits
+from trivium.types.buffers import Lease
+from trivium.types.interfaces import InferenceCore, WireProtocol
+from trivium.types.wire import Target
+
+_DECODING_THREADS = 2
+_BACKLOG = 1024
+
+
+class DrainReport(msgspec.Struct, frozen=True, gc=False):
+    """How a drain went: requests `finished` in its time, and those it abort off (method, path, age)."""
+
+    finished: int
+    unfinished: tuple[str, ...]
+
+
+class HttpFrontend:
+    """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
+
+    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. `lend(target,
+    size)` gives the buffer that a large body is received into.
+    """
+
+    def __init__(
+        self,
+        core: InferenceCore,
+        routes: Mapping[str, WireProtocol],
+        fallback: WireProtocol,
+        lend: Callable[[Target, int], Lease],
+        limits: HttpLimits,
+    ) -> None:
+        self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
+        self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
+        self._site = HttpState(core, routes, fallback, lend, limits, self._offload)
+        self._server: asyncio.Server | None = None
+        self._sweeper: Sweeper | None = None
+
+    async def start(self, host: str, port: int, shares: bool = False) -> int:
+        """Listen; the port that was bound, 0 having asked for any; one that it `shares` others may have, too. OSError
+        where port or log cannot be had.
+        """
+        site = self._site
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: HttpConnection(site), host, port, backlog=_BACKLOG, reuse_port=shares or None
+        )
+        try:
+            site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
+        except OSError:
+            self._server.close()
+            raise
+        self._sweeper = Sweeper(site, loop)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    def stop_accepting(self) -> None:
+        """New connections are refused by the kernel; those that are open go on."""
+        if self._server is not None:
+            self._server.close()
+
+    async def drain(self, grace: float) -> DrainReport:
+        """Close idle connections, let requests in work finish for `grace` seconds, abort off the rest."""
+        self.stop_accepting()
+        site = self._site
+        site.drain()
+        await self._until_empty(grace)
+        site.now = asyncio.get_running_loop().time()
+        unfinished = tuple(
+            text for connection in site.connections if (text := connection.unfinished()) is not None
+        )
+        self._cut_all()
+        return DrainReport(site.finished, unfinished)
+
+    async def close(self) -> None:
+        """End at once; returns when every connection, task and thread is gone."""
+        self.stop_accepting()
+        self._cut_all()
+        await self._until_empty(None)
+        if self._sweeper is not None:
+            self._sweeper.close()
+        if self._decoding:
+            await asyncio.wait(self._decoding)
+        self._decoders.shutdown()
+        if self._site.log is not None:
+            self._site.log.close()
+
+    def _cut_all(self) -> None:
+        for connection in tuple(self._site.connections):
+            connection.abort()
+
+    async def _until_empty(self, seconds: float | None) -> None:
+        site = self._site
+        if site.connections:
+            site.emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(site.emptied.wait(), seconds)
+
+    def _offload(self, work: Callable[[], Decoded], done: Callable[[Decoded | Exception], None]) -> None:
+        def attempt() -> Decoded | Exception:
+            try:
+                return work()
+            except Exception as error:
+                return error
+
+        future = asyncio.get_running_loop().run_in_executor(self._decoders, attempt)
+        self._decoding.add(future)
+        future.add_done_callback(self._decoding.discard)
+        future.add_done_callback(lambda future: done(future.result()))

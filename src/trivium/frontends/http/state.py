@@ -1,0 +1,140 @@
+"""What all connections of one HTTP front end share: the core and the protocols, the limits and what has been
+used of them, the time, one scratch buffer.
+
+Decides which protocol a path belongs to and whether there is room for a body. Opens no socket, reads no clock:
+`now` is set by the sweeper, twice a second, which is as exact as time-outs need to be. While every connection is
+idle the sweeper sleeps and `wake` is set; whoever has something new to do calls it before it looks at `now`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from trivium.frontends.access_log import AccessLog
+from trivium.frontends.http.phase import IDLE, NEVER, Phase
+from trivium.frontends.http.response import CLOSE, whole
+from trivium.frontends.limits import SMALL_BODY, HttpLimits
+from trivium.frontends.refusals import HttpRefusal, refusal_of
+from trivium.types.buffers import Lease
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder, InferenceCore, WireProtocol
+from trivium.types.operations import Operation
+from trivium.types.wire import Target
+
+_log = logging.getLogger(__name__)
+
+Decoded = tuple[Operation, Encoder]
+Offload = Callable[[Callable[[], Decoded], Callable[[Decoded | Exception], None]], None]
+"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
+
+
+class ClientConnection(Protocol):
+    """A connection as the sweeper and the drain see it."""
+
+    deadline: float
+    phase: Phase
+
+    def on_deadline(self) -> None:
+        """`deadline` has passed."""
+        ...
+
+    def drain(self) -> None:
+        """Close, if nothing is under way; else it will close behind its answer."""
+        ...
+
+    def unfinished(self) -> str | None:
+        """The request in work or the answer being sent, for people."""
+        ...
+
+    def abort(self) -> None:
+        """Cancel everything and close without waiting."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class HttpState:
+    """Used on the loop only. `lend(target, size)` gives a buffer of at least `size` bytes for a large body, or
+    raises ServeError.
+    """
+
+    core: InferenceCore
+    routes: Mapping[str, WireProtocol]
+    fallback: WireProtocol
+    lend: Callable[[Target, int], Lease]
+    limits: HttpLimits
+    offload: Offload
+    log: AccessLog | None = None
+    wake: Callable[[], None] | None = None
+    now: float = 0.0
+    epoch: float = 0.0
+    held_bytes: int = 0
+    is_draining: bool = False
+    finished: int = 0  # requests answered since then
+    busy: bytes = b""  # what one connection too many is told
+    connections: set[ClientConnection] = field(default_factory=set)
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SMALL_BODY)))
+
+    def __post_init__(self) -> None:
+        limit = self.limits.connections
+        text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
+        refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), self.fallback)
+        self.busy = b"".join(whole(refusal, CLOSE, False))
+
+    def protocol_of(self, path: str) -> WireProtocol:
+        """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""
+        protocol = self.routes.get(path.split("/", 2)[1])
+        if protocol is None:
+            known = ", ".join(f"/{segment}" for segment in sorted(self.routes))
+            raise ServeError(Code.NOT_FOUND, f"nothing is served at {path[:80]!r}; paths begin with {known}.")
+        return protocol
+
+    def reserve(self, size: int) -> None:
+        """Room for `size` more bytes of bodies, to be given back by `unreserve`; ServeError where there is none."""
+        if self.held_bytes + size > self.limits.total_body_bytes:
+            raise HttpRefusal(
+                503,
+                Code.QUEUE_FULL,
+                f"request bodies of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
+                f"{self.limits.total_body_bytes}; try again later.",
+            )
+        self.held_bytes += size
+
+    def unreserve(self, size: int) -> None:
+        """The bytes are needed no more."""
+        self.held_bytes -= size
+        assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
+
+    def leave(self, connection: ClientConnection) -> None:
+        """A connection is gone. One that was too many never came in."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self.emptied.set()
+
+    def drain(self) -> None:
+        """Close what is idle; what is not closes behind its answer."""
+        if self.wake is not None:
+            self.wake()
+        self.is_draining = True
+        for connection in tuple(self.connections):
+            connection.drain()
+
+    def idle_until(self) -> float | None:
+        """The first deadline if every connection is idle, for ever if there is none; None if one is not idle."""
+        if all(connection.phase is IDLE for connection in self.connections):
+            return min((connection.deadline for connection in self.connections), default=NEVER)
+        return None
+
+    def sweep(self, now: float, epoch: float) -> None:
+        """Set the time and tell every connection whose deadline has passed."""
+        self.now, self.epoch = now, epoch
+        for connection in [connection for connection in self.connections if connection.deadline <= now]:
+            try:
+                connection.on_deadline()
+            except Exception:  # one connection's trouble must not end all time-outs
+                _log.exception("a connection failed at its deadline and is abort")
+                connection.abort()
+        if self.log is not None:
+            self.log.flush()
