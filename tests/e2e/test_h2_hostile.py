@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from tests.e2e.serving import Serving, serve, until, withstanding
-from tests.e2e.test_h2_layers import ECHO, INFER, STREAM, request_of
+from tests.e2e.test_h2_calls import ECHO, INFER, STREAM, request_of
 from tests.e2e.triton_grpc import ONE_ROW, calling, given
 from tests.e2e.wire import connect
 from tests.fixtures import models
