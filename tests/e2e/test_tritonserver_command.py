@@ -17,12 +17,13 @@ import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from tests.fixtures import models
 from tests.harness.certificates import pair
+from tests.harness.ports import free_port
 from tests.harness.raw_http import ask, get, post
 from tests.harness.server_process import until
 from tests.harness.triton_grpc import ONE_ROW
 from tests.harness.triton_grpc import given as grpc_given
 from tests.harness.triton_tensors import given
-from tests.harness.tritonserver import LINE, TritonServer, free_port, rows, told, tritonserver
+from tests.harness.tritonserver import LINE, TritonServer, rows, told, tritonserver
 from tritonclient.utils import InferenceServerException
 
 PARAMETERS = """

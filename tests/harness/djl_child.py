@@ -1,4 +1,4 @@
-"""A DJL handler on a stage: an adapter over a model.py written for the test, and items that record their parts."""
+"""A DJL handler in this process: an adapter over a model.py written for the test, and items that record their parts."""
 
 import sys
 from pathlib import Path

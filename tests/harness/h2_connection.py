@@ -1,4 +1,4 @@
-"""A connection on stage: a transport that sends at once or not at all, a loop whose time is moved by hand."""
+"""Drives one HTTP/2 connection without a socket, over a transport that can be stuck, with a clock moved by hand."""
 
 import heapq
 import itertools

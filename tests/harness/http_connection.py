@@ -1,4 +1,4 @@
-"""A connection on stage: fake transport, core and protocol, no socket, a clock moved by hand."""
+"""Drives one HTTP connection without a socket: fake transport, core and protocol, and a clock moved by hand."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One model in front of each kind of instance, and what must hold when the curtain falls."""
+"""Drives one model in front of each kind of instance, and checks at the end that nothing is left."""
 
 import asyncio
 import os

@@ -110,7 +110,7 @@ def bytes_tensor(name: str, *elements: bytes) -> Tensor:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[TorchServeChildHarness]:
-    """A stage; what user code and the shims loaded is forgotten afterwards."""
+    """One handler's folder; what user code and the shims loaded is forgotten afterwards."""
     modules, path = set(sys.modules), list(sys.path)
     sys.path[:0] = [str(tmp_path), str(SHIMS)]
     yield TorchServeChildHarness(tmp_path)

@@ -173,7 +173,7 @@ def loaded_modules() -> dict[str, ModuleType]:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TritonChildHarness]:
-    """A stage; what user code and the shims loaded is forgotten afterwards."""
+    """One model's folder; what user code and the shims loaded is forgotten afterwards."""
     modules, path = loaded_modules(), list(sys.path)
     sys.path.insert(0, str(SHIMS))
     made = TritonChildHarness(tmp_path)

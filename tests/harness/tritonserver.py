@@ -7,7 +7,6 @@ deadline and, when it passes, shows that file. Knows nothing of what is served.
 import contextlib
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -102,10 +101,3 @@ def rows(text: str, heading: str) -> list[list[str]]:
         else:
             found[-1][-1] += "\n" + cells[-1]
     return found
-
-
-def free_port() -> int:
-    """One that nobody has at the moment."""
-    with socket.create_server(("127.0.0.1", 0)) as plug:
-        port: int = plug.getsockname()[1]
-        return port

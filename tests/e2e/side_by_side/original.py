@@ -14,6 +14,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.harness.ports import free_port
 from tests.harness.server_process import SECONDS, until
 
 ENVIRONMENT = Path(
@@ -26,7 +27,7 @@ _STARTED = re.compile(r"Started HTTPService at")
 def original(repository: Path, scratch: Path) -> Iterator[tuple[str, str]]:
     """It serves `repository`, all models loaded, in the mode `explicit`; its addresses for HTTP and for gRPC."""
     package = _package()
-    http, grpc = _free_port(), _free_port()
+    http, grpc = free_port(), free_port()
     command = [
         str(package / "tritonserver" / "bin" / "tritonserver"),
         f"--model-repository={repository}",
@@ -89,10 +90,3 @@ def _backends(package: Path, scratch: Path) -> Path:
     stub = package / "tritonserver" / "python_backend_stubs" / version / "triton_python_backend_stub"
     shutil.copy(stub, backends / "python")
     return backends
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -4,6 +4,7 @@ At the end everything is as it was.
 """
 
 import json
+import os
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +13,8 @@ from tests.e2e.side_by_side.http_requests import infer, tensor
 from tests.e2e.side_by_side.models import IDENTITY
 from tests.harness.raw_http import get, post
 
-KEY = "/side_by_side"
-FRESH_KEY = "/side_by_side_fresh"
+KEY = f"/side_by_side_{os.getpid()}"
+FRESH_KEY = f"{KEY}_fresh"
 """The shared memories that the test makes, of `MEMORY_BYTES` each. The second is registered once: where a region of a
 key is there already, the original asks a descriptor that it has closed how large the memory is, and what it answers is
 the luck of which file has that number by then.
