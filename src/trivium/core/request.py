@@ -82,3 +82,19 @@ CANCELLED = ServeError(Code.CANCELLED, "The request was cancelled by its client.
 GIVEN_UP = ServeError(
     Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
 )
+
+
+class CompletedTicket:
+    """The ticket of an operation that ended when it was submitted, or that cannot be cancelled."""
+
+    def cancel(self, why: ServeError) -> None:
+        """Too late, or not to be undone half-way."""
+
+    def hold(self) -> None:
+        """It answers once."""
+
+    def resume(self) -> None:
+        """It was not held."""
+
+
+COMPLETED = CompletedTicket()

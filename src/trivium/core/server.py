@@ -25,7 +25,7 @@ from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
 from trivium.core.observer import NO_OBSERVER
-from trivium.core.settled import COMPLETED
+from trivium.core.request import COMPLETED
 from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.process_launcher import MakeProgram, WorkerServices

@@ -86,6 +86,10 @@ class Tensors(msgspec.Struct, frozen=True, gc=False):
         """From numpy arrays by name; text becomes UTF-8 bytes. TypeError for a dtype that v2 lacks."""
         return cls(tuple(_tensor(name, np.asarray(array)) for name, array in arrays.items()))
 
+    def copied(self) -> "Tensors":
+        """Copy into memory of its own, which nobody can write to: the original may view a request or a batch."""
+        return Tensors(tuple(map(_copied, self.items)))
+
     def __getitem__(self, name: str) -> Array:
         """The array called `name`; KeyError names those there are."""
         for tensor in self.items:
@@ -138,6 +142,12 @@ class Generate(msgspec.Struct, frozen=True, gc=False):
 
 
 Payload = Tensors | Raw | Generate
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    array = tensor.array.copy()
+    array.flags.writeable = False
+    return Tensor(tensor.name, tensor.datatype, tensor.shape, array)
 
 
 def _tensor(name: str, array: Array) -> Tensor:

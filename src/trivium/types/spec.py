@@ -152,6 +152,11 @@ class Specific:
 VersionPolicy = Latest | All | Specific
 
 
+def version_order(version: str) -> tuple[int, str]:
+    """Return the key that sorts versions: numerically, then as text."""
+    return (int(version) if version.isdecimal() else 0, version)
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),

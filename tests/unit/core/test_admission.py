@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trivium.core.queueing.input_rules import InputRules, PriorityRules, drain_time, queue_full
+from trivium.core.queueing.admission import PriorityRules, drain_time, queue_full
+from trivium.core.queueing.input_rules import InputRules
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput

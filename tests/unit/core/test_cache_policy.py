@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.queueing.response_cache_policy import LastUsed, digest, own_copy, size_of
+from trivium.core.queueing.response_cache_policy import LastUsed, digest, size_of
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -93,7 +93,7 @@ def test_all_others_differ():
 
 def test_what_is_kept_is_its_own_and_stays_as_it_is():
     body = np.arange(8, dtype="<i4")
-    kept = own_copy(Tensors((Tensor("a", DataType.INT32, (4,), body[:4]), texts("t", b"x"))))
+    kept = Tensors((Tensor("a", DataType.INT32, (4,), body[:4]), texts("t", b"x"))).copied()
     body[:] = 0
     assert kept["a"].tolist() == [0, 1, 2, 3]
     assert not kept["a"].flags.writeable

@@ -8,10 +8,9 @@ from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.models.collect import gpu_of, use_of
 from trivium.core.observability.custom_metrics import CustomMetrics
-from trivium.core.queueing.first_parts import TimedResponseDispatcher, answering
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.queueing.response_cache import ResponseCache
-from trivium.core.queueing.responses import ResponseDispatcher
+from trivium.core.queueing.responses import ResponseDispatcher, TimedResponseDispatcher, answering
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import CacheUse, Measurements, MetricSeries, ModelMetrics

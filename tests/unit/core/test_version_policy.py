@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.models.version_policy import Plan, by_number, plan, wanted
-from trivium.types.spec import All, Latest, Specific
+from trivium.core.models.version_policy import Plan, plan, wanted
+from trivium.types.spec import All, Latest, Specific, version_order
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_wanted(available, policy, wants):
 
 
 def test_versions_are_ordered_by_number_then_as_text():
-    assert sorted(["10", "b", "2", "", "02", "a"], key=by_number) == ["", "a", "b", "02", "2", "10"]
+    assert sorted(["10", "b", "2", "", "02", "a"], key=version_order) == ["", "a", "b", "02", "2", "10"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ sheet "triton", sections 2.5 and 7.8. It knows specs, and neither loaded models 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trivium.core.models.version_policy import by_number
 from trivium.types.findings import Finding, Severity
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec
+from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec, version_order
 
 Members = Mapping[int, ModelSpec]
 """Position of a step -> the spec of its model."""
@@ -156,7 +155,7 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
     for i, step in enumerate(spec.scheduling.steps):
         fit = [one for one in good if one.name == step.model and step.version in ("", one.version)]
         if fit:
-            there[i] = max(fit, key=lambda one: by_number(one.version))
+            there[i] = max(fit, key=lambda one: version_order(one.version))
             continue
         which = f"{step.model} version {step.version}" if step.version else step.model
         hint = "Correct the step, or hint that model."

@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from trivium.core.models.lifecycle import Lifecycle
-from trivium.core.models.polling import RepositoryPoller
-from trivium.core.models.reconciler import RepositoryReconciler
+from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
 from trivium.types import reasons

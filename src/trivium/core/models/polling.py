@@ -7,15 +7,22 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
 from hashlib import blake2b
 from pathlib import Path
 
-from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide, merged
-from trivium.core.models.repository import Source
+from trivium.core.models.lifecycle import Lifecycle
+from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide, merged, with_dependents
+from trivium.core.models.registry import Registry
+from trivium.core.models.repository import Repository, Source, loading_order
+from trivium.types.errors import ConfigError, ServeError
 from trivium.types.interfaces import SupportsPolling
-from trivium.types.spec import Defaults
+from trivium.types.spec import Defaults, InvalidModel
+from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
+
+NOT_FOLLOWED = "the files of model '%s' changed, but it cannot be loaded as they are now: %s"
 
 _NOT_A_CHANGE = "__pycache__"
 """Folders of this name appear when a model is loaded."""
@@ -123,3 +130,57 @@ def _line(name: str, status: os.stat_result) -> bytes:
     is_file = status.st_mode & 0o170000 == 0o100000
     told = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}" if is_file else "folder"
     return f"{name} {told}\0".encode("utf-8", "surrogateescape")
+
+
+class RepositoryReconciler:
+    """One per server whose models follow their folders, looked at every `seconds`; used on the loop only."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        lifecycle: Lifecycle,
+        repository: Repository,
+        executor: Executor,
+        seconds: float,
+    ) -> None:
+        self._registry = registry
+        self._lifecycle = lifecycle
+        self._repository = repository
+        self._executor = executor
+        self._failed: set[str] = set()
+        self.polling = RepositoryPoller(
+            repository.sources, repository.defaults, seconds, self.follow, self._unsettled
+        )
+
+    async def follow(self, decision: PollingDecision) -> None:
+        """Load first, then unload."""
+        found, broken = await self._repository.read()
+        wanted = with_dependents(decision.load, {one.name: one.needs for one in found})
+        self._failed.clear()
+        for unreadable in broken:
+            if unreadable.name in wanted:
+                self._refuse(unreadable)
+        for wave in loading_order([one for one in found if one.name in wanted]):
+            loads = (self._lifecycle.load(one, self._executor) for one in wave)
+            results = await asyncio.gather(*loads, return_exceptions=True)
+            for one, result in zip(wave, results, strict=True):
+                if isinstance(result, ServeError):
+                    log.warning(NOT_FOLLOWED, one.name, result.message)
+                    self._failed.add(one.name)
+                elif result is not None:
+                    raise result
+        for name in decision.unload:
+            await self._lifecycle.remove(name)
+
+    def _refuse(self, unreadable: InvalidModel) -> None:
+        """A new folder that cannot be read becomes known, and no more: it takes nothing from the server's readiness."""
+        reason = ConfigError(unreadable.findings).message
+        log.warning(NOT_FOLLOWED, unreadable.name, reason)
+        if not self._registry.records(unreadable.name):
+            self._registry.record(unreadable.name, "").reason = reason
+
+    def _unsettled(self) -> frozenset[str]:
+        """Models whose last load failed though they could be read: what they lacked may be there now."""
+        records = self._registry.records()
+        lost = {row.name for row in records if row.state is VersionState.FAILED and row.version}
+        return frozenset(lost | self._failed)

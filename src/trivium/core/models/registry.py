@@ -7,13 +7,12 @@ import difflib
 from dataclasses import dataclass
 
 from trivium.core.models.served_model import ServedModel
-from trivium.core.models.version_policy import by_number
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.schedules import Graph
-from trivium.types.spec import ModelSpec
+from trivium.types.spec import ModelSpec, version_order
 from trivium.types.state import VERSION_MOVES, VersionState, move
 from trivium.types.statistics import StatisticsReport
 
@@ -63,7 +62,7 @@ class Registry:
         return [
             record
             for model in names
-            for record in sorted(self._models.get(model, {}).values(), key=lambda r: by_number(r.version))
+            for record in sorted(self._models.get(model, {}).values(), key=lambda r: version_order(r.version))
         ]
 
     def forget(self, record: Record) -> None:

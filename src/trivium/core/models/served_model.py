@@ -14,9 +14,9 @@ from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import PendingCall
 from trivium.core.queueing.deadlines import Deadlines
-from trivium.core.queueing.first_parts import answering
 from trivium.core.queueing.payload_adapter import ModelContext, PayloadAdapter
 from trivium.core.queueing.queue import RequestQueue
+from trivium.core.queueing.responses import answering
 from trivium.core.queueing.sequencer import ResponseSequencer
 from trivium.core.request import GIVEN_UP, Item
 from trivium.core.schedulers.choice import scheduler_for

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import assert_never
 
-from trivium.types.spec import All, Latest, Specific, VersionPolicy
+from trivium.types.spec import All, Latest, Specific, VersionPolicy, version_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +19,11 @@ class Plan:
     unload: tuple[str, ...]
 
 
-def by_number(version: str) -> tuple[int, str]:
-    """The order of versions: numerically, then as text."""
-    return (int(version) if version.isdecimal() else 0, version)
-
-
 def wanted(available: Collection[str], policy: VersionPolicy) -> frozenset[str]:
     """The versions that a policy picks of those there are."""
     match policy:
         case Latest(count):
-            return frozenset(heapq.nlargest(count, available, key=by_number))
+            return frozenset(heapq.nlargest(count, available, key=version_order))
         case All():
             return frozenset(available)
         case Specific(versions):
@@ -41,6 +36,6 @@ def plan(serving: Collection[str], available: Collection[str], policy: VersionPo
     """How to get from what serves to what the policy wants. What serves and is wanted is loaded anew."""
     wants = wanted(available, policy)
     return Plan(
-        load=tuple(sorted(wants, key=by_number)),
-        unload=tuple(sorted(set(serving) - wants, key=by_number)),
+        load=tuple(sorted(wants, key=version_order)),
+        unload=tuple(sorted(set(serving) - wants, key=version_order)),
     )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trivium.core.observability.tracing_policy import Sampler, TraceBook, is_context
-from trivium.core.queueing.response_cache_policy import own_copy
 from trivium.core.request import Item
 from trivium.types.interfaces import Sink
 from trivium.types.operations import ResponsePart, TraceControl, TraceReport
@@ -196,7 +195,7 @@ class LiveTrace:
         self._note(Moment.QUEUED, tracing.now())
         payload = item.operation.payload
         if Detail.TENSORS in family.details and isinstance(payload, Tensors):
-            trace.inputs = own_copy(payload).items
+            trace.inputs = payload.copied().items
 
     def ran(self, run: Executed) -> None:
         """The request was in this execution; a model that goes on with it again and again had it in several."""
@@ -216,7 +215,7 @@ class LiveTrace:
         if self._answers <= MOST_ANSWERS:
             self._note(Moment.ANSWERED, now)
             if Detail.TENSORS in self.family.details and isinstance(part.payload, Tensors):
-                trace.outputs += own_copy(part.payload).items
+                trace.outputs += part.payload.copied().items
         if not part.final:
             self._sink(part)
             return

@@ -1,15 +1,56 @@
-"""Which place in the queue of one model a request gets, and whether there is one.
+"""Decides whether a request of one model is let in, at which priority level, and how long it may wait.
 
-It reads the queue and the pool, and changes neither; the rules and the refusal are those of `admission`.
+It reads the queue, the counters and what instances hold in advance, and changes none of them.
 """
 
-from trivium.core.instances.pool import Pool
+import math
+from typing import Protocol
+
 from trivium.core.observability.statistics import VersionCounters
-from trivium.core.queueing.input_rules import PriorityRules, drain_time, queue_full
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.request import Item
+from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
-from trivium.types.spec import ModelSpec, OnExpiry
+from trivium.types.spec import Dynamic, ModelSpec, OnExpiry, QueuePolicy
+
+
+class InstanceCounts(Protocol):
+    """The instances of a model, as admission counts them."""
+
+    @property
+    def size(self) -> int:
+        """Open instances."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """Batches that instances hold in advance."""
+        ...
+
+
+class PriorityRules:
+    """One model's rules for priority and time in the queue, prepared once."""
+
+    def __init__(self, scheduling: Dynamic) -> None:
+        self._levels = scheduling.levels
+        self._default = scheduling.default_level
+        self.policies: tuple[QueuePolicy, ...] = tuple(
+            scheduling.level_policies.get(level, scheduling.default_policy)
+            for level in range(1, scheduling.levels + 1)
+        )
+        self.are_plain = self.policies == (QueuePolicy(),)
+        """One level, no time-outs, no bound of its own: there is nothing to decide."""
+
+    def level(self, priority: int) -> int:
+        """The level of a wish: 0 and what is beyond the last level mean the default one."""
+        return priority if 0 < priority <= self._levels else self._default
+
+    def timeout(self, level: int, wish: float | None) -> float | None:
+        """Seconds that an item may wait: the level's, which a request may only shorten, if it may at all."""
+        policy = self.policies[level - 1]
+        if policy.timeout is None or wish is None or not policy.may_shorten or wish <= 0:
+            return policy.timeout
+        return min(policy.timeout, wish)
 
 
 class AdmissionController:
@@ -20,14 +61,14 @@ class AdmissionController:
         spec: ModelSpec,
         levels: PriorityRules,
         queue: RequestQueue,
-        pool: Pool,
+        instances: InstanceCounts,
         counters: VersionCounters,
     ) -> None:
         self._name = spec.name
         self.limit = spec.limits.queue_items
         self._levels = levels
         self._queue = queue
-        self._pool = pool
+        self._instances = instances
         self._counters = counters
 
     def rank(self, item: Item, infer: Infer) -> None:
@@ -43,12 +84,28 @@ class AdmissionController:
 
     def check_room(self, level: int, most: int | None) -> None:
         """What instances hold in advance waits as well, though not in the queue. Raises QUEUE_FULL."""
-        waiting = self._queue.count + self._pool.ahead
+        waiting = self._queue.count + self._instances.ahead
         if waiting >= self.limit or (most is not None and self._queue.level_count(level) >= most):
             raise queue_full(self._name, waiting, self.retry_after())
 
     def retry_after(self) -> float:
         """Seconds until what waits now will have run."""
-        counters, pool = self._counters, self._pool
-        rows = self._queue.rows + pool.ahead * counters.mean_rows
-        return drain_time(rows, counters.mean_run, counters.mean_rows, pool.size)
+        counters, instances = self._counters, self._instances
+        rows = self._queue.rows + instances.ahead * counters.mean_rows
+        return drain_time(rows, counters.mean_run, counters.mean_rows, instances.size)
+
+
+def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
+    """The refusal of an item for which a bounded queue has no place."""
+    return ServeError(
+        Code.QUEUE_FULL,
+        f"The queue of model '{model}' is full: {waiting} requests are waiting. "
+        f"Try again in {max(1, math.ceil(retry_after))} s, or give the model more instances or a longer "
+        "queue.",
+        retry_after,
+    )
+
+
+def drain_time(rows: float, run_seconds: float, rows_per_run: float, instances: int) -> float:
+    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions."""
+    return rows / max(rows_per_run, 1.0) * run_seconds / max(instances, 1)

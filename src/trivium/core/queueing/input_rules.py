@@ -14,7 +14,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, Tensor, Tensors
-from trivium.types.spec import Dynamic, ModelSpec, QueuePolicy, TensorSpec
+from trivium.types.spec import ModelSpec, TensorSpec
 
 
 class InputRules:
@@ -196,31 +196,6 @@ class InputRules:
         )
 
 
-class PriorityRules:
-    """One model's rules for priority and time in the queue, prepared once."""
-
-    def __init__(self, scheduling: Dynamic) -> None:
-        self._levels = scheduling.levels
-        self._default = scheduling.default_level
-        self.policies: tuple[QueuePolicy, ...] = tuple(
-            scheduling.level_policies.get(level, scheduling.default_policy)
-            for level in range(1, scheduling.levels + 1)
-        )
-        self.are_plain = self.policies == (QueuePolicy(),)
-        """One level, no time-outs, no bound of its own: there is nothing to decide."""
-
-    def level(self, priority: int) -> int:
-        """The level of a wish: 0 and what is beyond the last level mean the default one."""
-        return priority if 0 < priority <= self._levels else self._default
-
-    def timeout(self, level: int, wish: float | None) -> float | None:
-        """Seconds that an item may wait: the level's, which a request may only shorten, if it may at all."""
-        policy = self.policies[level - 1]
-        if policy.timeout is None or wish is None or not policy.may_shorten or wish <= 0:
-            return policy.timeout
-        return min(policy.timeout, wish)
-
-
 def refuse_kind(model: str, payload: Payload) -> NoReturn:
     """The refusal of a payload that nothing converts into what the model takes."""
     raise ServeError(
@@ -228,22 +203,6 @@ def refuse_kind(model: str, payload: Payload) -> NoReturn:
         f"Model '{model}' cannot take a {type(payload).__name__} payload. Send named tensors by the v2 protocol, "
         "or a body that the payload table has a rule for.",
     )
-
-
-def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
-    """The refusal of an item for which a bounded queue has no place."""
-    return ServeError(
-        Code.QUEUE_FULL,
-        f"The queue of model '{model}' is full: {waiting} requests are waiting. "
-        f"Try again in {max(1, math.ceil(retry_after))} s, or give the model more instances or a longer "
-        "queue.",
-        retry_after,
-    )
-
-
-def drain_time(rows: float, run_seconds: float, rows_per_run: float, instances: int) -> float:
-    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions."""
-    return rows / max(rows_per_run, 1.0) * run_seconds / max(instances, 1)
 
 
 def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:

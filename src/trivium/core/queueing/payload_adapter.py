@@ -13,8 +13,9 @@ from trivium.codecs.conversion import to_outputs, to_tensors
 from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.observer import NO_OBSERVER
+from trivium.core.queueing.admission import PriorityRules
 from trivium.core.queueing.call_graph import CallGraph
-from trivium.core.queueing.input_rules import InputRules, PriorityRules, refuse_kind
+from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.queueing.response_cache import Section
 from trivium.core.request import Item

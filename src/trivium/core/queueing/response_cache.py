@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from trivium.core.observability.statistics import VersionCounters
-from trivium.core.queueing.response_cache_policy import LastUsed, digest, own_copy, size_of
+from trivium.core.queueing.response_cache_policy import LastUsed, digest, size_of
 from trivium.core.request import Item
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
@@ -95,7 +95,7 @@ class Section:
         began = self._now()
         size = size_of(payload)
         if size <= self._cache.kept.limit:
-            self._cache.kept.put(key, (own_copy(payload), dict(parameters)), size)
+            self._cache.kept.put(key, (payload.copied(), dict(parameters)), size)
         spent = self._now() - began
         self._cache.insertion_seconds += spent
         return spent

@@ -95,20 +95,9 @@ def digest(model: str, version: str, infer: Infer) -> bytes:
     return hashed.digest()
 
 
-def own_copy(payload: Tensors) -> Tensors:
-    """The same in memory of its own, which nobody can write to: the original may view a request or a batch."""
-    return Tensors(tuple(map(_copied, payload.items)))
-
-
 def size_of(payload: Tensors) -> int:
     """Bytes that keeping it costs."""
     return PER_ENTRY + sum(map(_tensor_size, payload.items))
-
-
-def _copied(tensor: Tensor) -> Tensor:
-    array = tensor.array.copy()
-    array.flags.writeable = False
-    return Tensor(tensor.name, tensor.datatype, tensor.shape, array)
 
 
 def _tensor_size(tensor: Tensor) -> int:

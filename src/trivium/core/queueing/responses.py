@@ -7,9 +7,10 @@ from trivium.core.observability.statistics import VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
+from trivium.types.metrics import Measurements
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Payload, Raw, Scalar
-from trivium.types.running import Part
+from trivium.types.running import ItemId, Part
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ItemState
 
@@ -103,3 +104,36 @@ class ResponseDispatcher:
             item.sink(part)
         except Exception:
             log.exception(SINK_FAILED, self._name)
+
+
+class TimedResponseDispatcher(ResponseDispatcher):
+    """As `ResponseDispatcher`; an item is among `_begun` from its first part until it ends."""
+
+    def __init__(
+        self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
+    ) -> None:
+        super().__init__(spec, door, counters, now)
+        self._begun: set[ItemId] = set()
+
+    def part(self, item: Item, part: Part) -> bool:
+        """Count it, if it is the first one that holds anything."""
+        if part.payload is not None and item.state is not ENDED and item.item not in self._begun:
+            self._begun.add(item.item)
+            self._counters.began_to_answer(item, self._now())
+        if part.final:
+            self._begun.discard(item.item)
+        return super().part(item, part)
+
+    def end(self, item: Item, error: ServeError) -> None:
+        """An item that has ended may still be pushed parts: they are nobody's."""
+        self._begun.discard(item.item)
+        super().end(item, error)
+
+
+def answering(
+    spec: ModelSpec, door: PayloadAdapter, now: Callable[[], float], measures: Measurements
+) -> tuple[VersionCounters, ResponseDispatcher]:
+    """What counts and what answers for one version; first parts are timed where that is measured."""
+    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds)
+    kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher
+    return counters, kind(spec, door, counters, now)
