@@ -191,7 +191,9 @@ def test_a_workers_death_gives_back_what_it_had_kept(tmp_path):
                     await client.ask(0, "die")
                 assert caught.value.code is Code.WORKER_DIED
             else:
-                (instance,) = (slot.instance for slot in server._registry.serving("m", "")._open.values())
+                (instance,) = (
+                    slot.instance for slot in server._registry.serving("m", "")._pool.slots().values()
+                )
                 os.kill(instance.pid, signal.SIGKILL)
                 await instance.gone
             await client.many(4)

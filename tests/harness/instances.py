@@ -15,8 +15,7 @@ from trivium.core.clock import LoopClock
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.thread import ThreadInstance
-from trivium.core.models.served_model import ServedModel
-from trivium.core.queueing.payload_adapter import ModelContext
+from trivium.core.models.served_model import ModelContext, ServedModel
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.load.simulate import VirtualClock, VirtualInstance

@@ -14,10 +14,9 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import ServedModel
+from trivium.core.models.served_model import ModelContext, ServedModel
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.queueing.call_graph import CallGraph
-from trivium.core.queueing.payload_adapter import ModelContext
 from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError

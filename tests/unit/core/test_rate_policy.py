@@ -91,8 +91,8 @@ class Model:
     def __init__(self, limiter, instances, need, weight):
         self.needs = {number: {R: need} for number in range(instances)}
         self.weight = weight
-        self.member = limiter.join(list(self.needs.values()))
-        self.member.waits = lambda: 9
+        self.on_look_again = lambda: None
+        self.member = limiter.join(list(self.needs.values()), lambda: 9, lambda: self.on_look_again())
         self.running = set()
         self.runs = 0
 
@@ -119,7 +119,7 @@ def test_nobody_starves_and_nothing_is_exceeded(kinds, seed):
     models = [Model(limiter, *kind) for kind in kinds]
     looking = list(models)
     for model in models:
-        model.member.look_again = lambda model=model: looking.append(model)
+        model.on_look_again = lambda model=model: looking.append(model)
     for _ in range(300):
         while looking:
             looking.pop(0).look()
@@ -151,7 +151,7 @@ def test_what_leaves_gives_back_and_others_look_again():
     limiter = RateLimiter(ResourceLimits({R: 1}))
     one, two = Model(limiter, 1, 1, 1), Model(limiter, 1, 1, 1)
     looked = []
-    two.member.look_again = lambda: looked.append(1)
+    two.on_look_again = lambda: looked.append(1)
     one.look()
     two.look()
     assert two.running == set()

@@ -251,7 +251,7 @@ def test_a_cancelled_end_releases_the_slot():
 
 def test_a_full_queue_refuses_without_touching_the_sequence():
     bench = SequenceHarness(spec(rows=1))
-    bench.model._entrance.limit = 1
+    bench.model._admission.limit = 1
     bench.send(1, starts=True)
     bench.clock.run(0.001)
     bench.send(1)

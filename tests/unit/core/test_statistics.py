@@ -169,7 +169,7 @@ def test_retry_after_is_the_time_to_empty_the_queue():
     for _ in range(4):
         bench.submit()
     bench.clock.run(10.5)
-    assert bench.model._entrance.retry_after() == pytest.approx(30.0)
+    assert bench.model._admission.retry_after() == pytest.approx(30.0)
     asyncio.run(bench.model.close())
 
 

@@ -87,7 +87,11 @@ class InstanceSlot:
 
 
 class Pool:
-    """Used on the loop only. `merges` and the mean run time, which the owner tells, decide on the lead."""
+    """Holds the open instances of one model version, and which items each has. Used on the loop only.
+
+    `merges` and the mean run time, which the owner tells, decide how much an instance holds in advance; `in_order`: no
+    item overtakes another or runs out of time before it runs.
+    """
 
     def __init__(
         self,
@@ -96,8 +100,10 @@ class Pool:
         merges: bool,
         now: Callable[[], float],
         observer: RunObserver = NO_OBSERVER,
+        in_order: bool = False,
     ) -> None:
         self._owner, self._mailbox, self._merges, self._now = owner, mailbox, merges, now
+        self._in_order = in_order
         self._slots: dict[InstanceId, InstanceSlot] = {}
         self._leaving: dict[InstanceId, InstanceSlot] = {}  # retired, with items that have not ended
         self._only: tuple[InstanceId, InstanceSlot] | None = None
@@ -105,8 +111,6 @@ class Pool:
         self._next = 0
         self._lead = 0
         self._ran = observer.ran
-        self.in_order = False
-        """Does no item overtake another, or run out of time before it runs?"""
         self.calls = 0
         """Upward calls among the items that wait or run. While there are any nothing is handed over in advance: a call
         behind the very item that waits for it would never begin.
@@ -121,6 +125,18 @@ class Pool:
     def ahead(self) -> int:
         """Batches held in advance: they wait as those in the queue do."""
         return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
+
+    def keep_order(self, in_order: bool) -> None:
+        """From now on items overtake one another, or do not."""
+        self._in_order = in_order
+
+    def call_begun(self) -> None:
+        """An upward call waits or runs from now on."""
+        self.calls += 1
+
+    def call_ended(self) -> None:
+        """One of them has ended."""
+        self.calls -= 1
 
     def slots(self) -> dict[InstanceId, InstanceSlot]:
         """The live table, for the scaler to read."""
@@ -233,7 +249,7 @@ class Pool:
 
     def observe(self, mean_run: float) -> None:
         """The mean seconds of recent executions, 0 before the first."""
-        self._lead = lead(mean_run, len(self._slots), self._merges, self.in_order)
+        self._lead = lead(mean_run, len(self._slots), self._merges, self._in_order)
         if mean_run:
             self._ran(self, mean_run)
 

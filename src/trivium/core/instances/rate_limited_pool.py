@@ -9,13 +9,10 @@ from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limiter import RateLimitedModel
 from trivium.core.instances.rate_policy import Amounts, needs_on
-from trivium.core.queueing.payload_adapter import ModelContext
 from trivium.core.request import Item
-from trivium.core.schedulers.sequence.iterations import Iterated, Iterations
 from trivium.types.interfaces import RunObserver
 from trivium.types.running import Credit, Event, InstanceId, Placement
-from trivium.types.schedules import Sequence as SequenceRules
-from trivium.types.spec import Device, InstanceGroup, ModelSpec
+from trivium.types.spec import Device, InstanceGroup
 
 CPU = "cpu"
 """In place of the number of a GPU."""
@@ -79,22 +76,8 @@ class LimitedPool(Pool):
         super()._finalize(number, slot, post_mortem)
 
 
-def pool_for(
-    spec: ModelSpec, model: Iterated, mailbox: Mailbox, now: Callable[[], float], means: ModelContext
-) -> tuple[Pool, RateLimitedModel | None]:
-    """The pool of a model, limited where there is a limiter and its instances need anything. Raises LOAD_FAILED where
-    one of them could never run.
-    """
-    is_iterative = isinstance(spec.scheduling, SequenceRules) and spec.scheduling.is_iterative
-    owner: Owner = Iterations(model) if is_iterative else model
-    limiter, waits_for_one = means.limiter, isinstance(spec.scheduling, SequenceRules)
-    if limiter is None or not any(group.claim.needs for group in spec.groups):
-        return Pool(owner, mailbox, spec.batching.merge, now, means.observer), None
-    member = limiter.join([amounts for group in spec.groups for amounts in _needs_of(group)])
-    return LimitedPool(owner, mailbox, now, member, waits_for_one, means.observer), member
-
-
-def _needs_of(group: InstanceGroup) -> list[Amounts]:
+def needs_of(group: InstanceGroup) -> list[Amounts]:
+    """Return what an instance of the group needs, on each device that one may be on."""
     devices = map(str, group.device_ids or (0,)) if group.device is Device.GPU else (CPU,)
     return [needs_on(group.claim, device) for device in devices]
 

@@ -28,12 +28,16 @@ class RateLimiter:
         self._passed: dict[Key, int] = {}
         self._now_passed = 0
 
-    def join(self, needs: Collection[Amounts]) -> "RateLimitedModel":
-        """A model with instances that need so much comes. Raises LOAD_FAILED where one could never run."""
+    def join(
+        self, needs: Collection[Amounts], waits: Callable[[], int], look_again: Callable[[], None]
+    ) -> "RateLimitedModel":
+        """Add a model with instances that need so much; `waits` counts its waiting items, `look_again` has it ask
+        again. Raises LOAD_FAILED where one of its instances could never run.
+        """
         others = [amounts for member in self._members.values() for amounts in member.needs]
         self._limits = limits([*others, *needs], self._supply)
         number = next(self._numbers)
-        member = self._members[number] = RateLimitedModel(self, number, needs)
+        member = self._members[number] = RateLimitedModel(self, number, needs, waits, look_again)
         return member
 
     def leave(self, number: int) -> None:
@@ -104,12 +108,19 @@ class RateLimiter:
 class RateLimitedModel:
     """One model version, as the limiter sees it: `waits` tells whether it has work, `look_again` has it ask again."""
 
-    def __init__(self, limiter: RateLimiter, number: int, needs: Collection[Amounts]) -> None:
+    def __init__(
+        self,
+        limiter: RateLimiter,
+        number: int,
+        needs: Collection[Amounts],
+        waits: Callable[[], int],
+        look_again: Callable[[], None],
+    ) -> None:
         self._limiter = limiter
         self.number = number
         self.needs = needs
-        self.waits: Callable[[], int] = lambda: 0
-        self.look_again: Callable[[], None] = lambda: None
+        self.waits = waits
+        self.look_again = look_again
 
     def select(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
         """Which of them may run now, of those that there is work for."""

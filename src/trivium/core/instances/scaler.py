@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 from trivium.core.instances.pool import InstanceSlot, Pool
 from trivium.core.instances.scaler_policy import GroupView, decide
@@ -48,23 +49,43 @@ class Group:
         return Placement(name, self.isolation, self.group.device, device, index, self.group.claim)
 
 
+class ScaledModel(Protocol):
+    """The model whose instances are opened and closed."""
+
+    def waiting(self) -> int:
+        """Count the items that wait."""
+        ...
+
+    def fail_waiting(self, why: ServeError) -> None:
+        """An instance did not open, and there is no other to wait for."""
+        ...
+
+    def instance_failed(self) -> None:
+        """An instance did not open."""
+        ...
+
+
 class Scaler:
-    """One per model version. `waiting` tells how many items wait; `fail_waiting` is told why when an instance did
-    not open and there is no other to wait for, `failed` is told of every one that did not open.
+    """Opens and closes the instances of one model version. It is given up once more than `restarts` openings in a row
+    have failed.
     """
 
     def __init__(
-        self, pool: Pool, groups: Sequence[Group], launch: Launch, clock: Clock, waiting: Callable[[], int]
+        self,
+        pool: Pool,
+        groups: Sequence[Group],
+        launch: Launch,
+        clock: Clock,
+        model: ScaledModel,
+        restarts: int,
     ) -> None:
         self._pool = pool
         self._groups = groups
         self._launch = launch
         self._clock = clock
-        self._waiting = waiting
+        self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
-        self.fail_waiting: Callable[[ServeError], None] | None = None
-        self.failed: Callable[[], None] = _nobody
-        self.restarts = 10
+        self._restarts = restarts
         self.deaths: deque[str] = deque(maxlen=5)
         """What became of the last instances that died."""
         self._timer: Timer | None = None
@@ -97,7 +118,7 @@ class Scaler:
         last = self.deaths[-1] if self.deaths else "No instance could be opened."
         return ServeError(
             Code.NOT_READY,
-            f"Model '{model}' was given up after {self.restarts} failures in a row. {last} Mend it and load it again.",
+            f"Model '{model}' was given up after {self._restarts} failures in a row. {last} Mend it and load it again.",
         )
 
     def died(self, slot: InstanceSlot, post_mortem: str) -> None:
@@ -115,7 +136,7 @@ class Scaler:
             group.died_in_vain = not slot.ended
 
     def _is_over(self, group: Group) -> bool:
-        return group.failures > self.restarts and not group.opening
+        return group.failures > self._restarts and not group.opening
 
     async def start(self) -> None:
         """Open every group's minimum. Raises the first failure, with whatever did open closed again."""
@@ -166,7 +187,9 @@ class Scaler:
             group.failures = 0
         if self._is_over(group):
             return None
-        view = GroupView(members, opening, idle, self._waiting(), group.failures, group.failed_at, stale)
+        view = GroupView(
+            members, opening, idle, self._model.waiting(), group.failures, group.failed_at, stale
+        )
         decision = decide(view, group.group, self._clock.now())
         for number in decision.close:
             self._pool.retire(number)
@@ -189,11 +212,11 @@ class Scaler:
             group.failures += 1
             group.failed_at = self._clock.now()
             log.error("instance %s did not open: %s", placement.name, error.message)
-            self.failed()
+            self._model.instance_failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
             is_chance = error.code is Code.WORKER_DIED and group.failures < CHANCES
-            if is_last and not is_chance and self.fail_waiting is not None:
-                self.fail_waiting(error)
+            if is_last and not is_chance:
+                self._model.fail_waiting(error)
 
     async def _open(self, group: Group, placement: Placement) -> None:
         number, slot, port = self._pool.reserve(placement)
@@ -213,7 +236,3 @@ def _own_fault(placement: Placement, cause: Exception) -> ServeError:
     """What `launch` should have put into words."""
     log.error("opening instance %s failed", placement.name, exc_info=cause)
     return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {type(cause).__name__}: {cause}")
-
-
-def _nobody() -> None:
-    pass

@@ -22,9 +22,8 @@ from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
-from trivium.core.models.served_model import ServedModel
+from trivium.core.models.served_model import ModelContext, ServedModel
 from trivium.core.queueing.call_graph import CallGraph
-from trivium.core.queueing.payload_adapter import ModelContext
 from trivium.core.queueing.response_cache import ResponseCache, Section
 from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.errors import Code, ConfigError, ServeError

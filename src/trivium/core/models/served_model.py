@@ -5,38 +5,69 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
+from collections.abc import Sequence as ItemList
+from dataclasses import dataclass, field
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.pool import InstanceSlot
-from trivium.core.instances.rate_limited_pool import pool_for
+from trivium.core.instances.pool import InstanceSlot, Owner, Pool
+from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
+from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
+from trivium.core.observer import NO_OBSERVER
 from trivium.core.queueing.admission import AdmissionController
-from trivium.core.queueing.call_graph import PendingCall
+from trivium.core.queueing.call_graph import CallGraph, PendingCall
 from trivium.core.queueing.deadlines import Deadlines
-from trivium.core.queueing.payload_adapter import ModelContext, PayloadAdapter
+from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.queueing.queue import RequestQueue
+from trivium.core.queueing.response_cache import Section
 from trivium.core.queueing.responses import answering
 from trivium.core.queueing.sequencer import ResponseSequencer
 from trivium.core.request import GIVEN_UP, Item
-from trivium.core.schedulers.choice import scheduler_for
+from trivium.core.schedulers.dynamic import DynamicScheduler
+from trivium.core.schedulers.policy import BatchingSettings
+from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
+from trivium.core.workers.arena import Arena
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Check, Clock, Sink
+from trivium.types.interfaces import Check, Clock, RunObserver, Sink
+from trivium.types.metrics import Measurements
 from trivium.types.operations import CallRef, Infer
-from trivium.types.payload import Raw, Tensors
+from trivium.types.payload import PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part
+from trivium.types.schedules import Sequence
 from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
-PLAIN = ModelContext()
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
+ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContext:
+    """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
+    workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
+    what runs, who traces its requests, and who observes its runs.
+    """
+
+    takes: frozenset[PayloadKind] = ONLY_TENSORS
+    arena: Arena | None = None
+    calls: CallGraph = field(default_factory=CallGraph)
+    measures: Measurements = field(default_factory=Measurements)
+    cache: Section | None = None
+    limiter: RateLimiter | None = None
+    tracing: Tracing = NOTHING_TRACED
+    observer: RunObserver = NO_OBSERVER
+
+
+PLAIN = ModelContext()
 
 
 class ServedModel:
-    """Serves items until it is closed. Used on the loop only."""
+    """Serves the items of one model version until it is closed. Used on the loop only."""
 
     def __init__(
         self,
@@ -45,44 +76,60 @@ class ServedModel:
         launch: Launch,
         mailbox: Mailbox,
         clock: Clock,
-        means: ModelContext = PLAIN,
+        context: ModelContext = PLAIN,
     ) -> None:
-        self._arena = means.arena
-        self._cache = means.cache
-        self._calls = means.calls
-        self._tracing = means.tracing
         self.spec = spec
-        self._name = spec.name
-        self._now = clock.now
-        self._door = PayloadAdapter(spec, means.takes)
-        self._counters, self._answers = answering(spec, self._door, clock.now, means.measures)
-        self._pool, self._member = pool_for(spec, self, mailbox, clock.now, means)
-        self.hold, self.resume = self._pool.hold, self._pool.resume  # an item's receiver is full, or has room
-        self._queue = RequestQueue(self._pool.free)
-        self._entrance = AdmissionController(spec, self._door.levels, self._queue, self._pool, self._counters)
-        self._line = ResponseSequencer() if spec.in_order else None
+        self._context = context
+        self._tracing = context.tracing
+        self._clock = clock
         groups = [Group(group, isolation) for group in spec.groups]
-        is_watched = all(group.isolation is Isolation.PROCESS for group in groups)
-        run_limit = None if is_watched else spec.limits.run_deadline  # a worker's own watch keeps that
+        # The pipeline, in the order in which an item passes it.
+        self._adapter = PayloadAdapter(spec, context.takes)
+        self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
+        self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
+        # A worker's own watch keeps its run deadline.
+        run_limit = None if _are_processes(groups) else spec.limits.run_deadline
+        self._pool, self._member = self._make_pool(mailbox)
+        self._queue = RequestQueue(self._pool.free)
+        self._admission = AdmissionController(
+            spec, self._adapter.levels, self._queue, self._pool, self._counters
+        )
+        self._sequencer = ResponseSequencer() if spec.in_order else None
         self._deadlines = Deadlines(spec.name, run_limit, clock)
         start = self._pool.start if run_limit is None else self._start_with_deadline
-        self._scheduler = scheduler = scheduler_for(spec, self._queue, self._pool, clock, start, self._expire)
-        self._sequences = scheduler if isinstance(scheduler, SequenceScheduler) else None
-        if self._member is not None:
-            self._member.waits, self._member.look_again = lambda: self._queue.count, scheduler.changed
-        self._is_plain = self._door.levels.are_plain and self._sequences is None
-        if self._sequences is not None:
+        self._sequences: SequenceScheduler | None = None
+        self._scheduler: SequenceScheduler | DynamicScheduler
+        if isinstance(spec.scheduling, Sequence):
+            self._scheduler = self._sequences = SequenceScheduler(
+                spec, self._queue, self._pool, clock, start, self._expire
+            )
             launch = self._sequences.around(launch)
-        self._open = self._pool.slots()
-        self._scaler = Scaler(self._pool, groups, launch, clock, lambda: self._queue.count)
-        self._scaler.fail_waiting, self._scaler.failed = self._fail_waiting, self._calls.review
-        self._scaler.restarts = spec.limits.restarts
-        self._pool.in_order = self._is_plain and run_limit is None and not self._scaler.is_elastic
-        self.deaths = self._scaler.deaths
-        if self._scaler.is_elastic:
-            self._scheduler.decided = self._scaler.review
+        else:
+            settings = BatchingSettings.of(spec.batching, spec.dynamic)
+            self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+        self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits.restarts)
         self._active = 0
         self._idle_waiters: list[asyncio.Future[None]] = []
+        self._follow_scaling()
+
+    def _make_pool(self, mailbox: Mailbox) -> tuple[Pool, RateLimitedModel | None]:
+        """Return the pool, limited where there is a limiter and the instances need anything. Raises LOAD_FAILED where
+        one of them could never run.
+        """
+        spec, context, rules = self.spec, self._context, self.spec.scheduling
+        owner: Owner = Iterations(self) if isinstance(rules, Sequence) and rules.is_iterative else self
+        limiter, now = context.limiter, self._clock.now
+        if limiter is None or not any(group.claim.needs for group in spec.groups):
+            return Pool(owner, mailbox, spec.batching.merge, now, context.observer), None
+        needs = [amounts for group in spec.groups for amounts in needs_of(group)]
+        member = limiter.join(needs, self.waiting, self._look_again)
+        return LimitedPool(owner, mailbox, now, member, isinstance(rules, Sequence), context.observer), member
+
+    def _follow_scaling(self) -> None:
+        """Let decisions and the lead of instances know whether the number of instances may change."""
+        is_elastic = self._scaler.is_elastic
+        self._scheduler.report_to(self._scaler.review if is_elastic else None)
+        self._pool.keep_order(self._is_plain and self._deadlines.run_limit is None and not is_elastic)
 
     async def open(self) -> None:
         """Open the instances. Raises the first one's LOAD_FAILED, with nothing left open."""
@@ -101,7 +148,7 @@ class ServedModel:
             item.cancel(GIVEN_UP)
         self._scheduler.close()
         await self._scaler.close()
-        for held in (self._cache, self._member, self._arena):
+        for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
 
@@ -109,30 +156,32 @@ class ServedModel:
 
     def submit(self, number: ItemId, infer: Infer, sink: Sink) -> Item:
         """Queue an item, or refuse it through its sink."""
-        item = Item(number, infer, sink, self._now(), self)
-        if self._line is not None:
-            item.sink = self._line.join(number, sink)
+        item = Item(number, infer, sink, self._clock.now(), self)
+        if self._sequencer is not None:
+            item.sink = self._sequencer.join(number, sink)
         if infer.payload.lease is not None:
             infer.payload.lease.hold()
         self._active += 1
         if infer.parent is not None:
-            self._pool.calls += 1
+            self._pool.call_begun()
         try:
-            if not self._open and self._scaler.is_failed:
+            if not self._pool.size and self._scaler.is_failed:
                 raise self.failure()
-            self._door.admit(item)
+            self._adapter.admit(item)
             if self._tracing.is_on:
                 self._tracing.admitted(item, self.spec)
-            if self._cache is not None and self._cache.answers(item, self._counters):
+            if self._context.cache is not None and self._context.cache.answers(item, self._counters):
                 self._leave(item)
                 return item
             if not self._is_plain:
                 self._rank(item, infer)
-            if self._active > self._entrance.limit:
-                self._entrance.check_room(item.level, None)
+            if self._active > self._admission.limit:
+                self._admission.check_room(item.level, None)
             if infer.parent is not None:
-                self._calls.check(self._name, self._scaler, infer.parent)
-                self._calls.begun(PendingCall(number, self._name, self._scaler, infer.parent, item.cancel))
+                self._context.calls.check(self.spec.name, self._scaler, infer.parent)
+                self._context.calls.begun(
+                    PendingCall(number, self.spec.name, self._scaler, infer.parent, item.cancel)
+                )
         except ServeError as error:
             self._refuse(item, error)
             return item
@@ -143,27 +192,34 @@ class ServedModel:
         return item
 
     def _refuse(self, item: Item, error: ServeError) -> None:
-        if self._line is not None:
-            self._line.leave(item.item)
+        if self._sequencer is not None:
+            self._sequencer.leave(item.item)
         self._expire(item, error)
 
     def _rank(self, item: Item, infer: Infer) -> None:
         if self._sequences is None:
-            self._entrance.rank(item, infer)
+            self._admission.rank(item, infer)
             return
-        if self._active > self._entrance.limit:
-            self._entrance.check_room(item.level, None)
+        if self._active > self._admission.limit:
+            self._admission.check_room(item.level, None)
         if infer.parent is not None:
-            self._calls.check(self._name, self._scaler, infer.parent)
+            self._context.calls.check(self.spec.name, self._scaler, infer.parent)
         self._sequences.admit(item)
 
     def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
-        return None if self._arena is None else self._arena.lend(size, lead)
+        return None if self._context.arena is None else self._context.arena.lend(size, lead)
 
     def checks(self) -> list[Check]:
         """Of the open instances whose user code has a say in whether it is ready."""
-        return [check for slot in self._open.values() if slot.instance and (check := slot.instance.check)]
+        return [
+            check for slot in self._pool.slots().values() if slot.instance and (check := slot.instance.check)
+        ]
+
+    @property
+    def deaths(self) -> Collection[str]:
+        """Say what became of the last instances that died."""
+        return self._scaler.deaths
 
     @property
     def is_failed(self) -> bool:
@@ -172,7 +228,7 @@ class ServedModel:
 
     def failure(self) -> ServeError:
         """Why it serves no more, once it has been given up."""
-        return self._scaler.failure(self._name)
+        return self._scaler.failure(self.spec.name)
 
     def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
         self._deadlines.started(items)
@@ -180,12 +236,12 @@ class ServedModel:
 
     # -- out -----------------------------------------------------------------------------------------------
 
-    def executed(self, run: Executed, items: Sequence[Item]) -> None:
+    def executed(self, run: Executed, items: ItemList[Item]) -> None:
         """Answer the items of an execution, each with its own outcome."""
         if self._tracing.is_on:
             self._tracing.executed(run)
-        now, rows = self._now(), 0
-        answer = self._answers.answer
+        now, rows = self._clock.now(), 0
+        answer = self._responses.answer
         done: list[Item] = []
         assert len(items) == len(run.outcomes), (
             "an execution ended with another number of outcomes than of items"
@@ -196,8 +252,8 @@ class ServedModel:
             if item.state is ENDED:
                 self._counters.wasted += 1
             elif type(outcome) is not Tensors and isinstance(outcome, ServeError):
-                self._answers.end(item, outcome)
-            elif self._answers.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
+                self._responses.end(item, outcome)
+            elif self._responses.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)
             if operation.payload.lease is not None:
                 operation.payload.lease.release()
@@ -210,7 +266,7 @@ class ServedModel:
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
-        if not self._answers.part(item, part):
+        if not self._responses.part(item, part):
             self._pool.cancel(item)
         if part.final:
             self._leave(item)
@@ -227,7 +283,7 @@ class ServedModel:
         self._scaler.review()
 
     def died(
-        self, slot: InstanceSlot, post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]
+        self, slot: InstanceSlot, post_mortem: str, lost: ItemList[Item], recalled: ItemList[Item]
     ) -> None:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
@@ -240,12 +296,12 @@ class ServedModel:
             self._queue.put_back(item)
         for item in lost:
             if item.state is not ENDED:
-                self._answers.end(item, error)
+                self._responses.end(item, error)
             self._leave(item)
         self._scaler.review()
         if self._scaler.is_failed:
-            self._fail_waiting(self.failure())
-        self._calls.review()
+            self.fail_waiting(self.failure())
+        self._context.calls.review()
 
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
@@ -261,22 +317,41 @@ class ServedModel:
 
     def cancel(self, item: Item, why: ServeError) -> None:
         """End it with `why`, wherever it is. It waits for no other's answer."""
-        if self._line is not None:
-            self._line.leave(item.item)
+        if self._sequencer is not None:
+            self._sequencer.leave(item.item)
         if item.state is ItemState.QUEUED:
             if self._queue.remove(item):  # else it is being refused at this very moment
-                self._answers.end(item, why)
+                self._responses.end(item, why)
                 self._leave(item)
                 self._scheduler.changed()
         else:
-            self._answers.end(item, why)
+            self._responses.end(item, why)
             self._pool.cancel(item)
 
     def _expire(self, item: Item, error: ServeError) -> None:
-        self._answers.end(item, error)
+        self._responses.end(item, error)
         self._leave(item)
 
-    def _fail_waiting(self, why: ServeError) -> None:
+    def waiting(self) -> int:
+        """Count the items that wait in the queue."""
+        return self._queue.count
+
+    def hold(self, item: Item) -> None:
+        """The item's receiver is full, wherever the item is."""
+        self._pool.hold(item)
+
+    def resume(self, item: Item) -> None:
+        """The item's receiver has room again."""
+        self._pool.resume(item)
+
+    def instance_failed(self) -> None:
+        """An instance did not open: end the calls that can never be served now."""
+        self._context.calls.review()
+
+    def _look_again(self) -> None:
+        self._scheduler.changed()
+
+    def fail_waiting(self, why: ServeError) -> None:
         """No instance is open and none could be opened: nobody is left waiting for one."""
         for item in list(self._queue.entries()):
             item.cancel(why)
@@ -291,8 +366,8 @@ class ServedModel:
         self._settle()
 
     def _end_call(self, number: ItemId, parent: CallRef) -> None:
-        self._calls.ended(number, parent)
-        self._pool.calls -= 1
+        self._context.calls.ended(number, parent)
+        self._pool.call_ended()
 
     def _settle(self) -> None:
         """Tell those who wait for it that no item is left, if so."""
@@ -300,3 +375,7 @@ class ServedModel:
             waiter = self._idle_waiters.pop()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _are_processes(groups: Iterable[Group]) -> bool:
+    return all(group.isolation is Isolation.PROCESS for group in groups)

@@ -12,7 +12,7 @@ class Deadlines:
 
     def __init__(self, model: str, run_limit: float | None, clock: Clock) -> None:
         self._model = model
-        self._run_limit = run_limit
+        self.run_limit = run_limit
         self._clock = clock
 
     def keep_own(self, item: Item) -> None:
@@ -23,7 +23,7 @@ class Deadlines:
 
     def started(self, items: list[Item]) -> None:
         """An instance has these items from now on."""
-        limit = self._run_limit
+        limit = self.run_limit
         if limit is not None:
             when = self._clock.now() + limit
             for item in items:

@@ -4,25 +4,16 @@ Pure. What is refused here never reaches the queue; the texts are those of `admi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import to_outputs, to_tensors
-from trivium.core.instances.rate_limiter import RateLimiter
-from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.queueing.admission import PriorityRules
-from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
-from trivium.core.queueing.response_cache import Section
 from trivium.core.request import Item
-from trivium.core.workers.arena import Arena
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import RunObserver
-from trivium.types.metrics import Measurements
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
@@ -30,23 +21,6 @@ from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
 ONLY_TENSORS = frozenset({TENSORS})
-
-
-@dataclass(frozen=True, slots=True)
-class ModelContext:
-    """What a loaded model is given: the payloads that its engine takes, the memory that its workers share with
-    the server, the books of upward calls, what is measured beside the counters, where its answers are kept, who
-    bounds what runs, what traces its requests, and who observes its runs.
-    """
-
-    takes: frozenset[PayloadKind] = ONLY_TENSORS
-    arena: Arena | None = None
-    calls: CallGraph = field(default_factory=CallGraph)
-    measures: Measurements = field(default_factory=Measurements)
-    cache: Section | None = None
-    limiter: RateLimiter | None = None
-    tracing: Tracing = NOTHING_TRACED
-    observer: RunObserver = NO_OBSERVER
 
 
 class PayloadAdapter:

@@ -31,10 +31,14 @@ class DynamicScheduler:
         self._clock = clock
         self._start = start
         self._reject = reject
-        self.decided: Callable[[], None] | None = None
+        self._decided: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._wake_at: float | None = None
         self._is_due = False
+
+    def report_to(self, decided: Callable[[], None] | None) -> None:
+        """Call `decided` behind every decision carried out from now on; None calls nobody."""
+        self._decided = decided
 
     def changed(self) -> None:
         """An item arrived or left, or a credit came back: decide at the end of this turn of the loop, once for
@@ -70,8 +74,8 @@ class DynamicScheduler:
             self._wake(decision.wake_at)
         if decision.reject:
             self._reject_all(decision.reject)
-        if self.decided is not None:
-            self.decided()
+        if self._decided is not None:
+            self._decided()
 
     def _reject_all(self, refusals: Sequence[tuple[Entry, Code]]) -> None:
         """Last, and only once all have left the queue: whoever is told may submit or cancel at once."""

@@ -12,7 +12,7 @@ from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Dead
-from trivium.types.spec import Device, InstanceGroup, Isolation
+from trivium.types.spec import Device, InstanceGroup, Isolation, Limits
 
 NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 
@@ -20,12 +20,13 @@ NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 class ScalerHarness:
     """One model; every opening waits until `let` says how it goes."""
 
-    def __init__(self, *groups):
+    def __init__(self, *groups, restarts=10):
         self.clock = VirtualClock()
         self.opening, self.open, self.ports, self.answered = [], [], {}, []
         self.numbers = itertools.count(1)
         mailbox = Mailbox(self.clock.call_soon)
-        self.model = ServedModel(make_spec(groups=groups), Isolation.THREAD, self.launch, mailbox, self.clock)
+        spec = make_spec(groups=groups, limits=Limits(restarts=restarts))
+        self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock)
 
     async def launch(self, placement, port):
         answer = asyncio.get_running_loop().create_future()

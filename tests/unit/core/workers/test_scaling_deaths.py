@@ -14,8 +14,7 @@ class Deathbed(ScalerHarness):
     """One instance at a time, given up after `restarts`."""
 
     def __init__(self, restarts, group=None):
-        super().__init__(group or InstanceGroup("m", 1, 1))
-        self.model._scaler.restarts = restarts
+        super().__init__(group or InstanceGroup("m", 1, 1), restarts=restarts)
 
     @property
     def failures(self):
@@ -169,8 +168,7 @@ def test_a_fault_of_our_own_is_tried_again_later_as_well(caplog):
 
 def test_a_group_that_is_given_up_leaves_the_others_at_work():
     async def scene():
-        stage = ScalerHarness(InstanceGroup("m", 1, 1), InstanceGroup("n", 1, 1))
-        stage.model._scaler.restarts = -1
+        stage = ScalerHarness(InstanceGroup("m", 1, 1), InstanceGroup("n", 1, 1), restarts=-1)
         await stage.start()
         group = stage.model._scaler._groups[0]
         group.died_in_vain = True

@@ -143,7 +143,7 @@ class SequenceScheduler:
         self._states = States(spec, spec.scheduling.states) if spec.scheduling.states else None
         self._is_iterative = spec.scheduling.is_iterative
         self._own_ids = itertools.count(FIRST_OWN)
-        self.decided: Callable[[], None] | None = None
+        self._decided: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._wake_at: float | None = None
         self._is_due = self._is_closed = False
@@ -202,6 +202,10 @@ class SequenceScheduler:
             self._queue.put_back(item)
         self.changed()
 
+    def report_to(self, decided: Callable[[], None] | None) -> None:
+        """Call `decided` behind every decision carried out from now on; None calls nobody."""
+        self._decided = decided
+
     def changed(self) -> None:
         """As `DynamicScheduler.changed`."""
         if not self._is_due:
@@ -238,8 +242,8 @@ class SequenceScheduler:
         for item, code in refused:
             assert item.sequence is not None
             self._reject(item, self._why(item.sequence.id, code))
-        if self.decided is not None:
-            self.decided()
+        if self._decided is not None:
+            self._decided()
 
     def _alike(self, items: list[Item]) -> list[Item]:
         """Those that can run with the first one, by their states; the others go with the next batch."""
