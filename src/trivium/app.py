@@ -46,6 +46,7 @@ from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.tls import read_tls
+from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
 from trivium.types.metrics import Measurements
@@ -78,37 +79,41 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 
 def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
-    """A server with nothing in it; call it on the loop that will run it. It removes its scratch folder itself."""
-    traces, traced = tracing.exporter(config), tracing.settings(config)
-    probe = ModelInspector(PROBE_COMMAND)
-    defaults = Defaults(
-        config_name=_config_name(config.models.config_name),
+    """Make a server with nothing in it, on the loop that will run it. It removes its scratch folder itself."""
+    host = partial(program, WORKER_COMMAND, os.environ)
+    inspector = ModelInspector(PROBE_COMMAND)
+    services = CoreServices(inspector.facts, host, observer, tracing.exporter(config))
+    return Server(FORMATS, ENGINES, services, _core_config(config))
+
+
+def _core_config(config: ServerConfig) -> CoreConfig:
+    models, workers = config.models, config.workers
+    return CoreConfig(
+        version=VERSION,
+        defaults=Defaults(
+            config_name=_config_name(models.config_name),
+            queue_items=models.queue_items,
+            gpus=count_gpus(),
+            cpus=len(os.sched_getaffinity(0)),
+            scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
+            max_rows=models.default_rows,
+            completes=not models.no_completion,
+        ),
+        loads_at_once=models.load_threads,
+        load_retries=models.load_retries,
+        unique_names=models.unique_names,
+        is_lenient=models.ready_despite_failures,
+        control=ModelControlMode(models.control),
+        poll_seconds=models.poll_seconds,
+        cache_bytes=models.cache_bytes,
+        resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
+        recycle_items=workers.items or None,
+        recycle_bytes=workers.growth or None,
         measures=_measures(config.metrics),
-        queue_items=config.models.queue_items,
-        gpus=count_gpus(),
-        cpus=len(os.sched_getaffinity(0)),
-        scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
-        recycle_items=config.workers.items or None,
-        recycle_bytes=config.workers.growth or None,
-        max_rows=config.models.default_rows,
-        loads_at_once=config.models.load_threads,
-        load_retries=config.models.load_retries,
-        cache_bytes=config.models.cache_bytes,
-        supply=None
-        if config.workers.rate_limit == "off"
-        else parse_limits(config.workers.rate_limit_resources),
-        unique_names=config.models.unique_names,
-        completes=not config.models.no_completion,
+        traces=tracing.settings(config),
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=PRIVATE_REGIONS,
     )
-    services = CoreServices(probe.facts, partial(program, WORKER_COMMAND, os.environ), observer)
-    server = Server(FORMATS, ENGINES, services, defaults, VERSION)
-    server.readiness.is_lenient = config.models.ready_despite_failures
-    server.tracing.use(traces, traced)
-    if config.models.control != "explicit":
-        server.watch(config.models.poll_seconds if config.models.control == "poll" else None)
-    return server
 
 
 @asynccontextmanager

@@ -12,11 +12,12 @@ from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.workers.process_launcher import WorkerServices
+from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensor, Tensors
-from trivium.types.spec import Defaults, Limits
+from trivium.types.spec import Limits
 from trivium.types.state import ItemState
 
 DEATHS = {
@@ -144,7 +145,7 @@ def test_a_worker_is_replaced_after_so_many_items_and_nothing_is_lost():
 
 
 def test_the_servers_bounds_hold_where_a_model_sets_none():
-    around = WorkerServices(None, None, None, Defaults(recycle_items=5, recycle_bytes=7))
+    around = WorkerServices(None, None, None, CoreConfig(recycle_items=5, recycle_bytes=7))
     assert around.limits(make_spec()) == Limits(recycle_items=5, recycle_bytes=7)
     own = make_spec(limits=Limits(recycle_items=1))
     assert around.limits(own) == Limits(recycle_items=1, recycle_bytes=7)

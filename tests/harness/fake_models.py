@@ -10,10 +10,11 @@ import numpy as np
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.server import CoreServices, Server
+from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import DataType
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Ran
-from trivium.types.spec import Defaults, InstanceGroup, Isolation, Latest, ModelFacts, ReadResult
+from trivium.types.spec import InstanceGroup, Isolation, Latest, ModelFacts, ReadResult
 
 PATH = Path("anywhere")
 
@@ -109,9 +110,11 @@ async def no_facts(spec):
 class ServerHarness:
     """A server over one made-up path."""
 
-    def __init__(self, *specs, facts=no_facts):
+    def __init__(self, *specs, facts=no_facts, config=None):
         self.form, self.engine, self.progress = FakeFormat(*specs), FakeEngine(), []
-        self.server = Server([self.form], {"made-up": self.engine}, CoreServices(facts), Defaults(), "0")
+        self.server = Server(
+            [self.form], {"made-up": self.engine}, CoreServices(facts), config or CoreConfig()
+        )
 
     async def start(self):
         self.server.add(PATH)

@@ -12,7 +12,7 @@ from trivium.engines.python import PythonEngine
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
-from trivium.types.spec import Defaults, ModelFacts
+from trivium.types.spec import ModelFacts
 
 PYTHON = PythonEngine("triton", frozenset({PayloadKind.TENSORS}), sys.executable, os.environ, translate_error)
 
@@ -25,7 +25,7 @@ async def no_facts(spec):
 async def serving(path: Path):
     """The server; LOAD_FAILED with the reasons of all models that did not load."""
     engines = {engine.name: engine for engine in (IDENTITY, PYTHON)}
-    async with Server([FORMAT], engines, CoreServices(no_facts), Defaults(), "0") as server:
+    async with Server([FORMAT], engines, CoreServices(no_facts)) as server:
         server.add(path)
         listing = await server.start()
         reasons = [

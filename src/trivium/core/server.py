@@ -17,7 +17,7 @@ from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
 from trivium.core.models.control import ModelControl
-from trivium.core.models.lifecycle import Facts, Lifecycle, Progress
+from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order
@@ -30,6 +30,7 @@ from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
 from trivium.types.buffers import Lease
+from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RunObserver, Sink, Ticket
@@ -57,9 +58,10 @@ from trivium.types.operations import (
 )
 from trivium.types.payload import Tensors
 from trivium.types.running import Placement, WorkerCommand
-from trivium.types.spec import Defaults, InvalidModel, ModelSpec
+from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
+from trivium.types.tracing import TraceExporter
 
 
 def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
@@ -68,58 +70,72 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class CoreServices:
-    """What a server needs from outside: `facts` asks the probe what a model file says, `host` makes the program that
-    runs an engine in a process, and `observer` is told of runs.
+    """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
+    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away.
     """
 
     facts: Facts
     host: MakeProgram = _no_host
     observer: RunObserver = NO_OBSERVER
+    exporter: TraceExporter | None = None
+
+
+DEFAULTS = CoreConfig()
 
 
 class Server:
-    """Use as `async with`. All methods but `execute_sync` belong to the loop that entered it."""
+    """Serves models to whoever submits operations. Use as `async with`.
+
+    All methods but `execute_sync` belong to the loop that entered it.
+    """
 
     def __init__(
         self,
         formats: Sequence[Format],
         engines: Mapping[str, Engine],
         services: CoreServices,
-        defaults: Defaults,
-        version: str,
+        config: CoreConfig = DEFAULTS,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._version = version
-        self._scratch = defaults.scratch
+        self._config = config
         self._state = ServerState.STARTING
-        self._opening = ThreadPoolExecutor(defaults.loads_at_once, thread_name_prefix="trivium-open")
+        self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
         self._latest = self._registry.latest
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
-        self._around = WorkerServices(self, self.metrics.take, services.host, defaults, services.observer)
-        self._around.forget, self._around.call_last = self.metrics.forget, clock.call_last
-        self.tracing = self._around.tracing = Tracing(clock.now)
-        self._lifecycle = Lifecycle(
-            self._registry, engines, services.facts, self._mailbox, clock, self._around
+        self._tracing = Tracing(clock.now, services.exporter, config.traces)
+        self._workers = WorkerServices(
+            self,
+            self.metrics.take,
+            services.host,
+            config,
+            observer=services.observer,
+            call_last=clock.call_last,
         )
-        self._repository = Repository(formats, defaults, self._opening)
-        self._numbers = itertools.count(1)
-        self._changes = ModelControl(
-            self._registry,
-            self._lifecycle,
-            self._repository,
+        loading = LoadServices(
+            engines,
+            services.facts,
+            self._mailbox,
+            clock,
             self._opening,
-            defaults.scratch,
-            lambda: self._state in (ServerState.STARTING, ServerState.SERVING),
+            self._workers,
+            self._tracing,
+            self.metrics.forget,
         )
-        self.readiness = ReadyAnswers(self._registry, clock, lambda: self._state)
-        self._scraping = MetricsCollector(
-            self._registry, self.metrics, defaults.measures, self._lifecycle.cache
+        self._lifecycle = Lifecycle(self._registry, loading, config)
+        self._repository = Repository(formats, config.defaults, self._opening, config.unique_names)
+        self._numbers = itertools.count(1)
+        self._control = ModelControl(
+            self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
+        )
+        self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
+        self._collector = MetricsCollector(
+            self._registry, self.metrics, config.measures, self._lifecycle.cache
         )
         self.buffers = BufferPool()
-        self.regions = Regions(defaults.client_shared_memory, reserved=defaults.reserved_regions)
+        self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
         return self
@@ -132,28 +148,28 @@ class Server:
         """Where the server is in its life."""
         return self._state
 
+    @property
+    def _is_up(self) -> bool:
+        return self._state in (ServerState.STARTING, ServerState.SERVING)
+
     def add(self, path: Path, form: Format | None = None) -> None:
         """A path to serve; before `start`. `form` saves asking the formats. Raises NOT_FOUND, as `Repository.add`."""
         self._repository.add(path, form)
-
-    def watch(self, seconds: float | None) -> None:
-        """Models follow their folders, looked at so often, or stay as they are at `start`; clients change none."""
-        self._changes.watch(seconds)
 
     async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
         """Load everything, or `only` these models and those that they need, the others becoming known; models that
         fail are in the listing with their reason, the others serve.
         """
         if progress is not None:
-            self._lifecycle.progress = progress
-        await self._changes.look()
+            self._lifecycle.report_to(progress)
+        await self._control.look()
         found, broken = await self._repository.read()
         if only is not None:
             for name in [one.name for one in found] + [one.name for one in broken]:
                 self._registry.record(name, "")
             found, broken = chosen(found, broken, only)
         for wave in loading_order(found):
-            loads = (self._lifecycle.load(model, self._opening) for model in wave)
+            loads = (self._lifecycle.load(model) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, ServeError):
                     raise result
@@ -161,7 +177,7 @@ class Server:
             self._lifecycle.note(unreadable)
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
-            self._changes.start_watch()
+            self._control.start_watch()
         return self._registry.listing()
 
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
@@ -194,11 +210,11 @@ class Server:
                     return COMPLETED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Load | Unload):
-            self._changes.begin(operation, sink)
+            self._control.begin(operation, sink)
         elif isinstance(operation, CollectMetrics):
-            self._scraping.begin(sink)
+            self._collector.begin(sink)
         elif isinstance(operation, Ready):
-            self.readiness.begin(operation, sink)
+            self._readiness.begin(operation, sink)
         else:
             try:
                 part = ResponsePart(answer=self._answer(operation))
@@ -241,7 +257,7 @@ class Server:
 
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests that still come are served."""
-        if self._state in (ServerState.STARTING, ServerState.SERVING):
+        if self._is_up:
             self._move(ServerState.DRAINING)
 
     async def close(self, grace: float = 30.0) -> None:
@@ -249,14 +265,14 @@ class Server:
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
-        self._around.observer.close()
-        await self._changes.close()
-        await self._scraping.close()
+        self._workers.observer.close()
+        await self._control.close()
+        await self._collector.close()
         await self._lifecycle.close(grace)
-        await self._around.close(END_SECONDS + TERM_SECONDS)
-        await asyncio.to_thread(self.tracing.close)
-        if self._scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        await self._workers.close(END_SECONDS + TERM_SECONDS)
+        await asyncio.to_thread(self._tracing.close)
+        if self._config.defaults.scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._config.defaults.scratch, ignore_errors=True)
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
@@ -269,7 +285,7 @@ class Server:
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
             case Describe("", _):
-                return ServerDescription("trivium", self._version, self._state)
+                return ServerDescription("trivium", self._config.version, self._state)
             case Describe(model, version):
                 loaded = self._registry.serving(model, version)
                 return ModelDescription(
@@ -285,7 +301,7 @@ class Server:
             case TraceControl(model, _):
                 if model:
                     self._registry.serving(model)
-                return self.tracing.answer(operation)
+                return self._tracing.answer(operation)
             case _:
                 return self.regions.answer(operation)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
-from trivium.types.metrics import Measurements, ModelMetrics
-from trivium.types.resources import ResourceLimits, ResourceRequest
+from trivium.types.metrics import ModelMetrics
+from trivium.types.resources import ResourceRequest
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.warmups import Warmup
 
@@ -254,13 +254,9 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the server was told and a format may fall back on. `scratch` is a private folder, removed when the
-    server ends, in which archives are unpacked; None where none may be. The two `recycle_` bounds hold for worker
-    processes of models that set none themselves. Of a model's configurations `config_name` is preferred.
-    `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names`
-    all models of a name that comes twice are refused, not only the second one. Answers that are kept take `cache_bytes`
-    at most; instances run within a `supply` of resources, unless that is None. With `client_shared_memory` clients pass
-    tensors in shared memory, whose keys do not begin with one of the `reserved_regions`.
+    """Holds what a format may fall back on. `scratch` is a private folder, removed when the server ends, in which
+    archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
+    a model's configurations `config_name` is preferred.
     """
 
     queue_items: int = 1000
@@ -268,18 +264,8 @@ class Defaults:
     gpus: int = 0
     cpus: int = 1
     scratch: Path | None = None
-    recycle_items: int | None = None
-    recycle_bytes: int | None = None
-    loads_at_once: int = 4
-    load_retries: int = 0
-    unique_names: bool = False
-    completes: bool = True  # may a format fill in what a configuration leaves out?
+    completes: bool = True
     config_name: str = ""
-    measures: Measurements = field(default_factory=Measurements)
-    cache_bytes: int = 0
-    supply: ResourceLimits | None = None
-    client_shared_memory: bool = False
-    reserved_regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, sp
 
 from trivium.core.models.repository import ModelEntry, chosen
 from trivium.core.server import CoreServices, Server
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import List, Load, Readiness, Ready
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import Defaults, InvalidModel, ReadResult
+from trivium.types.spec import InvalidModel, ReadResult
 
 FAULT = ServeError(Code.LOAD_FAILED, "Damaged.")
 
@@ -83,9 +84,8 @@ def test_a_name_that_is_not_there_has_failed():
 
 def test_a_lenient_server_is_ready_whatever_did_not_load():
     async def scene():
-        stage = ServerHarness(spec("a"), spec("b", stamp="9"))
+        stage = ServerHarness(spec("a"), spec("b", stamp="9"), config=CoreConfig(is_lenient=True))
         stage.engine.faults["9"] = FAULT
-        stage.server.readiness.is_lenient = True
         async with stage.server as server:
             assert (await server.execute(Ready())).answer == Readiness(False, "The server is starting.")
             await stage.start()
@@ -109,9 +109,7 @@ def test_a_form_that_is_given_is_not_asked_whether_it_claims():
 
 @asynccontextmanager
 async def with_defaults(stage, **defaults):
-    server = Server(
-        [stage.form], {"made-up": stage.engine}, CoreServices(no_facts), Defaults(**defaults), "0"
-    )
+    server = Server([stage.form], {"made-up": stage.engine}, CoreServices(no_facts), CoreConfig(**defaults))
     stage.server = server
     async with server:
         yield server

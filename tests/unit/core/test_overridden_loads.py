@@ -7,6 +7,7 @@ import pytest
 from tests.harness.fake_models import PATH, FakeEngine, FakeFormat, ServerHarness, no_facts, spec
 
 from trivium.core.server import CoreServices, Server
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import List, Load, Unload
@@ -14,6 +15,10 @@ from trivium.types.schedules import Graph, Step
 from trivium.types.spec import All, Defaults, InvalidModel, ReadResult
 
 TYPO = Finding(Severity.ERROR, "config", 1, "a", "b")
+
+
+def core_config(scratch):
+    return CoreConfig(defaults=Defaults(scratch=scratch))
 
 
 class OverridableFormat(FakeFormat):
@@ -48,7 +53,10 @@ class OverrideHarness(ServerHarness):
     def __init__(self, *specs, scratch=None):
         self.form, self.engine, self.progress = OverridableFormat(*specs), FakeEngine(), []
         self.server = Server(
-            [self.form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(scratch=scratch), "0"
+            [self.form],
+            {"made-up": self.engine},
+            CoreServices(no_facts),
+            core_config(scratch),
         )
 
 
@@ -103,7 +111,10 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
             assert "scratch" in (await refusal(stage.server.execute(Load("m", "2")))).message
         plain = ServerHarness(spec())
         plain.server = Server(
-            [plain.form], {"made-up": plain.engine}, CoreServices(no_facts), Defaults(scratch=tmp_path), "0"
+            [plain.form],
+            {"made-up": plain.engine},
+            CoreServices(no_facts),
+            core_config(tmp_path),
         )
         async with plain.server:
             await plain.start()

@@ -16,11 +16,12 @@ from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.models.polling import fingerprint
 from trivium.core.server import CoreServices, Server
+from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load, Ready, Unload
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import All, Defaults, InvalidModel, ReadResult
+from trivium.types.spec import All, InvalidModel, ReadResult
 
 
 def touch(path, text="x", when=None):
@@ -153,17 +154,17 @@ class PlacedFormat(FolderFormat):
 class Followed(ServerHarness):
     """A server that follows the folders below `path`; `poll` looks once."""
 
-    def __init__(self, path, form):
+    def __init__(self, path, form, mode=ModelControlMode.POLL):
         self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
-        self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), Defaults(), "0")
+        config = CoreConfig(control=mode, poll_seconds=3600.0)
+        self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), config)
 
     async def start(self):
         self.server.add(self.path)
-        self.server.watch(3600.0)
         await self.server.start()
 
     async def poll(self):
-        await self.server._changes._polling.poll()
+        await self.server._control._polling.poll()
 
 
 @asynccontextmanager
@@ -404,7 +405,7 @@ def test_clients_change_nothing(folders, operation):
 
 def test_it_looks_by_itself_and_goes_on_after_a_fault(folders, caplog):
     async def play(stage):
-        polling = stage.server._changes._polling
+        polling = stage.server._control._polling
         polling._task.cancel()
         polling._task, polling._seconds = None, 0.0
         look, fails = polling._look, [RuntimeError("once")]
@@ -427,12 +428,11 @@ def test_it_looks_by_itself_and_goes_on_after_a_fault(folders, caplog):
 
 def test_without_seconds_nothing_is_looked_at(folders):
     async def scene():
-        stage = Followed(folders, PlacedFormat())
+        stage = Followed(folders, PlacedFormat(), ModelControlMode.NONE)
         async with stage.server:
             stage.server.add(folders)
-            stage.server.watch(None)
             await stage.server.start()
-            assert stage.server._changes._polling is None
+            assert stage.server._control._polling is None
             with pytest.raises(ServeError):
                 await stage.server.execute(Unload("a"))
 

@@ -61,7 +61,7 @@ def test_a_server_that_goes_down_answers_those_who_wait():
         async with serving(spec()) as scene:
             waiting = asyncio.ensure_future(scene.server.execute(CollectMetrics()))
             await asyncio.sleep(0)
-            await scene.server._scraping.close()
+            await scene.server._collector.close()
             with pytest.raises(ServeError) as caught:
                 await waiting
             assert caught.value.code is Code.DRAINING

@@ -10,7 +10,6 @@ import logging
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
 from trivium.types import reasons
+from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
@@ -37,8 +37,8 @@ GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no 
 
 
 class ModelControl:
-    """One per server; used on the loop only. `scratch` is where overridden loads are laid out, None where nothing
-    may be. `may_change` says no while the server goes down.
+    """Carries out what clients ask to be loaded and unloaded; used on the loop only. `may_change` says no while the
+    server goes down.
     """
 
     def __init__(
@@ -46,38 +46,27 @@ class ModelControl:
         registry: Registry,
         lifecycle: Lifecycle,
         repository: Repository,
-        executor: Executor,
-        scratch: Path | None,
+        config: CoreConfig,
         may_change: Callable[[], bool],
     ) -> None:
         self._registry = registry
         self._lifecycle = lifecycle
         self._repository = repository
-        self._executor = executor
-        self._scratch = scratch
+        self._scratch = config.defaults.scratch
         self._may_change = may_change
         self._tasks: set[asyncio.Task[Listing]] = set()
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
+        self._is_open = config.control is ModelControlMode.EXPLICIT
         self._polling: RepositoryPoller | None = None
-        self._is_open = True
+        if config.control is ModelControlMode.POLL:
+            self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
 
     def begin(self, operation: Load | Unload, sink: Sink) -> None:
         """The sink gets the model's listing, or why it could not be done."""
         task = asyncio.get_running_loop().create_task(self._change(operation))
         self._tasks.add(task)
         task.add_done_callback(partial(self._changed, operation.model, sink))
-
-    def watch(self, seconds: float | None) -> None:
-        """From `start_watch` on models follow their folders, looked at so often; None: they stay as they are. Either
-        way clients change none. Before `look`.
-        """
-        self._is_open = False
-        if seconds is not None:
-            follows = RepositoryReconciler(
-                self._registry, self._lifecycle, self._repository, self._executor, seconds
-            )
-            self._polling = follows.polling
 
     async def look(self) -> None:
         """Before the first reading: what changes afterwards will be noticed."""
@@ -112,7 +101,7 @@ class ModelControl:
                 await self._lifecycle.unload(name)
         elif operation.config is None and not operation.files:
             for found in await self._find(operation.model):
-                await self._lifecycle.load(found, self._executor)
+                await self._lifecycle.load(found)
         else:
             await self._load_overridden(operation)
         return self._registry.listing(operation.model)
@@ -163,7 +152,7 @@ class ModelControl:
         self._folders[operation.model].append(into)
         try:
             found = await self._repository.read_overridden(operation, into)
-            await self._lifecycle.load(found, self._executor)
+            await self._lifecycle.load(found)
         finally:
             await self._tidy(operation.model)
 

@@ -10,22 +10,25 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from trivium.core.graph import instance as graph
 from trivium.core.graph import policy as graph_policy
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
 from trivium.core.workers.process_launcher import WorkerServices
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, Format
@@ -40,45 +43,55 @@ Facts = Callable[[ModelSpec], Awaitable[ModelFacts]]
 Progress = Callable[[VersionStatus], None]
 
 
-class Lifecycle:
-    """Used on the loop only. `facts` asks the probe; `progress` is told every change of state."""
+@dataclass(frozen=True, slots=True)
+class LoadServices:
+    """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
+    the metrics that a model counted once it is gone.
+    """
 
-    def __init__(
-        self,
-        registry: Registry,
-        engines: Mapping[str, Engine],
-        facts: Facts,
-        mailbox: Mailbox,
-        clock: Clock,
-        around: WorkerServices,
-    ) -> None:
+    engines: Mapping[str, Engine]
+    facts: Facts
+    mailbox: Mailbox
+    clock: Clock
+    executor: Executor
+    workers: WorkerServices
+    tracing: Tracing
+    forget: Callable[[str], None]
+
+
+class Lifecycle:
+    """Loads and unloads versions of models. Used on the loop only."""
+
+    def __init__(self, registry: Registry, services: LoadServices, config: CoreConfig) -> None:
         self._registry = registry
-        self._engines = engines
-        self._facts = facts
-        self._mailbox = mailbox
-        self._clock = clock
-        self._around = around
+        self._services = services
+        self._config = config
         self._calls = CallGraph()
-        measures, tracing, observer = around.defaults.measures, around.tracing, around.observer
         self._means = partial(
-            ModelContext, calls=self._calls, measures=measures, tracing=tracing, observer=observer
+            ModelContext,
+            calls=self._calls,
+            measures=config.measures,
+            tracing=services.tracing,
+            observer=services.workers.observer,
         )
-        size = around.defaults.cache_bytes
-        self.cache = ResponseCache(size) if size else None
-        supply = around.defaults.supply
-        self._limiter = None if supply is None else RateLimiter(supply)
+        self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
+        self._limiter = None if config.resources is None else RateLimiter(config.resources)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._turn = asyncio.Semaphore(around.defaults.loads_at_once)
+        self._turn = asyncio.Semaphore(config.loads_at_once)
         self._drains: set[asyncio.Task[None]] = set()
-        self.progress: Progress = lambda status: None
+        self._progress: Progress = lambda status: None
+
+    def report_to(self, progress: Progress) -> None:
+        """Call `progress` with every change of a version's state from now on."""
+        self._progress = progress
 
     async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
         """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
         if isinstance(spec.scheduling, Graph) or not can_tell(self._engine(spec), spec):
             return spec
         async with self._turn:
-            with self._around.observer.opening():  # the probe is a process
-                facts = await self._facts(spec)
+            with self._services.workers.observer.opening():  # the probe is a process
+                facts = await self._services.facts(spec)
         file = str(spec.root / spec.entry)
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
@@ -98,7 +111,7 @@ class Lifecycle:
         good, unfit = graph_policy.examined(specs)
         return good, broken + unfit
 
-    async def load(self, found: ModelEntry, executor: Executor) -> None:
+    async def load(self, found: ModelEntry) -> None:
         """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
         then nothing is unloaded, so that what served goes on.
         """
@@ -110,9 +123,7 @@ class Lifecycle:
             records = [self._registry.record(name, version) for version in plan.load]
             for record in records:
                 record.vanished = False
-            loads = (
-                self._load(record, available[record.version], found.form, executor) for record in records
-            )
+            loads = (self._load(record, available[record.version], found.form) for record in records)
             failures = [error for error in await asyncio.gather(*loads) if error is not None]
             if failures:
                 raise failures[0]
@@ -156,12 +167,12 @@ class Lifecycle:
 
     async def close(self, grace: float) -> None:
         """Unload everything; what is still in flight after `grace` seconds is given up."""
-        until = self._clock.now() + grace
+        until = self._services.clock.now() + grace
         for names in reversed(self._waves()):  # a graph needs its members to the end
             for record in (record for name in names for record in self._registry.records(name)):
                 self._drop(record, forget=False)
             if self._drains:
-                left = max(until - self._clock.now(), 0.0)
+                left = max(until - self._services.clock.now(), 0.0)
                 _, late = await asyncio.wait(self._drains, timeout=left)
                 for drain in late:
                     drain.cancel()
@@ -176,12 +187,10 @@ class Lifecycle:
         order, stuck = graph_policy.waves(needs)
         return [*order, stuck] if stuck else order
 
-    async def _load(
-        self, record: Record, spec: ModelSpec, form: Format, executor: Executor
-    ) -> ServeError | None:
+    async def _load(self, record: Record, spec: ModelSpec, form: Format) -> ServeError | None:
         self._move(record, VersionState.LOADING, only_tell=record.loaded is not None)
         try:
-            spec, loaded = await self._opened(spec, form, executor)
+            spec, loaded = await self._opened(spec, form)
         except ServeError as error:
             failure = record.blamed(error)
         except Exception as error:
@@ -197,22 +206,20 @@ class Lifecycle:
         self._move(record, VersionState.FAILED, failure.message, only_tell=record.loaded is not None)
         return failure
 
-    async def _opened(
-        self, spec: ModelSpec, form: Format, executor: Executor
-    ) -> tuple[ModelSpec, ServedModel]:
+    async def _opened(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         """As often as the server was told; the last failure is the one that counts."""
-        for left in range(self._around.defaults.load_retries, 0, -1):
+        for left in range(self._config.load_retries, 0, -1):
             try:
-                return await self._open(spec, form, executor)
+                return await self._open(spec, form)
             except ServeError as error:
                 log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
-        return await self._open(spec, form, executor)
+        return await self._open(spec, form)
 
-    async def _open(self, spec: ModelSpec, form: Format, executor: Executor) -> tuple[ModelSpec, ServedModel]:
+    async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         spec = await self.complete(spec, form)
         for finding in spec.reports:
             log.warning("%s", finding)
-        loaded = self._built(spec, executor)
+        loaded = self._built(spec)
         try:
             await loaded.open()
         except BaseException:
@@ -220,23 +227,30 @@ class Lifecycle:
             raise
         return loaded.spec, loaded
 
-    def _built(self, spec: ModelSpec, executor: Executor) -> ServedModel:
+    def _built(self, spec: ModelSpec) -> ServedModel:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
-            launch = graph.launcher(spec, self._around.submits, self._clock.now)
+            launch = graph.launcher(spec, self._services.workers.submits, self._services.clock.now)
             means = self._means(cache=self._section(spec))
-            return ServedModel(spec, Isolation.INLINE, launch, self._mailbox, self._clock, means)
+            return self._served(spec, Isolation.INLINE, launch, means)
         engine = self._engine(spec)
-        launcher = Launcher(engine, spec, executor, self._around)
+        launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
         section = self._section(spec)
         means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
-        return ServedModel(spec, engine.isolation[0], launcher.launch, self._mailbox, self._clock, means)
+        return ServedModel(
+            spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
+        )
+
+    def _served(
+        self, spec: ModelSpec, isolation: Isolation, launch: Launch, means: ModelContext
+    ) -> ServedModel:
+        return ServedModel(spec, isolation, launch, self._services.mailbox, self._services.clock, means)
 
     def _section(self, spec: ModelSpec) -> Section | None:
         """Where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
         if self.cache is None or not spec.caches:
             return None
-        return self.cache.section(spec, self._clock.now)
+        return self.cache.section(spec, self._services.clock.now)
 
     def _joined(self, spec: ModelSpec, steps: Graph) -> ModelSpec:
         """A graph with what its members bring. Raises LOAD_FAILED where one does not serve, ConfigError where they do
@@ -255,7 +269,7 @@ class Lifecycle:
         return graph_policy.joined(spec, steps, there)
 
     def _engine(self, spec: ModelSpec) -> Engine:
-        return engine_of(self._engines, spec)
+        return engine_of(self._services.engines, spec)
 
     def _drop(self, record: Record, forget: bool) -> None:
         loaded = self._registry.withdraw(record)
@@ -276,7 +290,7 @@ class Lifecycle:
             await loaded.idle()
         await loaded.close()
         if not self._registry.ready_versions(loaded.spec.name):
-            self._around.forget(loaded.spec.name)
+            self._services.forget(loaded.spec.name)
         # It may have been loaded again while the old one drained.
         if record is not None and record.state is VersionState.UNLOADING:
             self._move(record, VersionState.UNLOADED, "unloaded")
@@ -287,7 +301,7 @@ class Lifecycle:
         """`only_tell` of what becomes of a version that serves on as it was meanwhile."""
         if not only_tell:
             record.move(state, reason)
-        self.progress(VersionStatus(record.name, record.version, state, reason))
+        self._progress(VersionStatus(record.name, record.version, state, reason))
 
 
 def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor
 from hashlib import blake2b
 from pathlib import Path
 
@@ -140,13 +139,11 @@ class RepositoryReconciler:
         registry: Registry,
         lifecycle: Lifecycle,
         repository: Repository,
-        executor: Executor,
         seconds: float,
     ) -> None:
         self._registry = registry
         self._lifecycle = lifecycle
         self._repository = repository
-        self._executor = executor
         self._failed: set[str] = set()
         self.polling = RepositoryPoller(
             repository.sources, repository.defaults, seconds, self.follow, self._unsettled
@@ -161,7 +158,7 @@ class RepositoryReconciler:
             if unreadable.name in wanted:
                 self._refuse(unreadable)
         for wave in loading_order([one for one in found if one.name in wanted]):
-            loads = (self._lifecycle.load(one, self._executor) for one in wave)
+            loads = (self._lifecycle.load(one) for one in wave)
             results = await asyncio.gather(*loads, return_exceptions=True)
             for one, result in zip(wave, results, strict=True):
                 if isinstance(result, ServeError):

@@ -18,11 +18,13 @@ CHECK_SECONDS = 5.0
 class ReadyAnswers:
     """One per server; used on the loop only. A lenient server is ready whatever did not load."""
 
-    def __init__(self, registry: Registry, clock: Clock, state: Callable[[], ServerState]) -> None:
+    def __init__(
+        self, registry: Registry, clock: Clock, state: Callable[[], ServerState], is_lenient: bool = False
+    ) -> None:
         self._registry = registry
         self._clock = clock
         self._state = state
-        self.is_lenient = False
+        self._is_lenient = is_lenient
 
     def begin(self, operation: Ready, sink: Sink) -> None:
         """The sink gets a `Readiness`: at once, unless user code has to be asked."""
@@ -44,7 +46,7 @@ class ReadyAnswers:
         state = self._state()
         if state is not ServerState.SERVING:
             return Readiness(False, f"The server is {state.value}.")
-        if self.is_lenient:
+        if self._is_lenient:
             return Readiness(True)
         for row in self._registry.listing().versions:
             if row.state in (VersionState.FAILED, VersionState.LOADING):

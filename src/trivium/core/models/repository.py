@@ -40,10 +40,13 @@ class ModelEntry:
 class Repository:
     """Reads its sources anew each time it is asked."""
 
-    def __init__(self, formats: Sequence[Format], defaults: Defaults, executor: Executor) -> None:
+    def __init__(
+        self, formats: Sequence[Format], defaults: Defaults, executor: Executor, unique_names: bool = False
+    ) -> None:
         self._formats = formats
         self._executor = executor
         self.defaults = defaults
+        self._unique_names = unique_names
         self.sources: list[Source] = []
 
     def add(self, path: Path, form: Format | None = None) -> None:
@@ -70,7 +73,7 @@ class Repository:
                     broken.append(_twice(specs[0], found[name].specs[0]))
                 else:
                     found[name] = ModelEntry(name, specs, source.form)
-        if self.defaults.unique_names:
+        if self._unique_names:
             for name in {unreadable.name for unreadable in broken}:
                 found.pop(name, None)
         return _without_circles(found, broken), broken

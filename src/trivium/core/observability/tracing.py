@@ -45,12 +45,6 @@ class Tracing:
         self._waiting: dict[ItemId, LiveTrace] = {}
         self._look()
 
-    def use(self, exporter: TraceExporter | None, first: TraceSettings) -> None:
-        """Where traces go, if anywhere, and what is traced from the start. Before anything is served."""
-        self._exporter = exporter
-        self._book = TraceBook(first, exporter is not None)
-        self._look()
-
     def answer(self, operation: TraceControl) -> TraceReport:
         """Change settings, and tell those that hold then. INVALID as `TraceBook.change` says."""
         for sampler in self._book.change(operation.model, operation.change) if operation.change else ():

@@ -8,26 +8,26 @@ from dataclasses import replace
 
 from trivium.core.clock import CallLast
 from trivium.core.models.warmup import batches
-from trivium.core.observability.tracing import NOTHING_TRACED
 from trivium.core.observer import NO_OBSERVER
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.spawn import Spawned, spawn
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import InferenceCore, Port, RunObserver
 from trivium.types.running import Dead, Event, Executed, Placement, WorkerCommand
-from trivium.types.spec import Defaults, Limits, ModelSpec
+from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames
 
-NONE = Defaults()
+NONE = CoreConfig()
 MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 
 class WorkerServices:
-    """What all worker processes of a server share: whom they call, who counts (and forgets what a model that is gone
-    counted), who traces their requests, who observes them, when what is handed to them leaves, who waits for their end.
+    """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes them,
+    when what is handed to them leaves, and who waits for their end.
     """
 
     def __init__(
@@ -35,22 +35,22 @@ class WorkerServices:
         submits: InferenceCore,
         measure: Measure,
         host: MakeProgram,
-        defaults: Defaults = NONE,
+        config: CoreConfig = NONE,
+        *,
         observer: RunObserver = NO_OBSERVER,
+        call_last: CallLast | None = None,
     ) -> None:
         self.submits = submits
         self.measure = measure
-        self.forget: Callable[[str], None] = lambda model: None
-        self.tracing = NOTHING_TRACED
-        self.call_last: CallLast = _call_soon
+        self.call_last: CallLast = call_last or _call_soon
         self.host = host
-        self.defaults = defaults
+        self._config = config
         self.observer = observer
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:
         """The model's, with the server's own bounds where it sets none."""
-        own, ours = spec.limits, self.defaults
+        own, ours = spec.limits, self._config
         items = ours.recycle_items if own.recycle_items is None else own.recycle_items
         grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
         return replace(own, recycle_items=items, recycle_bytes=grown)

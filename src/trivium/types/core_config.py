@@ -1,0 +1,47 @@
+"""Settings of the core, as the composition root hands them over: one frozen value, made once."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from trivium.types.metrics import Measurements
+from trivium.types.resources import ResourceLimits
+from trivium.types.spec import Defaults
+from trivium.types.tracing import TraceSettings
+
+
+class ModelControlMode(Enum):
+    """Says who changes what is served while the server runs."""
+
+    EXPLICIT = "explicit"  # clients do
+    POLL = "poll"  # the folders do, as they change
+    NONE = "none"  # nobody does
+
+
+@dataclass(frozen=True, slots=True)
+class CoreConfig:
+    """Holds every setting of the core that is no model's own.
+
+    `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names` all
+    models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
+    the server from being ready. Folders are looked at every `poll_seconds` with POLL. Cached answers take `cache_bytes`
+    at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
+    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own. With
+    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`.
+    """
+
+    version: str = "0"
+    defaults: Defaults = field(default_factory=Defaults)
+    loads_at_once: int = 4
+    load_retries: int = 0
+    unique_names: bool = False
+    is_lenient: bool = False
+    control: ModelControlMode = ModelControlMode.EXPLICIT
+    poll_seconds: float = 15.0
+    cache_bytes: int = 0
+    resources: ResourceLimits | None = None
+    recycle_items: int | None = None
+    recycle_bytes: int | None = None
+    measures: Measurements = field(default_factory=Measurements)
+    traces: TraceSettings = field(default_factory=TraceSettings)
+    client_shared_memory: bool = False
+    reserved_regions: tuple[str, ...] = ()
