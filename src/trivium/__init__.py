@@ -10,14 +10,18 @@ if TYPE_CHECKING:
     from trivium.app import serving
     from trivium.core.server import Server
     from trivium.types.errors import Code, ServeError
-    from trivium.types.operations import Infer, ResponsePart
-    from trivium.types.payload import Tensor, Tensors
+    from trivium.types.operations import Infer, Listing, ModelDescription, ResponsePart
+    from trivium.types.payload import Raw, RawPart, Tensor, Tensors
     from trivium.types.spec import ModelSpec
 
 _HOMES = {
     "Code": "trivium.types.errors",
     "Infer": "trivium.types.operations",
+    "Listing": "trivium.types.operations",
+    "ModelDescription": "trivium.types.operations",
     "ModelSpec": "trivium.types.spec",
+    "Raw": "trivium.types.payload",
+    "RawPart": "trivium.types.payload",
     "ResponsePart": "trivium.types.operations",
     "ServeError": "trivium.types.errors",
     "Server": "trivium.core.server",
@@ -29,7 +33,11 @@ _HOMES = {
 __all__ = [
     "Code",
     "Infer",
+    "Listing",
+    "ModelDescription",
     "ModelSpec",
+    "Raw",
+    "RawPart",
     "ResponsePart",
     "ServeError",
     "Server",

@@ -6,17 +6,21 @@ hands it its formats, engines and probe; it knows none of them by name.
 
 import asyncio
 import itertools
+import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
+
+import msgspec
 
 from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
-from trivium.core.models.control import ModelControl
+from trivium.core.models.control import Change, ModelControl
 from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
@@ -42,7 +46,6 @@ from trivium.types.operations import (
     List,
     Listing,
     Live,
-    Load,
     LogControl,
     LogReport,
     ModelDescription,
@@ -50,14 +53,19 @@ from trivium.types.operations import (
     Readiness,
     Ready,
     RegionOperation,
+    Register,
     ResponsePart,
+    Scale,
     ServerDescription,
+    SetDefault,
     Statistics,
     TraceControl,
-    Unload,
+    Unregister,
+    VersionStatus,
 )
-from trivium.types.payload import Tensors
+from trivium.types.payload import Raw, RawPart, Scalar, Tensors
 from trivium.types.running import Placement, WorkerCommand
+from trivium.types.sources import ModelSource
 from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
@@ -209,7 +217,7 @@ class Server:
                     sink(ResponsePart(error=error, model=operation.model, version=operation.version))
                     return COMPLETED
             return model.submit(next(self._numbers), operation, sink)
-        if isinstance(operation, Load | Unload):
+        if isinstance(operation, Change):
             self._control.begin(operation, sink)
         elif isinstance(operation, CollectMetrics):
             self._collector.begin(sink)
@@ -251,6 +259,82 @@ class Server:
         assert isinstance(part.payload, Tensors)
         return part.payload
 
+    async def run(
+        self,
+        model: str,
+        body: bytes | memoryview,
+        content_type: str = "",
+        *,
+        version: str = "",
+        parameters: Mapping[str, Scalar] | None = None,
+    ) -> Tensors | Raw:
+        """Run one item on a body, as a client would send it: a handler gets it as it is, other models get the tensors
+        that its content type makes of it (JSON, npz, safetensors, ...). Returns what the model answers: tensors by
+        name, or a handler's own body. Raises ServeError, for an answer whose status says that it failed, too.
+        """
+        payload = Raw((RawPart(body, content_type),), {"content-type": content_type} if content_type else {})
+        infer = Infer(model=model, version=version, payload=payload, parameters=parameters or {})
+        answer = (await self.execute(infer)).payload
+        assert isinstance(answer, Tensors | Raw)
+        if isinstance(answer, Raw) and answer.status >= 400:
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"Model '{model}' answered with status {answer.status}: {_beginning(answer)}",
+                status=answer.status,
+            )
+        return answer
+
+    async def register(
+        self, path: str | PathLike[str], *, name: str = "", version: str = "", wait: bool = True
+    ) -> tuple[VersionStatus, ...]:
+        """Serve what a folder or file holds beside what serves already, under another `name` or `version` if one is
+        given. Returns the state of its models' versions. Raises ServeError (NOT_FOUND, LOAD_FAILED, CONFLICT), and then
+        nothing of it is left; without `wait` it loads behind this call, and the listing tells what became of it.
+        """
+        source = ModelSource(os.fspath(path), name, version)
+        return (await self._listed(Register(source, wait))).versions
+
+    async def unregister(self, model: str, version: str = "") -> None:
+        """Stop serving a version, or all of a model, and forget it; items in flight finish. Raises NOT_FOUND."""
+        await self._listed(Unregister(model, version))
+
+    async def scale(
+        self,
+        model: str,
+        minimum: int,
+        maximum: int | None = None,
+        *,
+        version: str = "",
+        device: str = "",
+        wait: bool = True,
+    ) -> None:
+        """Have from `minimum` to `maximum` instances (None: exactly the minimum) in every instance group, or in those
+        on one kind of `device` ("cpu", "gpu"). With 0 and 0 the version is cold: accepted items finish, new ones are
+        refused with NOT_READY; with 0 and more they wait and open an instance. Raises INVALID, NOT_FOUND, UNSUPPORTED
+        for a graph, and with `wait` what keeps an instance from opening.
+        """
+        top = minimum if maximum is None else maximum
+        await self._listed(Scale(model, minimum, top, version, device, wait))
+
+    async def set_default(self, model: str, version: str = "") -> None:
+        """Choose the version that serves requests without one; empty: the greatest that is ready."""
+        await self._listed(SetDefault(model, version))
+
+    def describe(self, model: str, version: str = "") -> ModelDescription:
+        """Describe a version of a model in full: its spec, the state of all versions, its instances, its queue. Raises
+        NOT_FOUND, or NOT_READY where it does not serve.
+        """
+        return self._described(Describe(model, version, in_full=True))
+
+    def list(self, *, ready: bool = False, limit: int = 0, after: str = "") -> Listing:
+        """List the versions of all models with their states; see `operations.List`."""
+        return page(self._registry.listing(), ready, limit, after)
+
+    async def _listed(self, operation: Change) -> Listing:
+        answer = (await self.execute(operation)).answer
+        assert isinstance(answer, Listing)
+        return answer
+
     def statistics(self, model: str, version: str = "") -> VersionStatistics:
         """Counters of the version that serves, since it was loaded. Raises like `infer`."""
         return self._registry.serving(model, version).report()
@@ -286,14 +370,10 @@ class Server:
                 return Readiness(self._state is not ServerState.STOPPED)
             case Describe("", _):
                 return ServerDescription("trivium", self._config.version, self._state)
-            case Describe(model, version):
-                loaded = self._registry.serving(model, version)
-                return ModelDescription(
-                    loaded.spec, self._registry.ready_versions(model), tuple(loaded.deaths)
-                )
-            case List(ready):
-                listing = self._registry.listing()
-                return _ready_alone(listing) if ready else listing
+            case Describe():
+                return self._described(operation)
+            case List(ready, limit, after):
+                return page(self._registry.listing(), ready, limit, after)
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case LogControl(change):
@@ -305,9 +385,39 @@ class Server:
             case _:
                 return self.regions.answer(operation)
 
+    def _described(self, operation: Describe) -> ModelDescription:
+        registry = self._registry
+        loaded = registry.serving(operation.model, operation.version)
+        name = loaded.spec.name
+        brief = ModelDescription(loaded.spec, registry.ready_versions(name), tuple(loaded.deaths))
+        if not operation.in_full:
+            return brief
+        whole = msgspec.structs.replace(
+            brief,
+            default=registry.default_version(name),
+            statuses=registry.listing(name).versions,
+            source=registry.known(name, loaded.spec.version).source,
+        )
+        return loaded.described(whole)
+
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)
 
 
-def _ready_alone(listing: Listing) -> Listing:
-    return Listing(tuple(row for row in listing.versions if row.state is VersionState.READY))
+def page(listing: Listing, ready: bool, limit: int, after: str) -> Listing:
+    """Return the rows of at most `limit` models (0: of all) behind the model `after`, or those alone that are ready."""
+    rows = [
+        row
+        for row in listing.versions
+        if (not ready or row.state is VersionState.READY) and (not after or row.model > after)
+    ]
+    names = list(dict.fromkeys(row.model for row in rows))
+    if not 0 < limit < len(names):
+        return Listing(tuple(rows))
+    last = names[limit - 1]
+    return Listing(tuple(row for row in rows if row.model <= last), last)
+
+
+def _beginning(answer: Raw) -> str:
+    data = bytes(answer.parts[0].data[:500]) if answer.parts else b""
+    return data.decode("utf-8", "replace") or answer.reason

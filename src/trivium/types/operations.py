@@ -12,7 +12,8 @@ import msgspec
 from trivium.types.errors import ServeError
 from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
 from trivium.types.payload import Payload, PayloadKind, Scalar
-from trivium.types.spec import ModelSpec
+from trivium.types.sources import ModelSource
+from trivium.types.spec import Device, InstanceGroup, ModelSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
 from trivium.types.tracing import RequestOrigin, TraceChange, TraceSettings
@@ -87,16 +88,23 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
 
 
 class Describe(msgspec.Struct, frozen=True, gc=False):
-    """Answered with `ServerDescription` (no model) or `ModelDescription`."""
+    """Describe the server (no model) or a version of a model; `in_full` with the state of all its versions and of every
+    instance. Answered with `ServerDescription` or `ModelDescription`.
+    """
 
     model: str = ""
     version: str = ""
+    in_full: bool = False
 
 
 class List(msgspec.Struct, frozen=True, gc=False):
-    """Every known version with its state, or those alone that are `ready`. Answered with `Listing`."""
+    """List every known version with its state, or those alone that are `ready`: those of at most `limit` models (0: of
+    all) that come behind the model `after`. Answered with `Listing`.
+    """
 
     ready: bool = False
+    limit: int = 0
+    after: str = ""
 
 
 class Statistics(msgspec.Struct, frozen=True, gc=False):
@@ -129,6 +137,47 @@ class Unload(msgspec.Struct, frozen=True, gc=False):
 
     model: str
     with_dependents: bool = False
+
+
+class Register(msgspec.Struct, frozen=True):
+    """Serve what a source holds, beside what serves already. It fails as a whole: one that cannot be loaded leaves
+    nothing. Without `wait` it is answered at once, and loads behind that. Answered with `Listing`. CONFLICT where one
+    of its versions is registered already.
+    """
+
+    source: ModelSource
+    wait: bool = True
+
+
+class Unregister(msgspec.Struct, frozen=True, gc=False):
+    """Stop serving one version of a model, or all of them (no version), and forget it. Its neighbours are not touched,
+    items in flight finish. Answered with `Listing`.
+    """
+
+    model: str
+    version: str = ""
+
+
+class Scale(msgspec.Struct, frozen=True, gc=False):
+    """Give every instance group of a version (or those on one kind of device) new bounds; `wait` until they hold. At 0
+    to 0 the version is cold: accepted items finish, new ones are refused. Answered with `Listing`.
+    """
+
+    model: str
+    minimum: int
+    maximum: int
+    version: str = ""
+    device: str = ""
+    wait: bool = True
+
+
+class SetDefault(msgspec.Struct, frozen=True, gc=False):
+    """Choose the version that serves requests without one; empty: the greatest that is ready. Answered with
+    `Listing`.
+    """
+
+    model: str
+    version: str = ""
 
 
 class SharedRegion(msgspec.Struct, frozen=True, gc=False):
@@ -182,6 +231,10 @@ Operation = (
     | CollectMetrics
     | Load
     | Unload
+    | Register
+    | Unregister
+    | Scale
+    | SetDefault
     | RegionOperation
     | LogControl
     | TraceControl
@@ -203,16 +256,6 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
     state: ServerState
 
 
-class ModelDescription(msgspec.Struct, frozen=True, gc=False):
-    """The spec that serves the version asked for, every ready version, ascending, and the post-mortems of the
-    last instances that died.
-    """
-
-    spec: ModelSpec
-    versions: tuple[str, ...]
-    deaths: tuple[str, ...] = ()
-
-
 class VersionStatus(msgspec.Struct, frozen=True, gc=False):
     """One row of a listing; `reason` of a failure or an unload."""
 
@@ -222,10 +265,47 @@ class VersionStatus(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
+    """One open instance: its number, its name, the seconds since it was opened, whether it has items, its device. One
+    in a process of its own has the number of that and its resident memory in bytes.
+    """
+
+    number: int
+    name: str
+    age: float
+    is_busy: bool
+    device: Device
+    device_id: int
+    process: int | None = None
+    memory: int | None = None
+
+
+class ModelDescription(msgspec.Struct, frozen=True, gc=False):
+    """Describes the version asked for: its spec, every ready version of its model, ascending, and the post-mortems of
+    the last instances that died. In full also: what serves requests without a version, the state of all versions, the
+    source that registered it, its groups with the bounds that hold now, its open instances, how many are being opened,
+    and how many items wait.
+    """
+
+    spec: ModelSpec
+    versions: tuple[str, ...]
+    deaths: tuple[str, ...] = ()
+    default: str = ""
+    statuses: tuple[VersionStatus, ...] = ()
+    source: ModelSource | None = None
+    groups: tuple[InstanceGroup, ...] = ()
+    instances: tuple[InstanceStatus, ...] = ()
+    opening: int = 0
+    queued: int = 0
+
+
 class Listing(msgspec.Struct, frozen=True, gc=False):
-    """Sorted by model, then version number."""
+    """Rows sorted by model, then version number; `following` is the model to ask after for more, empty where there is
+    none.
+    """
 
     versions: tuple[VersionStatus, ...]
+    following: str = ""
 
 
 class RegionListing(msgspec.Struct, frozen=True, gc=False):

@@ -34,6 +34,7 @@ NO_REGIONS: Final = "no_regions"  # no metadata
 NOT_BY_CLIENTS: Final = "not_by_clients"  # no metadata
 NOT_LOADED: Final = "not_loaded"  # model, version, text
 NOT_CACHEABLE: Final = "not_cacheable"  # model, version
+REGISTERED_TWICE: Final = "registered_twice"  # model, version
 NO_ENGINE: Final = "no_engine"  # model, version, engine
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told

@@ -102,6 +102,7 @@ class InstanceGroup:
     """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the
     minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs; without
     `isolation` the engine's own default holds. `claim` is what each of them needs while it runs, where that is counted.
+    A fixed group has exactly its minimum, whatever its maximum says.
     """
 
     name: str
@@ -112,6 +113,17 @@ class InstanceGroup:
     device_ids: tuple[int, ...] = ()
     isolation: Isolation | None = None
     claim: ResourceRequest = field(default_factory=ResourceRequest)
+    is_fixed: bool = False
+
+    @property
+    def floor(self) -> int:
+        """Instances that are always open."""
+        return self.minimum
+
+    @property
+    def ceiling(self) -> int:
+        """Instances that may be open."""
+        return self.minimum if self.is_fixed else self.maximum
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,14 @@ from typing import TypeVar
 
 
 class VersionState(Enum):
-    """One version of one model. LOADING includes warm-up; READY will serve without anybody's action."""
+    """One version of one model. LOADING includes warm-up; READY will serve without anybody's action, COLD is loaded and
+    was scaled to no instance: it refuses requests until it is scaled up.
+    """
 
     REGISTERED = "registered"
     LOADING = "loading"
     READY = "ready"
+    COLD = "cold"
     UNLOADING = "unloading"
     UNLOADED = "unloaded"
     FAILED = "failed"
@@ -42,7 +45,8 @@ _V, _I, _S = VersionState, ItemState, ServerState
 VERSION_MOVES: Mapping[VersionState, frozenset[VersionState]] = {
     _V.REGISTERED: frozenset({_V.LOADING, _V.UNLOADED}),
     _V.LOADING: frozenset({_V.READY, _V.FAILED}),
-    _V.READY: frozenset({_V.UNLOADING}),
+    _V.READY: frozenset({_V.UNLOADING, _V.COLD}),
+    _V.COLD: frozenset({_V.UNLOADING, _V.READY}),
     _V.UNLOADING: frozenset({_V.UNLOADED, _V.LOADING}),
     _V.UNLOADED: frozenset({_V.LOADING}),
     _V.FAILED: frozenset({_V.LOADING, _V.UNLOADED}),

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from trivium.core.instances.pool import InstanceSlot, Pool
@@ -14,7 +15,7 @@ from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port, Timer
 from trivium.types.running import InstanceId, ItemId, Placement
-from trivium.types.spec import InstanceGroup, Isolation
+from trivium.types.spec import Device, InstanceGroup, Isolation
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,57 @@ class Scaler:
         """What became of the last instances that died."""
         self._timer: Timer | None = None
         self._is_closed = False
-        self.is_elastic = any(group.group.maximum > group.group.minimum for group in groups)
+        self._size_waiters: list[asyncio.Future[None]] = []
+        self._last_failure: ServeError | None = None
+
+    @property
+    def is_elastic(self) -> bool:
+        """May the number of instances change by itself?"""
+        return any(_is_elastic(group.group) for group in self._groups)
+
+    @property
+    def is_cold(self) -> bool:
+        """May no instance be open at all?"""
+        return not any(group.group.ceiling for group in self._groups)
+
+    def groups(self) -> tuple[InstanceGroup, ...]:
+        """Return the groups with the bounds that hold now."""
+        return tuple(group.group for group in self._groups)
+
+    def opening(self) -> int:
+        """Count the instances that are being opened."""
+        return sum(len(group.opening) for group in self._groups)
+
+    def scale(self, minimum: int, maximum: int, device: Device | None) -> None:
+        """Give new bounds to every group, or to those on one kind of device. What is beyond them closes once its items
+        have ended. Raises INVALID for bounds that cannot be, NOT_FOUND where no group is on the device.
+        """
+        if not 0 <= minimum <= maximum:
+            raise ServeError(
+                Code.INVALID,
+                f"The bounds of {minimum} to {maximum} instances cannot be. Give a minimum of 0 or more, and a maximum "
+                "that is not below it.",
+            )
+        chosen = [group for group in self._groups if device is None or group.group.device is device]
+        if not chosen:
+            there = ", ".join(sorted({group.group.device.value for group in self._groups}))
+            raise ServeError(
+                Code.NOT_FOUND, f"No instances are on the device '{device}'; there are some on: {there}."
+            )
+        for group in chosen:
+            group.group = replace(group.group, minimum=minimum, maximum=maximum)
+            group.failures = 0
+        self._last_failure = None
+        self.review()
+
+    async def scaled(self) -> None:
+        """Wait until every group has a number of instances within its bounds. Raises what keeps one from opening."""
+        while not all(map(_is_within, self._groups)):
+            if self._last_failure is not None:
+                raise self._last_failure
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._size_waiters.append(waiter)
+            await waiter
 
     @property
     def is_failed(self) -> bool:
@@ -101,7 +152,7 @@ class Scaler:
     def can_grow(self) -> bool:
         """May a further instance be opened, or is one being opened? See `calls.Pooled`, as for the next two."""
         return any(
-            group.opening or (len(group.members) < group.group.maximum and not self._is_over(group))
+            group.opening or (len(group.members) < group.group.ceiling and not self._is_over(group))
             for group in self._groups
         )
 
@@ -162,6 +213,10 @@ class Scaler:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._clock.call_at(min(times), self.review) if times else None
+        waiters, self._size_waiters = self._size_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def close(self) -> None:
         """Close every instance and give up those being opened. Only when no item is held any more."""
@@ -181,6 +236,7 @@ class Scaler:
         members, opening = len(group.members), len(group.opening)
         idle = tuple((number, slots[number].idle_since) for number in group.members if not slots[number].held)
         stale = tuple(number for number in group.members if slots[number].is_stale)
+        busy = tuple(number for number in group.members if slots[number].held)
         if group.failures and any(
             slots[n].ended and slots[n].opened_at >= group.failed_at for n in group.members
         ):
@@ -188,7 +244,7 @@ class Scaler:
         if self._is_over(group):
             return None
         view = GroupView(
-            members, opening, idle, self._model.waiting(), group.failures, group.failed_at, stale
+            members, opening, idle, self._model.waiting(), group.failures, group.failed_at, stale, busy
         )
         decision = decide(view, group.group, self._clock.now())
         for number in decision.close:
@@ -211,6 +267,7 @@ class Scaler:
             error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
             group.failures += 1
             group.failed_at = self._clock.now()
+            self._last_failure = error
             log.error("instance %s did not open: %s", placement.name, error.message)
             self._model.instance_failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
@@ -230,6 +287,14 @@ class Scaler:
         group.members[number] = placement.index
         slot.home = group
         self._pool.admit(number, slot, instance)
+
+
+def _is_elastic(group: InstanceGroup) -> bool:
+    return group.ceiling > group.floor or not group.ceiling
+
+
+def _is_within(group: Group) -> bool:
+    return group.group.floor <= len(group.members) <= group.group.ceiling
 
 
 def _own_fault(placement: Placement, cause: Exception) -> ServeError:

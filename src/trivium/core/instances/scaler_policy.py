@@ -16,8 +16,8 @@ RETIRE_SECONDS = 0.001
 
 class GroupView(msgspec.Struct, frozen=True, gc=False):
     """A group as it is: instances open and being opened, those idle with the time since when, items waiting
-    that no instance of the model can take, the openings that failed in a row, and those open that want to be
-    replaced.
+    that no instance of the model can take, the openings that failed in a row, those open that want to be
+    replaced, and those that have items.
     """
 
     open: int
@@ -27,6 +27,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
     failures: int = 0
     failed_at: float = 0.0
     stale: tuple[InstanceId, ...] = ()
+    busy: tuple[InstanceId, ...] = ()
 
 
 class Scaling(msgspec.Struct, frozen=True, gc=False):
@@ -38,21 +39,30 @@ class Scaling(msgspec.Struct, frozen=True, gc=False):
 
 
 def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
-    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum. What is stale
-    counts as missing, and is closed when there are enough others.
+    """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum, and at once what is
+    beyond the maximum. What is stale counts as missing, and is closed when there are enough others. A group of none
+    keeps one instance for as long as items wait.
     """
+    floor, ceiling = group.floor, group.ceiling
+    if not ceiling and view.waiting:
+        floor = ceiling = 1
     total = view.open + view.opening - len(view.stale)
-    missing = group.minimum - total
-    if missing <= 0 and view.waiting and not view.idle and not view.opening and total < group.maximum:
+    missing = floor - total
+    if missing <= 0 and view.waiting and not view.idle and not view.opening and total < ceiling:
         missing = 1
     if missing > 0:
         retry_at = view.failed_at + _backoff(view.failures)
         if view.failures and retry_at > now:
             return Scaling(wake_at=retry_at)
         return Scaling(open=missing)
-    if view.stale and total - view.opening >= group.minimum:
+    if view.stale and total - view.opening >= floor:
         return Scaling(close=view.stale, wake_at=now + RETIRE_SECONDS)
-    spare = view.open - group.minimum
+    excess = view.open - len(view.stale) - ceiling
+    if excess > 0:
+        idle = [number for number, _ in sorted(view.idle, key=lambda row: row[1])]
+        closing = [number for number in (*idle, *view.busy) if number not in view.stale]
+        return Scaling(close=tuple(closing[:excess]), wake_at=now + RETIRE_SECONDS)
+    spare = view.open - floor
     longest = sorted(view.idle, key=lambda row: row[1])[: max(spare, 0)]
     over = [row for row in longest if row[1] + group.idle_seconds <= now]
     later = [row[1] + group.idle_seconds for row in longest[len(over) :]]

@@ -22,10 +22,23 @@ from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
-from trivium.types.operations import Listing, Load, ResponsePart, Unload
+from trivium.types.operations import (
+    Listing,
+    Load,
+    Register,
+    ResponsePart,
+    Scale,
+    SetDefault,
+    Unload,
+    Unregister,
+)
 from trivium.types.schedules import Graph
+from trivium.types.sources import ModelSource
 
 log = logging.getLogger(__name__)
+
+Change = Load | Unload | Register | Unregister | Scale | SetDefault
+"""Operations that change what is served."""
 
 NOT_BY_CLIENTS = ServeError(
     Code.UNSUPPORTED,
@@ -55,6 +68,7 @@ class ModelControl:
         self._scratch = config.defaults.scratch
         self._may_change = may_change
         self._tasks: set[asyncio.Task[Listing]] = set()
+        self._loading: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
@@ -62,11 +76,12 @@ class ModelControl:
         if config.control is ModelControlMode.POLL:
             self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
 
-    def begin(self, operation: Load | Unload, sink: Sink) -> None:
+    def begin(self, operation: Change, sink: Sink) -> None:
         """The sink gets the model's listing, or why it could not be done."""
         task = asyncio.get_running_loop().create_task(self._change(operation))
         self._tasks.add(task)
-        task.add_done_callback(partial(self._changed, operation.model, sink))
+        named = operation.source.name if isinstance(operation, Register) else operation.model
+        task.add_done_callback(partial(self._changed, named, sink))
 
     async def look(self) -> None:
         """Before the first reading: what changes afterwards will be noticed."""
@@ -82,15 +97,63 @@ class ModelControl:
         """Give up what is in work."""
         if self._polling is not None:
             await self._polling.close()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._loading]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _change(self, operation: Load | Unload) -> Listing:
+    async def _change(self, operation: Change) -> Listing:
         if not self._may_change():
             raise GOING_DOWN
         if not self._is_open:
             raise NOT_BY_CLIENTS
+        match operation:
+            case Register():
+                return await self._register(operation)
+            case Unregister(model, version):
+                for source in await self._lifecycle.unregister(model, version):
+                    self._repository.forget(source)
+            case Scale():
+                await self._lifecycle.scale(operation)
+            case SetDefault(model, version):
+                self._registry.pin(model, version)
+            case Load() | Unload():
+                await self._reload(operation)
+        return self._registry.listing(operation.model)
+
+    async def _register(self, operation: Register) -> Listing:
+        source = operation.source
+        entries = await self._repository.register(source)
+        if operation.wait:
+            await self._load_registered(entries, source)
+        else:
+            task = asyncio.get_running_loop().create_task(self._load_behind(entries, source))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+            await asyncio.sleep(0)  # its versions are in the registry behind this
+        rows = [row for entry in entries for row in self._registry.listing(entry.name).versions]
+        return Listing(tuple(rows))
+
+    async def _load_registered(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
+        done: list[ModelEntry] = []
+        try:
+            for entry in entries:
+                await self._lifecycle.register(entry, source)
+                done.append(entry)
+        except BaseException:
+            for entry in reversed(done):
+                for spec in entry.specs:
+                    await self._lifecycle.unregister(spec.name, spec.version)
+            self._repository.forget(source)
+            raise
+
+    async def _load_behind(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
+        try:
+            await self._load_registered(entries, source)
+        except ServeError as error:
+            log.error("registering %s failed: %s", source.uri, error.message)
+
+    async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):
             self._registry.serving(operation.model)
             members = self._members(operation.model) if operation.with_dependents else ()
@@ -104,7 +167,6 @@ class ModelControl:
                 await self._lifecycle.load(found)
         else:
             await self._load_overridden(operation)
-        return self._registry.listing(operation.model)
 
     def _changed(self, model: str, sink: Sink, task: asyncio.Task[Listing]) -> None:
         self._tasks.discard(task)

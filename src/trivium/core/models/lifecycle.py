@@ -28,13 +28,16 @@ from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
 from trivium.core.workers.process_launcher import WorkerServices
+from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, Format
-from trivium.types.operations import VersionStatus
+from trivium.types.operations import Scale, VersionStatus
 from trivium.types.schedules import Graph
-from trivium.types.spec import InvalidModel, Isolation, ModelFacts, ModelSpec
+from trivium.types.sources import ModelSource
+from trivium.types.spec import Device, InvalidModel, Isolation, ModelFacts, ModelSpec
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -110,6 +113,59 @@ class Lifecycle:
                     broken.append(_unreadable(available[version], error))
         good, unfit = graph_policy.examined(specs)
         return good, broken + unfit
+
+    async def register(self, entry: ModelEntry, source: ModelSource) -> None:
+        """Serve every version of an entry beside what serves already. Raises CONFLICT where one is there; the first
+        failure, and then none of the entry's versions is left.
+        """
+        async with self._locks[entry.name]:
+            there = {record.version for record in self._registry.records(entry.name)}
+            for spec in entry.specs:
+                if spec.version in there:
+                    raise _registered_twice(spec)
+            records = [self._registry.record(entry.name, spec.version) for spec in entry.specs]
+            for record in records:
+                record.source = source
+            loads = (
+                self._load(record, spec, entry.form)
+                for record, spec in zip(records, entry.specs, strict=True)
+            )
+            try:
+                failures = [error for error in await asyncio.gather(*loads) if error is not None]
+            except BaseException:
+                self._discard(records)
+                raise
+            if failures:
+                self._discard(records)
+                raise failures[0]
+
+    def _discard(self, records: Sequence[Record]) -> None:
+        for record in records:
+            record.vanished = True
+            self._drop(record, forget=True)
+
+    async def unregister(self, name: str, version: str) -> list[ModelSource]:
+        """Stop serving a version, or all of a model (no version), and forget it; returns at once, what is in flight
+        finishes. Returns the sources of which nothing is left. Raises NOT_FOUND.
+        """
+        async with self._locks[name]:
+            self._registry.known(name, version)
+            records = [record for record in self._registry.records(name) if version in ("", record.version)]
+            self._discard(records)
+            sources = {id(record.source): record.source for record in records}
+            left = {id(record.source) for record in self._registry.records(name) if not record.vanished}
+            return [source for key, source in sources.items() if source is not None and key not in left]
+
+    async def scale(self, operation: Scale) -> None:
+        """Give a version's instance groups new bounds. Raises as `ServedModel.scale` and `ServedModel.scaled`."""
+        loaded = self._registry.serving(operation.model, operation.version)
+        record = self._registry.known(loaded.spec.name, loaded.spec.version)
+        loaded.scale(operation.minimum, operation.maximum, _device(operation.device))
+        state = VersionState.COLD if loaded.is_cold else VersionState.READY
+        if record.state is not state:
+            self._move(record, state)
+        if operation.wait:
+            await loaded.scaled()
 
     async def load(self, found: ModelEntry) -> None:
         """Serve the versions that the policy wants of those found. Raises the first failure, after trying all;
@@ -309,3 +365,26 @@ def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
         return InvalidModel(spec.name, spec.root, error.findings)
     finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
     return InvalidModel(spec.name, spec.root, (finding,))
+
+
+def _device(name: str) -> Device | None:
+    """Return the kind of device that a request names, None where it names none. Raises INVALID."""
+    if not name:
+        return None
+    try:
+        return Device(name.lower())
+    except ValueError as error:
+        kinds = ", ".join(device.value for device in Device)
+        raise ServeError(
+            Code.INVALID,
+            f"There is no kind of device {name[:40]!r}; there are: {kinds}. Name one of them, or none.",
+        ) from error
+
+
+def _registered_twice(spec: ModelSpec) -> ServeError:
+    return ServeError(
+        Code.CONFLICT,
+        f"Model '{spec.name}' version {spec.version} is registered already. Unregister it first, or give the new one "
+        "another version.",
+        info=ErrorInfo.of(reasons.REGISTERED_TWICE, model=spec.name, version=spec.version),
+    )

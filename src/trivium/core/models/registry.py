@@ -12,6 +12,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.schedules import Graph
+from trivium.types.sources import ModelSource
 from trivium.types.spec import ModelSpec, version_order
 from trivium.types.state import VERSION_MOVES, VersionState, move
 from trivium.types.statistics import StatisticsReport
@@ -19,8 +20,9 @@ from trivium.types.statistics import StatisticsReport
 
 @dataclass(slots=True)
 class Record:
-    """One version. `loaded` serves while READY; `spec` is None for a model that could not be read. One that has
-    `vanished` is forgotten once it is unloaded.
+    """One version of a model, with what is known of it. `loaded` serves while READY or COLD; `spec` is None for a model
+    that could not be read; `source` is what registered it, if somebody asked for that. One that has `vanished` is
+    forgotten once it is unloaded.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Record:
     state: VersionState = VersionState.REGISTERED
     reason: str = ""
     loaded: ServedModel | None = None
+    source: ModelSource | None = None
     vanished: bool = False
 
     def move(self, to: VersionState, reason: str = "") -> None:
@@ -49,6 +52,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._models: dict[str, dict[str, Record]] = {}
+        self._pinned: dict[str, str] = {}  # model -> the version that was chosen for requests without one
         self.latest: dict[str, ServedModel] = {}
         """Who serves a request that names no version, by model; read only."""
 
@@ -71,8 +75,26 @@ class Registry:
         if versions.get(record.version) is not record:
             return
         del versions[record.version]
+        if self._pinned.get(record.name) == record.version:
+            del self._pinned[record.name]
         if not versions:
             del self._models[record.name]
+
+    def pin(self, name: str, version: str) -> None:
+        """Choose what serves requests without a version; an empty one goes back to the greatest. Raises as
+        `serving`.
+        """
+        self.serving(name, version)
+        if version:
+            self._pinned[name] = version
+        else:
+            self._pinned.pop(name, None)
+        self._choose_latest(name)
+
+    def default_version(self, name: str) -> str:
+        """Return the version that serves requests without one; empty where none does."""
+        latest = self.latest.get(name)
+        return "" if latest is None else latest.spec.version
 
     def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
         """From now on `loaded` serves the version; returns the one that did, to be drained."""
@@ -124,6 +146,16 @@ class Registry:
             )
         return record.loaded
 
+    def known(self, name: str, version: str = "") -> Record:
+        """Return the record of a version, whether it serves or not; without a version the greatest one's. Raises
+        NOT_FOUND.
+        """
+        records = [record for record in self.records(name) if version in ("", record.version)]
+        if not name or not records:
+            self.serving(name, version)
+            raise ServeError(Code.NOT_FOUND, f"There is no model '{name}'. {self._near(name)}")
+        return records[-1]
+
     def ready_versions(self, name: str) -> tuple[str, ...]:
         """Ascending."""
         return tuple(record.version for record in self.records(name) if record.loaded is not None)
@@ -147,6 +179,8 @@ class Registry:
         """
         if loaded.is_failed:
             return loaded.failure().message
+        if loaded.is_cold:
+            return "It was scaled to no instance."
         graph = loaded.spec.scheduling
         for step in graph.steps if isinstance(graph, Graph) else ():
             try:
@@ -159,14 +193,15 @@ class Registry:
 
     def _status(self, record: Record) -> VersionStatus:
         why = "" if record.loaded is None else self.lacking(record.loaded)
-        if why:
+        if why and record.state is not VersionState.COLD:
             return VersionStatus(record.name, record.version, VersionState.FAILED, why)
         return VersionStatus(record.name, record.version, record.state, record.reason)
 
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]
+        pinned = [loaded for loaded in ready if loaded.spec.version == self._pinned.get(name)]
         if ready:
-            self.latest[name] = ready[-1]
+            self.latest[name] = pinned[-1] if pinned else ready[-1]
         else:
             self.latest.pop(name, None)
 

@@ -4,14 +4,16 @@ import asyncio
 import stat
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
+from trivium.core.models.source_policy import applied
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsOverride
 from trivium.types.operations import Load
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
 
 
@@ -21,6 +23,7 @@ class Source:
 
     path: Path
     form: Format
+    asked: ModelSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,31 @@ class Repository:
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
         self.sources.append(Source(path, form))
+
+    async def register(self, source: ModelSource) -> list[ModelEntry]:
+        """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
+        ConfigError with everything that is wrong, and then nothing is kept.
+        """
+        self.add(Path(source.uri))
+        kept = self.sources[-1] = replace(self.sources[-1], asked=source)
+        try:
+            reading = await self._read(kept)
+            for invalid in reading.unreadable:
+                raise ConfigError(invalid.findings)
+            names = dict.fromkeys(spec.name for spec in reading.specs)
+            if not names:
+                raise ServeError(Code.NOT_FOUND, self._unclaimed(kept.path))
+        except BaseException:
+            self.forget(source)
+            raise
+        entries = [
+            ModelEntry(name, tuple(s for s in reading.specs if s.name == name), kept.form) for name in names
+        ]
+        return [entry for wave in loading_order(entries) for entry in wave]
+
+    def forget(self, source: ModelSource) -> None:
+        """Read a registered source no more."""
+        self.sources = [one for one in self.sources if one.asked is not source]
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, with
@@ -105,7 +133,8 @@ class Repository:
 
     async def _read(self, source: Source) -> ReadResult:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
+        reading = await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
+        return reading if source.asked is None else applied(reading, source.asked)
 
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)

@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterable
 from collections.abc import Sequence as ItemList
 from dataclasses import dataclass, field
 
+import msgspec
+
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.observer import NO_OBSERVER
 from trivium.core.queueing.admission import AdmissionController
@@ -34,15 +37,18 @@ from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
-from trivium.types.operations import CallRef, Infer
+from trivium.types.operations import CallRef, Infer, InstanceStatus, ModelDescription
 from trivium.types.payload import PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part
-from trivium.types.schedules import Sequence
-from trivium.types.spec import Isolation, ModelSpec
+from trivium.types.schedules import Graph, Sequence
+from trivium.types.spec import Device, Isolation, ModelSpec
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
+COLD_SECONDS = 1.0
+"""After which a request to a model that was scaled to no instance may be sent again."""
+
 ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
 
 
@@ -110,6 +116,7 @@ class ServedModel:
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits.restarts)
         self._active = 0
         self._idle_waiters: list[asyncio.Future[None]] = []
+        self._is_cold = False
         self._follow_scaling()
 
     def _make_pool(self, mailbox: Mailbox) -> tuple[Pool, RateLimitedModel | None]:
@@ -128,6 +135,7 @@ class ServedModel:
     def _follow_scaling(self) -> None:
         """Let decisions and the lead of instances know whether the number of instances may change."""
         is_elastic = self._scaler.is_elastic
+        self._is_cold = self._scaler.is_cold
         self._scheduler.report_to(self._scaler.review if is_elastic else None)
         self._pool.keep_order(self._is_plain and self._deadlines.run_limit is None and not is_elastic)
 
@@ -165,8 +173,8 @@ class ServedModel:
         if infer.parent is not None:
             self._pool.call_begun()
         try:
-            if not self._pool.size and self._scaler.is_failed:
-                raise self.failure()
+            if self._is_cold or not self._pool.size:
+                self._check_can_serve()
             self._adapter.admit(item)
             if self._tracing.is_on:
                 self._tracing.admitted(item, self.spec)
@@ -205,6 +213,52 @@ class ServedModel:
         if infer.parent is not None:
             self._context.calls.check(self.spec.name, self._scaler, infer.parent)
         self._sequences.admit(item)
+
+    def scale(self, minimum: int, maximum: int, device: Device | None) -> None:
+        """Give the instance groups new bounds from now on. Raises as `Scaler.scale`; UNSUPPORTED for a graph, which has
+        no instances of its own.
+        """
+        if isinstance(self.spec.scheduling, Graph):
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{self.spec.name}' is a graph and has no instances of its own. Scale the models of its steps.",
+            )
+        self._scaler.scale(minimum, maximum, device)
+        self._follow_scaling()
+        self._scheduler.changed()
+
+    async def scaled(self) -> None:
+        """Wait until the bounds hold. Raises what keeps an instance from opening."""
+        await self._scaler.scaled()
+
+    @property
+    def is_cold(self) -> bool:
+        """Was it scaled to no instance at all?"""
+        return self._is_cold
+
+    def described(self, description: ModelDescription) -> ModelDescription:
+        """Add what is known of its instances and its queue."""
+        now = self._clock.now()
+        instances = tuple(_status(number, slot, now) for number, slot in self._pool.slots().items())
+        return msgspec.structs.replace(
+            description,
+            groups=self._scaler.groups(),
+            instances=instances,
+            opening=self._scaler.opening(),
+            queued=self._queue.count,
+        )
+
+    def _check_can_serve(self) -> None:
+        """Raises NOT_READY where no instance is open, nor will be by itself."""
+        if self._is_cold:
+            raise ServeError(
+                Code.NOT_READY,
+                f"Model '{self.spec.name}' version {self.spec.version} was scaled to no instance. Scale it up, and "
+                "send the request again.",
+                COLD_SECONDS,
+            )
+        if self._scaler.is_failed:
+            raise self.failure()
 
     def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
@@ -375,6 +429,22 @@ class ServedModel:
             waiter = self._idle_waiters.pop()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _status(number: InstanceId, slot: InstanceSlot, now: float) -> InstanceStatus:
+    placement, process = slot.placement, None
+    if placement.isolation is Isolation.PROCESS and slot.instance is not None:
+        process = next(iter(slot.instance.threads), None)  # a worker's first thread has its process's number
+    return InstanceStatus(
+        number=number,
+        name=placement.name,
+        age=now - slot.opened_at,
+        is_busy=bool(slot.held),
+        device=placement.device,
+        device_id=placement.device_id,
+        process=process,
+        memory=None if process is None else resident_bytes(process),
+    )
 
 
 def _are_processes(groups: Iterable[Group]) -> bool:

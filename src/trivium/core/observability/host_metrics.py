@@ -1,4 +1,4 @@
-"""What the machine itself is doing: processors and memory as `psutil` tells, its GPUs from `gpus`.
+"""What the machine itself is doing: processors and memory as `psutil` tells, its GPUs as `gpu_metrics` tells.
 
 Asks the system and a driver, so it runs in a thread.
 """
@@ -50,3 +50,11 @@ def _processor_seconds() -> tuple[float, float]:
     times = psutil.cpu_times()._asdict()
     every = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
     return every - times["idle"] - times.get("iowait", 0.0), every
+
+
+def resident_bytes(process: int) -> int | None:
+    """Return the resident memory of a process, by its number; None where it is gone."""
+    try:
+        return int(psutil.Process(process).memory_info().rss)
+    except psutil.Error:
+        return None

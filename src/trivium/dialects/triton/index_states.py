@@ -8,6 +8,7 @@ INDEX_STATES: Mapping[VersionState, str] = {
     VersionState.REGISTERED: "",  # a model that was never to be loaded has a name and no more
     VersionState.LOADING: "LOADING",
     VersionState.READY: "READY",
+    VersionState.COLD: "UNAVAILABLE",
     VersionState.UNLOADING: "UNLOADING",
     VersionState.UNLOADED: "UNAVAILABLE",
     VersionState.FAILED: "UNAVAILABLE",

@@ -26,6 +26,7 @@ _FAILED, _HEALTHY, _PENDING = "FAILED", "Healthy", "PENDING"
 _HEALTH = {
     VersionState.FAILED: _FAILED,
     VersionState.READY: _HEALTHY,
+    VersionState.COLD: _PENDING,
     VersionState.REGISTERED: _PENDING,
     VersionState.LOADING: _PENDING,
 }

@@ -22,11 +22,34 @@ WIDE = InstanceGroup("g", 1, 3, idle_seconds=10.0)
 RETIRED = 100.0 + RETIRE_SECONDS
 
 
-def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0, stale=()):
-    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at, tuple(stale))
+def view(open=0, opening=0, idle=(), waiting=0, failures=0, failed_at=0.0, stale=(), busy=()):
+    return GroupView(open, opening, tuple(idle), waiting, failures, failed_at, tuple(stale), tuple(busy))
 
+
+NONE = InstanceGroup("g", 0, 0)
+EXACTLY = InstanceGroup("g", 1, 3, is_fixed=True)
 
 CASES = {
+    "beyond the maximum idle ones close at once": (
+        FIXED,
+        view(open=4, idle=[(3, 99.0), (4, 98.0)], busy=[1, 2]),
+        Scaling(close=(4, 3), wake_at=RETIRED),
+    ),
+    "then those that are busy": (
+        FIXED,
+        view(open=4, idle=[(4, 98.0)], busy=[1, 2, 3]),
+        Scaling(close=(4, 1), wake_at=RETIRED),
+    ),
+    "of none all close": (NONE, view(open=2, busy=[1, 2]), Scaling(close=(1, 2), wake_at=RETIRED)),
+    "of none one stays while items wait": (
+        NONE,
+        view(open=2, busy=[1, 2], waiting=1),
+        Scaling(close=(1,), wake_at=RETIRED),
+    ),
+    "of none one opens while items wait": (NONE, view(waiting=1), Scaling(open=1)),
+    "of none nothing opens": (NONE, view(), Scaling()),
+    "a fixed group has its minimum": (EXACTLY, view(open=1, busy=[1], waiting=9), Scaling()),
+    "and no more": (EXACTLY, view(open=3, busy=[1, 2, 3]), Scaling(close=(1, 2), wake_at=RETIRED)),
     "up to the minimum at once": (FIXED, view(), Scaling(open=2)),
     "those being opened count": (FIXED, view(open=1, opening=1), Scaling()),
     "one that died is replaced": (FIXED, view(open=1), Scaling(open=1)),

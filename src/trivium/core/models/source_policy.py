@@ -1,0 +1,63 @@
+"""Decides what becomes of a model that was read when its source asks for another name, version or setting."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from trivium.types.findings import Finding, Severity
+from trivium.types.sources import ModelSource
+from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
+
+
+def applied(reading: ReadResult, source: ModelSource) -> ReadResult:
+    """Return the reading with what its source asks for: a name, if it holds one model, and a version, if one version.
+
+    What cannot be taken makes the models invalid, with a finding for each wish.
+    """
+    specs = reading.specs
+    faults = tuple(_faults(reading, source))
+    if faults:
+        names = dict.fromkeys([spec.name for spec in specs] or [source.name or source.uri])
+        invalid = tuple(InvalidModel(name, _root(specs, name), faults) for name in names)
+        return ReadResult((), (*reading.unreadable, *invalid))
+    if source.name:
+        specs = tuple(replace(spec, name=source.name) for spec in specs)
+    if source.version:
+        specs = tuple(replace(spec, version=source.version) for spec in specs)
+    broken = tuple(replace(one, name=source.name or one.name) for one in reading.unreadable)
+    return ReadResult(specs, broken)
+
+
+def _faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
+    names = {spec.name for spec in reading.specs} | {one.name for one in reading.unreadable}
+    if source.name and len(names) > 1:
+        yield _fault(
+            source, "name", f"the name {source.name} for {len(names)} models", "a path with one model"
+        )
+    if source.version and len(reading.specs) > 1:
+        found = f"version {source.version} for {len(reading.specs)} versions"
+        yield _fault(source, "version", found, "a path with one version")
+    for spec in reading.specs:
+        if source.engine and source.engine != spec.engine:
+            found = f"engine {source.engine}, where the files ask for {spec.engine}"
+            yield _fault(source, "engine", found, f"no engine, or {spec.engine}")
+    if source.devices:
+        yield _fault(source, "devices", ", ".join(source.devices), "devices in the model's own configuration")
+    for key, setting in (*source.over.items(), *source.under.items()):
+        yield Finding(
+            Severity.ERROR,
+            setting.origin.file,
+            setting.origin.line,
+            key,
+            f"{key}={setting.value}",
+            "a setting in the model's own files",
+            "Write it there: this format takes no settings from outside.",
+        )
+
+
+def _fault(source: ModelSource, key: str, found: str, expected: str) -> Finding:
+    return Finding(Severity.ERROR, source.uri, None, key, found, expected, "Correct the request.")
+
+
+def _root(specs: tuple[ModelSpec, ...], name: str) -> Path:
+    return next((spec.root for spec in specs if spec.name == name), Path(name))

@@ -1,0 +1,256 @@
+"""Models that are registered, scaled, pinned, described and unregistered while the server serves."""
+
+import asyncio
+
+import pytest
+from tests.harness.fake_models import FakeFormat, ServerHarness, spec
+
+from trivium.core.server import page
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Listing, Register, VersionStatus
+from trivium.types.sources import ModelSource
+from trivium.types.state import VersionState
+
+FAULT = ServeError(Code.LOAD_FAILED, "no memory")
+NEW = "new"
+
+
+class AnyPath(FakeFormat):
+    def claims(self, path):
+        return True
+
+    def read(self, path, defaults):
+        specs = self.by_path.get(path.name, self.specs)
+        return type(super().read(path, defaults))(tuple(specs))
+
+
+class ManagedServer(ServerHarness):
+    """A server with the model m, version 1; `bring` says what further paths hold."""
+
+    def __init__(self, *specs):
+        super().__init__(*(specs or (spec(),)))
+        form = AnyPath(*self.form.specs)
+        form.by_path = {}
+        self.form = form
+        self.server._repository._formats = (form,)
+
+    def bring(self, *specs, path=NEW):
+        self.form.by_path[path] = specs
+        return path
+
+    def versions(self):
+        return {(row.model, row.version): row.state.value for row in self.server.list().versions}
+
+
+def played(play, *specs):
+    async def scene():
+        stage = ManagedServer(*specs)
+        async with stage.server:
+            await stage.start()
+            await play(stage)
+
+    asyncio.run(scene())
+
+
+async def refusal(awaitable):
+    with pytest.raises(ServeError) as caught:
+        await awaitable
+    return caught.value
+
+
+# -- register and unregister -------------------------------------------------------------------------------
+
+
+def test_a_second_version_leaves_the_first_alone():
+    async def play(stage):
+        rows = await stage.server.register(stage.bring(spec(version="2")))
+        assert [(row.version, row.state) for row in rows] == [
+            ("1", VersionState.READY),
+            ("2", VersionState.READY),
+        ]
+        assert (await stage.stamp(), await stage.stamp(version="1")) == (2, 1)
+        await stage.server.unregister("m", "2")
+        assert await stage.stamp() == 1
+        assert stage.versions() == {("m", "1"): "ready"}
+
+    played(play)
+
+
+def test_a_registration_may_give_another_name_and_version():
+    async def play(stage):
+        await stage.server.register(stage.bring(spec(stamp="9")), name="n", version="7")
+        assert await stage.stamp("n", "7") == 9
+        assert stage.server.describe("n").source == ModelSource(NEW, "n", "7")
+
+    played(play)
+
+
+def test_one_that_is_there_is_a_conflict_and_serves_on():
+    async def play(stage):
+        error = await refusal(stage.server.register(stage.bring(spec(stamp="9"))))
+        assert error.code is Code.CONFLICT
+        assert (await stage.stamp(), len(stage.server._repository.sources)) == (1, 1)
+
+    played(play)
+
+
+def test_one_that_fails_leaves_nothing():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        path = stage.bring(spec("a"), spec("b", stamp="9"), spec("c"))
+        assert (await refusal(stage.server.register(path))).code is Code.LOAD_FAILED
+        assert stage.versions() == {("m", "1"): "ready"}
+        assert len(stage.server._repository.sources) == 1
+        del stage.engine.faults["9"]
+        await stage.server.register(path)
+        assert set(stage.versions()) == {("a", "1"), ("b", "1"), ("c", "1"), ("m", "1")}
+
+    played(play)
+
+
+def test_an_empty_path_and_one_that_nobody_knows():
+    async def play(stage):
+        assert (await refusal(stage.server.register(stage.bring()))).code is Code.NOT_FOUND
+        stage.form.claims = lambda path: False
+        assert (await refusal(stage.server.register("x"))).code is Code.NOT_FOUND
+
+    played(play)
+
+
+def test_without_waiting_it_loads_behind_the_answer():
+    async def play(stage):
+        gate = stage.gate("open", "2")
+        rows = await stage.server.register(stage.bring(spec(version="2")), wait=False)
+        assert rows[0].state is VersionState.READY
+        assert rows[1].state in (VersionState.REGISTERED, VersionState.LOADING)
+        gate.open()
+        await stage.until(lambda: stage.versions()[("m", "2")] == "ready")
+
+    played(play)
+
+
+def test_what_is_in_flight_finishes_and_a_load_reads_the_source_again():
+    async def play(stage):
+        await stage.server.register(stage.bring(spec("n", stamp="5")))
+        gate = stage.gate("run", "5")
+        asked = stage.later("n")
+        await gate.reached()
+        await stage.server.unregister("n")
+        assert (await refusal(stage.stamp("n"))).code is Code.NOT_FOUND or stage.versions()[
+            ("n", "1")
+        ] == "unloading"
+        gate.open()
+        assert await asked == 5
+        assert (await refusal(stage.server.unregister("n", "4"))).code is Code.NOT_FOUND
+
+    played(play)
+
+
+# -- the version without a version -------------------------------------------------------------------------
+
+
+def test_a_pinned_version_serves_until_it_goes():
+    async def play(stage):
+        await stage.server.register(stage.bring(spec(version="2")))
+        await stage.server.set_default("m", "1")
+        assert (await stage.stamp(), stage.server.describe("m").default) == (1, "1")
+        assert (await refusal(stage.server.set_default("m", "3"))).code is Code.NOT_FOUND
+        await stage.server.unregister("m", "1")
+        assert await stage.stamp() == 2
+        await stage.server.set_default("m", "2")
+        await stage.server.set_default("m")
+        assert stage.server.describe("m").default == "2"
+
+    played(play)
+
+
+# -- scale -------------------------------------------------------------------------------------------------
+
+
+def test_more_and_fewer_instances():
+    async def play(stage):
+        await stage.server.scale("m", 3)
+        about = stage.server.describe("m")
+        assert ([one.name for one in about.instances], about.opening) == (["m_0", "m_1", "m_2"], 0)
+        assert [(group.minimum, group.maximum) for group in about.groups] == [(3, 3)]
+        await stage.server.scale("m", 1)
+        assert len(stage.server.describe("m").instances) == 1
+        assert await stage.stamp() == 1
+
+    played(play)
+
+
+def test_at_zero_accepted_items_finish_and_new_ones_are_refused():
+    async def play(stage):
+        gate = stage.gate("run", "1")
+        asked = [stage.later() for _ in range(3)]
+        await gate.reached()
+        scaling = asyncio.ensure_future(stage.server.scale("m", 0))
+        await stage.until(lambda: stage.versions() == {("m", "1"): "cold"})
+        error = await refusal(stage.stamp())
+        assert (error.code, error.retry_after) == (Code.NOT_READY, 1.0)
+        gate.open()
+        assert await asyncio.gather(*asked) == [1, 1, 1]
+        await scaling
+        assert stage.versions() == {("m", "1"): "cold"}
+        assert stage.server.describe("m").instances == ()
+        await stage.server.scale("m", 1)
+        assert (await stage.stamp(), stage.versions()) == (1, {("m", "1"): "ready"})
+
+    played(play)
+
+
+def test_from_zero_up_a_request_waits_and_opens_an_instance():
+    async def play(stage):
+        await stage.server.scale("m", 0, 2)
+        assert stage.versions() == {("m", "1"): "ready"}
+        await stage.until(lambda: True)
+        assert await stage.stamp() == 1
+
+    played(play)
+
+
+def test_bounds_that_cannot_be_and_instances_that_do_not_open():
+    async def play(stage):
+        assert (await refusal(stage.server.scale("m", 2, 1))).code is Code.INVALID
+        assert (await refusal(stage.server.scale("m", 1, device="tpu"))).code is Code.INVALID
+        assert (await refusal(stage.server.scale("m", 1, device="gpu"))).code is Code.NOT_FOUND
+        assert (await refusal(stage.server.scale("nobody", 1))).code is Code.NOT_FOUND
+        stage.engine.faults["1"] = FAULT
+        assert (await refusal(stage.server.scale("m", 2))).message == "no memory"
+        assert await stage.stamp() == 1
+
+    played(play)
+
+
+# -- pages -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "after", "names", "following"),
+    [(0, "", "aabc", ""), (1, "", "aa", "a"), (2, "a", "bc", ""), (1, "a", "b", "b"), (5, "c", "", "")],
+)
+def test_pages_keep_a_models_versions_together(limit, after, names, following):
+    rows = tuple(
+        VersionStatus(model, str(i), VersionState.READY) for i, model in enumerate(["a", "a", "b", "c"])
+    )
+    found = page(Listing(rows), False, limit, after)
+    assert ("".join(row.model for row in found.versions), found.following) == (names, following)
+
+
+def test_a_server_that_goes_down_registers_nothing():
+    async def play(stage):
+        stage.server.begin_drain()
+        error = await refusal(stage.server.execute(Register(ModelSource(stage.bring(spec("n"))))))
+        assert error.code is Code.DRAINING
+
+    played(play)
+
+
+def test_an_inference_on_a_body():
+    async def play(stage):
+        answer = await stage.server.run("m", b'{"x": [1, 2]}', "application/json")
+        assert answer["x"].tolist() == [1.0]
+        assert (await refusal(stage.server.run("m", b"{", "application/json"))).code is Code.INVALID
+
+    played(play)
