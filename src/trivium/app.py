@@ -21,7 +21,6 @@ from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
 from trivium.core.observability.quantiles import parse_quantiles
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
@@ -48,7 +47,7 @@ from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.tls import read_tls
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
+from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RpcProtocol, RunObserver, WireProtocol
 from trivium.types.metrics import Measurements
 from trivium.types.payload import PayloadKind
 from trivium.types.running import unchanged

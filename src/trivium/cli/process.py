@@ -16,8 +16,7 @@ from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
 from trivium.core.clock import LoopClock
 from trivium.core.observability.log_settings import LOG
-from trivium.core.observer import NO_OBSERVER
-from trivium.types.interfaces import RunObserver
+from trivium.types.interfaces import NO_OBSERVER, RunObserver
 
 SWITCH_SECONDS = 0.0005
 _WORKERS = "trivium.worker"

@@ -28,7 +28,6 @@ from trivium.core.models.repository import Repository, chosen, loading_order
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.request import COMPLETED
 from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
@@ -37,7 +36,7 @@ from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, Format, RunObserver, Sink, Ticket
+from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RunObserver, Sink, Ticket
 from trivium.types.operations import (
     Answer,
     CollectMetrics,

@@ -1,7 +1,7 @@
 """The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -274,6 +274,22 @@ class RunObserver(Protocol):
 
     def close(self) -> None:
         """The server is closing; nothing that follows has an effect."""
+
+
+class NoObserver:
+    """Implements `RunObserver`, and does nothing."""
+
+    def ran(self, source: RunSource, mean_run: float) -> None:
+        pass
+
+    def opening(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        pass
+
+
+NO_OBSERVER: RunObserver = NoObserver()
 
 
 Sink = Callable[[ResponsePart], None]

@@ -10,9 +10,8 @@ from typing import Protocol, assert_never
 
 from trivium.core.instances.lead_policy import by_turns, lead
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.request import Item
-from trivium.types.interfaces import Instance, Port, RunObserver
+from trivium.types.interfaces import NO_OBSERVER, Instance, Port, RunObserver
 from trivium.types.operations import Infer
 from trivium.types.running import (
     Batch,

@@ -18,7 +18,6 @@ from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import CallGraph, PendingCall
 from trivium.core.queueing.deadlines import Deadlines
@@ -35,7 +34,7 @@ from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.workers.arena import Arena
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Check, Clock, RunObserver, Sink
+from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
 from trivium.types.operations import CallRef, Infer, InstanceStatus, ModelDescription
 from trivium.types.payload import PayloadKind, Raw, Tensors

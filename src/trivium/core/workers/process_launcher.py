@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from trivium.core.clock import CallLast
 from trivium.core.models.warmup import batches
-from trivium.core.observer import NO_OBSERVER
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.spawn import Spawned, spawn
@@ -16,7 +15,7 @@ from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import InferenceCore, Port, RunObserver
+from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Port, RunObserver
 from trivium.types.running import Dead, Event, Executed, Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames

@@ -6,11 +6,12 @@ Sheet "triton", sections 7.7 and 12.
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from trivium.core.instances.delegating import DelegatingInstance
 from trivium.core.instances.scaler import Launch
 from trivium.core.schedulers.sequence.controls import Controls
-from trivium.types.interfaces import Check, Instance, Port
+from trivium.types.interfaces import Instance, Port
 from trivium.types.running import Batch, Begun, Credit, Event, Executed, ItemId, Part, Placement
 from trivium.types.scheduling import SequenceId
 
@@ -28,7 +29,7 @@ def around(launch: Launch, slot: Callable[[SequenceId], int], controls: Controls
     return launch_slotted
 
 
-class SlottedInstance:
+class SlottedInstance(DelegatingInstance):
     """An instance whose batches have the requests in the rows of their sequences' slots."""
 
     def __init__(
@@ -38,21 +39,11 @@ class SlottedInstance:
         controls: Controls,
         counts: deque[int],
     ) -> None:
-        self._instance = instance
+        super().__init__(instance)
         self._slot = slot
         self._controls = controls
         self._numbers = itertools.count(FIRST_IDLE)
         self._counts = counts
-
-    @property
-    def threads(self) -> Collection[int]:
-        """See `Instance`."""
-        return self._instance.threads
-
-    @property
-    def check(self) -> Check | None:
-        """See `Instance`."""
-        return self._instance.check
 
     def start(self, batch: Batch) -> None:
         """Put the requests in the order of their slots and fill the gaps."""
@@ -70,22 +61,6 @@ class SlottedInstance:
             whole.rows.append(1)
         self._counts.append(len(batch.items))
         self._instance.start(whole)
-
-    def cancel(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.cancel(item)
-
-    def hold(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.hold(item)
-
-    def resume(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.resume(item)
-
-    def close(self) -> None:
-        """See `Instance`."""
-        self._instance.close()
 
 
 class RealPort:

@@ -6,13 +6,14 @@ of it, and shows clients none of that. A state lives as long as its sequence, an
 """
 
 import asyncio
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import msgspec
 
+from trivium.core.instances.delegating import DelegatingInstance
 from trivium.core.instances.scaler import Launch
 from trivium.core.synthetic import synthetic_tensor
-from trivium.types.interfaces import Check, Instance, Port
+from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.running import Batch, Event, Executed, ItemId, Outcome, Part, Placement
@@ -99,23 +100,13 @@ class States:
         return Tensors(tuple(t for t in outcome.items if t.name not in self._hidden), outcome.lease)
 
 
-class StatefulInstance:
+class StatefulInstance(DelegatingInstance):
     """An instance whose requests carry states."""
 
     def __init__(self, instance: Instance, states: States, keeper: "_Keeper") -> None:
-        self._instance = instance
+        super().__init__(instance)
         self._states = states
         self._keeper = keeper
-
-    @property
-    def threads(self) -> Collection[int]:
-        """See `Instance`."""
-        return self._instance.threads
-
-    @property
-    def check(self) -> Check | None:
-        """See `Instance`."""
-        return self._instance.check
 
     def start(self, batch: Batch) -> None:
         """Add the states."""
@@ -125,18 +116,6 @@ class StatefulInstance:
                 keeper.running[item] = operation.sequence.id
         operations = [self._states.given(operation, keeper.held) for operation in batch.operations]
         self._instance.start(Batch(batch.items, operations, batch.rows))
-
-    def cancel(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.cancel(item)
-
-    def hold(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.hold(item)
-
-    def resume(self, item: ItemId) -> None:
-        """See `Instance`."""
-        self._instance.resume(item)
 
     def close(self) -> None:
         """See `Instance`. Its sequences end with it."""
