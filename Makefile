@@ -54,7 +54,7 @@ bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
 
 lines: .venv-test/.made  ## Count the cache lines that a cold request touches, by function of the machine.
 	.venv-test/bin/pip install --quiet --disable-pip-version-check capstone==5.0.9
-	.venv-test/bin/python -m bench.lines
+	.venv-test/bin/python -m bench.lab.lines
 
 overload: .venv-food11/.made  ## A model under more load than it can bear; writes docs/benchmarks/overload.md.
 	.venv-food11/bin/python -m bench.overload

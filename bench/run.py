@@ -1,10 +1,11 @@
 """`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look.
 
-A run of the usual length joins the list of all runs, whatever it shows.
+A run of the usual length joins the list of all runs in `bench/lab`, whatever it shows.
 """
 
 import click
-from bench import cost, neighbour, queueing, report, repository, runs
+from bench import cost, neighbour, queueing, report, repository
+from bench.lab import runs
 
 
 @click.command()
@@ -24,7 +25,7 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
     hour = runs.now()  # before, since what is committed meanwhile was not measured
     rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
     if rows and (rounds, seconds) == (cost.ROUNDS, cost.SECONDS):
-        report.join(rows, hour)
+        runs.add(rows, hour)
     waits = queueing.measure() if only in (None, "waits") else []
     beside = neighbour.Neighbour([], [])
     if only in (None, "neighbour"):
@@ -43,7 +44,7 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
         if beside.alone_us:
             print(f"neighbour: {beside.ratio:.2f} alone {beside.alone_us} beside {beside.beside_us}")
         return
-    print(report.write(rows, waits, beside))
+    print(report.write(rows, waits, beside, hour))
 
 
 if __name__ == "__main__":
