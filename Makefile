@@ -45,8 +45,8 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, forei
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
 	touch $@
 
-bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
-	.venv-test/bin/python -m bench.run
+bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; with BASE=commit, compare with that instead.
+	.venv-test/bin/python -m bench.run $(if $(BASE),--base $(BASE))
 
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)

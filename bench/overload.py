@@ -74,7 +74,7 @@ async def _overload(server: servers.Server, request: Request, seconds: float) ->
     async with aiohttp.ClientSession(server.url, connector=connector) as session:
         began = time.perf_counter()
         watching = asyncio.create_task(_watch(session, found, began))
-        body, headers = request.body(), servers.headers(request)
+        body, headers = request.body(), request.headers()
 
         async def ask() -> None:
             async with session.post(request.path, data=body, headers=headers) as answer:

@@ -95,8 +95,8 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def beside(compared: Sequence[Comparison]) -> list[str]:
-    """Make a table of what the same handlers cost here and on the real tritonserver."""
-    lines = ["| beside the real tritonserver, same run | ours / theirs | limit |", "|---|---|---|"]
+    """Make a table of pairs: the same request here and on the real tritonserver, or in two dialects."""
+    lines = ["| compared in the same run | ratio | limit |", "|---|---|---|"]
     return lines + [f"| {c.name} | {c.ratio:.3f} | {c.limit} |" for c in compared]
 
 
@@ -159,8 +159,8 @@ def _meaning(document: Mapping[str, Any], rows: Mapping[str, Any]) -> str:
         f"A request to a model that computes for milliseconds is almost all compute on either server, and of what the "
         f"server adds to it Trivium adds {one:.2f} at one connection and {eight:.2f} at eight.\n"
         f"A handler in a process of its own costs {apart:.1f} times an echo inside the server, and for that its crash, "
-        f"its leak or its pure Python reaches nobody else: a tiny request takes {alone:.0f} us alone and {near:.0f} us while "
-        f"another model's handler keeps a processor busy.\n"
+        f"its leak or its pure Python reaches nobody else: a tiny request takes {alone:.0f} us alone and {near:.0f} us "
+        f"while another model's handler keeps a processor busy.\n"
         "The absolute figures are those of one small shared machine and differ by half from hour to hour; the "
         "ratios were measured side by side within one run and move far less.\n"
         "The figures say what a server adds to a model and nothing of the model's own speed; what happens when more "
