@@ -72,13 +72,13 @@ class _Client:
 def _print(trace: Trace) -> None:
     code, data = np.unique(trace.instructions >> LINE), np.unique(trace.where >> LINE)
     pages = len(np.unique(trace.instructions >> PAGE)) + len(np.unique(trace.where >> PAGE))
-    told = {
+    counts = {
         "instructions": len(trace.steps),
         "lines of code": len(code),
         "lines of data": len(data),
         "pages": pages,
     }
-    print(json.dumps(told))
+    print(json.dumps(counts))
     for lines, name, callers in by_means(trace)[:150]:
         print(f"{lines:4} {name:45} {callers}")
 
