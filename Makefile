@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e bench lines overload food11 docs clean
+.PHONY: demo test check e2e bench path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -45,16 +45,19 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, forei
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
 	touch $@
 
-bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks.
-	.venv-test/bin/python -m bench.run
+bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; with BASE=commit, compare with that instead.
+	.venv-test/bin/python -m bench.run $(if $(BASE),--base $(BASE))
 
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
 	touch $@
 
+path: .venv-test/.made  ## Print the files that a request passes, and write them to docs/architecture.md.
+	.venv-test/bin/python -m bench.path
+
 lines: .venv-test/.made  ## Count the cache lines that a cold request touches, by function of the machine.
 	.venv-test/bin/pip install --quiet --disable-pip-version-check capstone==5.0.9
-	.venv-test/bin/python -m bench.lines
+	.venv-test/bin/python -m bench.lab.lines
 
 overload: .venv-food11/.made  ## A model under more load than it can bear; writes docs/benchmarks/overload.md.
 	.venv-food11/bin/python -m bench.overload

@@ -49,17 +49,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the table before it is measured; `wire` is http or grpc."""
+    """One row of the table before it is measured; `wire` is http or grpc, `profile` the server's."""
 
     row: Row
-    request: requests.Request
+    request: requests.Request | requests.RawRequest
     connections: int
     wire: str = "http"
+    profile: str = "native"
 
     def load(self, server: servers.Server, seconds: float) -> servers.Measured:
         """One round."""
-        load = grpc_load.load if self.wire == "grpc" else servers.Server.load
-        return load(server, self.request, self.connections, seconds)
+        if self.wire == "grpc":
+            assert isinstance(self.request, requests.Request)
+            return grpc_load.load(server, self.request, self.connections, seconds)
+        return server.load(self.request, self.connections, seconds)
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,21 @@ COMPARED = (
 """Name, how the rows begin, the limit, whether what lies under the floor is left out."""
 
 
+DIALECTS = ("DJL", "TorchServe")
+DIALECT_LIMIT = 1.3
+"""How much dearer than the v2 echo, behind a handler as well, an echo of another dialect may be."""
+
+
+def beside_v2(rows: list[Row]) -> list[Comparison]:
+    """Pair the echoes of the other dialects with the v2 echo, each through a Python handler in a worker."""
+    by_name = {row.name: row for row in rows}
+    ending = "handler echo, unbatched, 16 connections"
+    return [
+        Comparison(f"{name} / v2, handler echo", by_name[f"{name} {ending}"], by_name[ending], DIALECT_LIMIT)
+        for name in DIALECTS
+    ]
+
+
 def beside_tritonserver(rows: list[Row]) -> list[Comparison]:
     """Our rows with their twins."""
 
@@ -115,7 +133,8 @@ def beside_tritonserver(rows: list[Row]) -> list[Comparison]:
 
 def variants() -> list[Variant]:
     """Every variant on our own server. F is the bare server, "compute" the same session in a process by itself."""
-    echo, picture = requests.echo, requests.picture
+    echo, raw, picture = requests.echo, requests.raw_echo, requests.picture
+    foreign = "handler echo, unbatched, 16 connections"
     return [
         Variant(Row("echo, unbatched, 16 connections", "F", 4.0), echo("echo"), 16),
         Variant(Row("echo, batched, 16 connections", "F", 3.2), echo("echo_batched"), 16),
@@ -124,6 +143,8 @@ def variants() -> list[Variant]:
         Variant(
             Row("gRPC handler echo, unbatched, 16 at a time", "F", None), echo("python_echo"), 16, "grpc"
         ),
+        Variant(Row(f"DJL {foreign}", "F", None), raw("djl_echo"), 16, profile="djl"),
+        Variant(Row(f"TorchServe {foreign}", "F", None), raw("torchserve_echo"), 16, profile="torchserve"),
         Variant(Row("mobilenet, 1 connection", "compute", 1.08), picture(), 1),
         Variant(Row("mobilenet, 8 connections", "compute", 1.10), picture(), 8),
         Variant(Row("handler mobilenet, 1 connection", "compute", 1.10), picture("python_mobilenet"), 1),
@@ -166,13 +187,19 @@ def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Row]:
 def _measure_round(ours: list[Variant], theirs: list[Variant], seconds: float) -> None:
     """The bare server answers what the real one answers, byte for byte."""
     models, handlers = repository.make()
+    foreign = repository.make_foreign()
     echo = ours[0].request
     with (
-        servers.trivium(models, handlers) as server,
-        servers.bare(server.answer(echo)) as bare,
+        servers.trivium(models, handlers) as native,
+        servers.trivium(foreign["djl"], profile="djl") as djl,
+        servers.trivium(foreign["torchserve"], profile="torchserve") as torchserve,
+        servers.bare(native.answer(echo)) as bare,
         tritonserver.running(handlers) as triton,
     ):
-        table = [(server, variant) for variant in ours] + [(triton, variant) for variant in theirs]
+        profiles = {"native": native, "djl": djl, "torchserve": torchserve}
+        table = [(profiles[variant.profile], variant) for variant in ours] + [
+            (triton, variant) for variant in theirs
+        ]
         bare.load(echo, 16, 1.0)
         floors = {
             "F": lambda: bare.load(echo, 16, seconds / 2).cpu_us,
@@ -186,7 +213,9 @@ def _measure_round(ours: list[Variant], theirs: list[Variant], seconds: float) -
 
 def _twins_together(entry: tuple[servers.Server, Variant]) -> tuple[int, str]:
     """What is compared is measured one behind the other: by the floor, then by the name that both share."""
-    name = entry[1].row.name.removeprefix("tritonserver: ")
+    name = entry[1].row.name
+    for prefix in ("tritonserver: ", *(f"{dialect} " for dialect in DIALECTS)):
+        name = name.removeprefix(prefix)
     return entry[1].row.floor == "compute", name
 
 

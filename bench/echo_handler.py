@@ -1,4 +1,4 @@
-"""The Triton-dialect handlers of the bench, as text: they become `model.py` in the bench's repository."""
+"""The handlers of the bench, as text: `model.py` of a Triton repository or a DJL folder, `handler.py` of an archive."""
 
 ECHO = """
 import triton_python_backend_utils as pb_utils
@@ -50,4 +50,21 @@ class TritonPythonModel:
             )
             for request in requests
         ]
+"""
+
+DJL_ECHO = """
+from djl_python import Output
+
+
+def handle(inputs):
+    if inputs.is_empty():
+        return None
+    return Output().add(inputs.get_as_bytes())
+"""
+
+TORCHSERVE_ECHO = """
+def handle(data, context):
+    if data is None:
+        return None
+    return [bytes(row["body"]) for row in data]
 """

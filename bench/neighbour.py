@@ -47,7 +47,7 @@ def measure(models: Path, handlers: Path, rounds: int) -> Neighbour:
 
 
 def _median(server: servers.Server, request: requests.Request) -> float:
-    body, headers = request.body(), servers.headers(request)
+    body, headers = request.body(), request.headers()
     times = []
     with closing(_connect(server)) as connection:
         for _ in range(REQUESTS):
@@ -61,7 +61,7 @@ def _median(server: servers.Server, request: requests.Request) -> float:
 
 
 def _keep_busy(server: servers.Server, request: requests.Request, stop: threading.Event) -> None:
-    body, headers = request.body(), servers.headers(request)
+    body, headers = request.body(), request.headers()
     with closing(_connect(server)) as connection:
         while not stop.is_set():
             connection.request("POST", request.path, body, headers)

@@ -74,7 +74,7 @@ async def _overload(server: servers.Server, request: Request, seconds: float) ->
     async with aiohttp.ClientSession(server.url, connector=connector) as session:
         began = time.perf_counter()
         watching = asyncio.create_task(_watch(session, found, began))
-        body, headers = request.body(), servers.headers(request)
+        body, headers = request.body(), request.headers()
 
         async def ask() -> None:
             async with session.post(request.path, data=body, headers=headers) as answer:
@@ -123,8 +123,8 @@ def write(plain: Overload, batched: Overload, folder: Path = PLACE) -> str:
     """The page and its plot; returns the page."""
     _plot((plain, batched), folder / "overload.svg")
     slope, straight = plain.growth
-    told = statistics.median(plain.retry_after)
-    factor = max(told / plain.drained, plain.drained / told)
+    asked = statistics.median(plain.retry_after)
+    factor = max(asked / plain.drained, plain.drained / asked)
     waited = batched.mean_wait / batched.mean_batch
     lines = [
         "| | unbatched | batched |",
@@ -132,7 +132,7 @@ def write(plain: Overload, batched: Overload, folder: Path = PLACE) -> str:
         f"| answered, refused | {plain.answers}, {len(plain.retry_after)} "
         f"| {batched.answers}, {len(batched.retry_after)} |",
         f"| the queue grows by, a second | {slope:.0f} (r² {straight:.3f}) | |",
-        f"| `Retry-After` of refusals, median | {told:.0f} s | |",
+        f"| `Retry-After` of refusals, median | {asked:.0f} s | |",
         f"| measured time to drain | {plain.drained:.2f} s: a factor of {factor:.2f} (limit 2) | |",
         f"| mean wait in the queue | {plain.mean_wait * 1e3:.0f} ms | {batched.mean_wait * 1e3:.2f} ms |",
         f"| mean time of a batch | {plain.mean_batch * 1e3:.2f} ms | {batched.mean_batch * 1e3:.2f} ms |",

@@ -1,6 +1,7 @@
-"""The models of the bench, in a Triton repository made anew in `bench/.cache`."""
+"""The models of the bench, made anew in `bench/.cache`: Triton repositories, a DJL folder, a TorchServe archive."""
 
 import shutil
+import zipfile
 from pathlib import Path
 
 from bench import echo_handler, mobilenet
@@ -54,6 +55,12 @@ HANDLERS = {
 """Configuration and `model.py`. These alone make a repository for the real tritonserver."""
 
 
+DJL_SETTINGS = "engine=Python\nbatch_size=1\nminWorkers=1\nmaxWorkers=1\n"
+MANIFEST = """{"runtime": "python", "model": {
+"modelName": "torchserve_echo", "handler": "handler.py", "modelVersion": "1.0", "configFile": "model-config.yaml"}}"""
+TORCHSERVE_SETTINGS = "batchSize: 1\nminWorkers: 1\nmaxWorkers: 1\n"
+
+
 def make() -> tuple[Path, Path]:
     """Two repositories, written anew: of engines and of handlers. The large model is built once."""
     model = CACHE / "mobilenet.onnx"
@@ -69,6 +76,19 @@ def make() -> tuple[Path, Path]:
     shutil.copy(model, repository / "mobilenet" / "1" / "model.onnx")
     shutil.copy(model, handlers / "python_mobilenet" / "1" / "model.onnx")
     return repository, handlers
+
+
+def make_foreign() -> dict[str, Path]:
+    """Write the handlers of the other dialects anew; the folder or archive by the profile that serves it."""
+    folder, archive = CACHE / "djl" / "djl_echo", CACHE / "torchserve_echo.mar"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "serving.properties").write_text(DJL_SETTINGS)
+    (folder / "model.py").write_text(echo_handler.DJL_ECHO)
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("MAR-INF/MANIFEST.json", MANIFEST)
+        opened.writestr("handler.py", echo_handler.TORCHSERVE_ECHO)
+        opened.writestr("model-config.yaml", TORCHSERVE_SETTINGS)
+    return {"djl": folder, "torchserve": archive}
 
 
 def _model(repository: Path, name: str, config: str) -> Path:

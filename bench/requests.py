@@ -33,24 +33,49 @@ class Request:
     def body(self) -> bytes:
         return self.json() + self.data.tobytes()
 
-    def script(self) -> Path:
-        """A wrk script; the body is read from a file beside it."""
-        body = CACHE / f"{self.model}.body"
-        body.write_bytes(self.body())
-        script = CACHE / f"{self.model}.lua"
-        script.write_text(
-            f'local file = io.open("{body}", "rb")\n'
-            'wrk.body = file:read("*all")\n'
-            'wrk.method = "POST"\n'
-            'wrk.headers["Content-Type"] = "application/octet-stream"\n'
-            f'wrk.headers["Inference-Header-Content-Length"] = "{len(self.json())}"\n'
-        )
-        return script
+    def headers(self) -> dict[str, str]:
+        length = str(len(self.json()))
+        return {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length}
+
+
+@dataclass(frozen=True)
+class RawRequest:
+    """The same bytes without a header, for a handler behind `POST /predictions`."""
+
+    model: str
+    data: np.ndarray
+
+    @property
+    def path(self) -> str:
+        return f"/predictions/{self.model}"
+
+    def body(self) -> bytes:
+        return self.data.tobytes()
+
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/octet-stream"}
+
+
+def script(request: Request | RawRequest) -> Path:
+    """Write a wrk script; the body is read from a file beside it."""
+    body = CACHE / f"{request.model}.body"
+    body.write_bytes(request.body())
+    found = CACHE / f"{request.model}.lua"
+    headers = "".join(f'wrk.headers["{name}"] = "{value}"\n' for name, value in request.headers().items())
+    found.write_text(
+        f'local file = io.open("{body}", "rb")\nwrk.body = file:read("*all")\nwrk.method = "POST"\n{headers}'
+    )
+    return found
 
 
 def echo(model: str) -> Request:
     """FP32[1,16], different numbers in every element."""
     return Request(model, "x", np.arange(16, dtype="<f4").reshape(1, 16))
+
+
+def raw_echo(model: str) -> RawRequest:
+    """The 64 bytes of `echo`'s tensor."""
+    return RawRequest(model, echo(model).data)
 
 
 def picture(model: str = "mobilenet") -> Request:

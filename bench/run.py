@@ -1,10 +1,11 @@
 """`make bench`: everything, written to `docs/benchmarks`. `--rounds` and `--seconds` for a quick look.
 
-A run of the usual length joins the list of all runs, whatever it shows.
+A run of the usual length joins the list of all runs in `bench/lab`, whatever it shows.
 """
 
 import click
-from bench import cost, neighbour, queueing, report, repository, runs
+from bench import against, cost, neighbour, queueing, report, repository
+from bench.lab import runs
 
 
 @click.command()
@@ -19,12 +20,19 @@ from bench import cost, neighbour, queueing, report, repository, runs
 @click.option(
     "--only", type=click.Choice(["cost", "waits", "neighbour"]), help="print one part, write no table"
 )
-def main(rounds: int, seconds: float, only: str | None) -> None:
+@click.option(
+    "--base", metavar="COMMIT", help="compare our own rows with those of this commit, write no table"
+)
+def main(rounds: int, seconds: float, only: str | None, base: str | None) -> None:
     """Measure and report."""
+    if base:
+        for pair in against.measure(base, rounds, seconds):
+            print(pair.line())
+        return
     hour = runs.now()  # before, since what is committed meanwhile was not measured
     rows = cost.measure(rounds, seconds) if only in (None, "cost") else []
     if rows and (rounds, seconds) == (cost.ROUNDS, cost.SECONDS):
-        report.join(rows, hour)
+        runs.add(rows, hour)
     waits = queueing.measure() if only in (None, "waits") else []
     beside = neighbour.Neighbour([], [])
     if only in (None, "neighbour"):
@@ -35,7 +43,7 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
             by_round = " ".join(f"{cost_us:.1f}/{floor_us:.1f}" for cost_us, floor_us in pairs)
             print(f"{row.name}: {row.ratio:.3f} (limit {row.limit}); round by round {by_round}")
         if rows:
-            print("\n".join(report.beside(cost.beside_tritonserver(rows))))
+            print("\n".join(report.beside([*cost.beside_tritonserver(rows), *cost.beside_v2(rows)])))
         for wait in waits:
             print(
                 f"{wait.model} at {wait.load:.0%}: {wait.error:.1%} live {wait.live} virtual {wait.virtual}"
@@ -43,7 +51,8 @@ def main(rounds: int, seconds: float, only: str | None) -> None:
         if beside.alone_us:
             print(f"neighbour: {beside.ratio:.2f} alone {beside.alone_us} beside {beside.beside_us}")
         return
-    print(report.write(rows, waits, beside))
+    print(report.write(rows, waits, beside, hour))
+    print("\n".join(report.beside([*cost.beside_tritonserver(rows), *cost.beside_v2(rows)])))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Servers as child processes, and what they cost: user and system time of their whole process tree."""
 
 import math
+import os
 import re
 import socket
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import psutil
 from bench.repository import CACHE
-from bench.requests import Request
+from bench.requests import RawRequest, Request, script
 
+ROOT = Path(__file__).parents[1]
 WRK_THREADS = 2
 
 
@@ -41,7 +43,7 @@ class Server:
         family = [self.process, *self.process.children(recursive=True)]
         return sum(sum(member.cpu_times()[:2]) for member in family)
 
-    def load(self, request: Request, connections: int, seconds: float) -> Measured:
+    def load(self, request: Request | RawRequest, connections: int, seconds: float) -> Measured:
         """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
         command = [
             "wrk",
@@ -51,7 +53,7 @@ class Server:
             "--latency",
         ]
         before = self.cpu_seconds()
-        command += ["-s", str(request.script()), self.url + request.path]
+        command += ["-s", str(script(request)), self.url + request.path]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         spent = self.cpu_seconds() - before
         if "Non-2xx" in said or "Socket errors" in said:
@@ -59,13 +61,13 @@ class Server:
         count = int(_found(r"(\d+) requests in", said))
         return Measured(count, spent / count * 1e6, _microseconds(_found(r"50%\s+(\S+)", said)))
 
-    def answer(self, request: Request) -> bytes:
+    def answer(self, request: Request | RawRequest) -> bytes:
         """One whole HTTP answer, head and all, as it was on the wire."""
         import http.client
 
         host, port = self.url.removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port))
-        connection.request("POST", request.path, request.body(), headers(request))
+        connection.request("POST", request.path, request.body(), request.headers())
         response = connection.getresponse()
         body = response.read()
         assert response.status == 200, body
@@ -75,12 +77,12 @@ class Server:
 
 
 @contextmanager
-def trivium(*repositories: Path) -> Iterator[Server]:
-    """`trivium serve` on a free port."""
-    log = CACHE / "trivium.log"
+def trivium(*repositories: Path, profile: str = "native", tree: Path = ROOT) -> Iterator[Server]:
+    """Start `trivium serve` on free ports, of the sources of a tree of this repository."""
+    log = CACHE / f"trivium-{profile}-{tree.name}.log"
     command = [sys.executable, "-m", "trivium.cli.main", "serve", *map(str, repositories)]
-    command += ["--http-port", "0", "--grpc-port", "0"]
-    with started(command, log) as process:
+    command += ["--http-port", "0", "--grpc-port", "0", "--profile", profile]
+    with started(command, log, {**os.environ, "PYTHONPATH": str(tree / "src")}) as process:
         url = await_line(log, process, r"HTTP on (\S+)")
         yield Server(process, url, await_line(log, process, r"gRPC on (\S+)"))
 
@@ -133,12 +135,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def headers(request: Request) -> dict[str, str]:
-    """Of a v2 binary request."""
-    length = str(len(request.json()))
-    return {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length}
 
 
 def _found(pattern: str, text: str) -> str:

@@ -1,16 +1,16 @@
-"""Every run joins the list, and the summary counts all of them."""
+"""Every run joins the list of runs."""
 
 import csv
 from pathlib import Path
 
 import pytest
-from bench import runs
 from bench.cost import Row, triton_variants, variants
+from bench.lab import runs
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A list with one old run, of which it is not known how quiet the machine was, and which lacks a figure."""
+    """A list with one old run, whose first figure and whose floors are unknown."""
     path = tmp_path / "runs.csv"
     names = [runs.RUN, runs.HOUR, *runs.figures(rows()), runs.BARE, runs.COMPUTE]
     line = ["1", "long ago, one commit", "", *["0.9"] * (len(names) - 5), "", ""]
@@ -40,18 +40,6 @@ def test_a_run_is_a_line_behind_those_before(file: Path) -> None:
     assert (added[0][runs.BARE], added[0][runs.COMPUTE]) == ("8.00", "6.00")
     assert added[0]["handler echo, batched"] == "2.000"
     assert added[0]["beside tritonserver, above compute, 1 connection"] == "0.500"
-
-
-def test_the_summary_counts_every_run_and_shows_the_quiet_ones(file: Path) -> None:
-    runs.add(rows(), "quiet", file)
-    runs.add(rows(compute_us=9000.0), "bad", file)
-    first, _, echo, *_, last = runs.summary(rows(), file)
-    assert first.startswith("| of 3 runs |")
-    assert first.endswith("| quiet ones (1) |")
-    assert echo == "| echo, unbatched | 4.00 | 2.000 | 2.000, 2.000 | 2 of 2 | 2.000 |"  # one run lacks it
-    assert last == (
-        "| beside tritonserver, above compute, 8 connections | 0.50 | 0.500 | 0.500, 0.900 | 2 of 3 | 0.500 |"
-    )
 
 
 def test_the_first_run_of_all(file: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trivium.cli.main import main
 from trivium.core.workers import watch
-from trivium.frontends.http.frontend import sweeper
+from trivium.frontends.http import sweeper
 
 
 def _dump(*_: object) -> None:

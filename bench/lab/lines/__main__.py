@@ -1,4 +1,4 @@
-"""`python -m bench.lines`: count, and print. Needs Linux on x86-64, a C compiler and `nm`."""
+"""`python -m bench.lab.lines`: count, and print. Needs Linux on x86-64, a C compiler and `nm`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from bench import repository, requests
-from bench.lines.trace import LINE, PAGE, Trace, by_means
+from bench.lab.lines.trace import LINE, PAGE, Trace, by_means
 from bench.servers import await_line, started
 
 _HERE = Path(__file__).parent
@@ -30,7 +30,7 @@ def main() -> None:
     os.environ["CODES"] = str(codes)
     folders = map(str, repository.make())
     flags = ("--http-port", "0", "--grpc-port", "0", "--no-shared-processor")
-    with started([sys.executable, "-m", "bench.lines.served", "serve", *folders, *flags], log) as process:
+    with started([sys.executable, "-m", "bench.lab.lines.served", "serve", *folders, *flags], log) as process:
         client = _Client(await_line(log, process, r"HTTP on (\S+)"))
         for _ in range(_WARM):
             client.ask()
@@ -72,13 +72,13 @@ class _Client:
 def _print(trace: Trace) -> None:
     code, data = np.unique(trace.instructions >> LINE), np.unique(trace.where >> LINE)
     pages = len(np.unique(trace.instructions >> PAGE)) + len(np.unique(trace.where >> PAGE))
-    told = {
+    counts = {
         "instructions": len(trace.steps),
         "lines of code": len(code),
         "lines of data": len(data),
         "pages": pages,
     }
-    print(json.dumps(told))
+    print(json.dumps(counts))
     for lines, name, callers in by_means(trace)[:150]:
         print(f"{lines:4} {name:45} {callers}")
 

@@ -126,10 +126,10 @@ class Trace:
 def _defined(path: str) -> tuple[list[int], list[str]]:
     rows: set[tuple[int, str]] = set()
     for flags in ([], ["-D"]):
-        told = subprocess.run(
+        listed = subprocess.run(
             ["nm", "--defined-only", *flags, path], capture_output=True, text=True, check=False
         ).stdout
-        words = (row.split() for row in told.splitlines())
+        words = (row.split() for row in listed.splitlines())
         rows |= {(int(word[0], 16), word[2]) for word in words if len(word) == 3 and word[1] in "tTwWi"}
     ordered = sorted(rows)
     return [at for at, _ in ordered], [name for _, name in ordered]
