@@ -91,13 +91,10 @@ class Scaler:
         """What became of the last instances that died."""
         self._timer: Timer | None = None
         self._is_closed = False
+        self.is_elastic = any(_is_elastic(group.group) for group in groups)
+        """May the number of instances change by itself? Asked of every request."""
         self._size_waiters: list[asyncio.Future[None]] = []
         self._last_failure: ServeError | None = None
-
-    @property
-    def is_elastic(self) -> bool:
-        """May the number of instances change by itself?"""
-        return any(_is_elastic(group.group) for group in self._groups)
 
     @property
     def is_cold(self) -> bool:
@@ -131,6 +128,7 @@ class Scaler:
         for group in chosen:
             group.group = replace(group.group, minimum=minimum, maximum=maximum)
             group.failures = 0
+        self.is_elastic = any(_is_elastic(group.group) for group in self._groups)
         self._last_failure = None
         self.review()
 
