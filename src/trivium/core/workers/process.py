@@ -14,12 +14,22 @@ from typing import cast
 from trivium.core.clock import CallLast
 from trivium.core.execution import unrun
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
-from trivium.core.workers.keeps import KEEPING, RetainedLeases
-from trivium.core.workers.outbound import FrameWriter
-from trivium.core.workers.probe import KINDS, ReadinessProbe
-from trivium.core.workers.receipts import FlowControl
-from trivium.core.workers.spawn import Spawned
+from trivium.core.workers.child_process import (
+    BURIAL,
+    END_SECONDS,
+    LINGER,
+    TERM_SECONDS,
+    ChildProcess,
+    Spawned,
+)
+from trivium.core.workers.connection import (
+    LEASE_FRAMES,
+    READINESS_FRAMES,
+    FlowControl,
+    FrameWriter,
+    ReadinessProbe,
+    RetainedLeases,
+)
 from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
@@ -205,9 +215,9 @@ class ProcessInstance(asyncio.Protocol):
     def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
         if kind == frames.PART:
             self._part(came, at, end, events)
-        elif kind in KINDS:
+        elif kind in READINESS_FRAMES:
             self._probe.take(kind, memoryview(came)[at:end])
-        elif kind in KEEPING:
+        elif kind in LEASE_FRAMES:
             self._keeps.take(kind, memoryview(came)[at:end], self._items)
         elif kind != frames.PONG:
             self._upward.take(kind, memoryview(came)[at:end])

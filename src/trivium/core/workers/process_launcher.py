@@ -11,8 +11,8 @@ from trivium.core.models.warmup import batches
 from trivium.core.observability.tracing import NOTHING_TRACED
 from trivium.core.observer import NO_OBSERVER
 from trivium.core.workers.arena import Arena
+from trivium.core.workers.child_process import Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
-from trivium.core.workers.spawn import Spawned, spawn
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.errors import Code, ServeError
