@@ -6,17 +6,21 @@ Lives on the loop. Frames of one turn of the loop leave in one write. What batch
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
+from typing import Protocol, cast
 
 from trivium.core.clock import CallLast
 from trivium.core.workers.arena import ArenaLease
-from trivium.core.workers.wire import ProtocolError
+from trivium.core.workers.wire import UNREADABLE, ProtocolError
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
 from trivium.types.operations import Infer
-from trivium.types.running import ItemId
+from trivium.types.running import Credit, Event, ItemId
 from trivium_child import frames
 
+CREDIT = Credit(1)
+DONE = frames.DONE
 WRITE_LIMIT = 2**26
 """Bytes that the transport takes before it calls itself full; nobody here would wait for it."""
 
@@ -199,3 +203,111 @@ class ReadinessProbe:
     def _fail(self, code: Code, why: str) -> None:
         if not self.opened.done():
             self.opened.set_exception(ServeError(code, why))
+
+
+class FrameOwner(Protocol):
+    """The instance whose frames a connection carries."""
+
+    def done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """The end of a batch has come. Raises what `UNREADABLE` lists."""
+
+    def part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """A part of an answer has come. Raises what `UNREADABLE` lists."""
+
+    def upcall(self, kind: int, body: memoryview) -> None:
+        """User code asks something of the server. Raises what `UNREADABLE` lists."""
+
+    def received(self, events: list[Event]) -> bool:
+        """All frames that came at once have been read. Returns whether the events were passed on."""
+
+    def kill(self, why: str) -> None:
+        """The worker must end."""
+
+    def disconnected(self) -> None:
+        """There is no connection any more."""
+
+
+class WorkerConnection(asyncio.Protocol):
+    """The frames of one worker, both ways, and the leases, receipts and readiness that they carry.
+
+    `items` are the requests that the worker has, and `copies` the leases of their copies.
+    """
+
+    def __init__(
+        self,
+        owner: FrameOwner,
+        items: Mapping[ItemId, Infer],
+        copies: dict[ItemId, Lease],
+        call_last: CallLast,
+    ) -> None:
+        self._owner = owner
+        self._items = items
+        self._outbound = FrameWriter(call_last)
+        self.write = self._outbound.write  # frames to the worker, at the end of this turn of the loop
+        self.leases = RetainedLeases(copies)
+        self.receipts = FlowControl()
+        self.probe = ReadinessProbe(self.write)
+        self._kept = bytearray()
+        self.heard_at = monotonic()
+
+    @property
+    def is_connected(self) -> bool:
+        """Is there a connection?"""
+        return self._outbound.is_connected
+
+    def abort(self) -> None:
+        """Close the connection at once; what has not left is lost."""
+        self._outbound.abort()
+
+    def send_receipts(self) -> None:
+        """Send the receipts that are due."""
+        if self.receipts.due:
+            self.write(self.receipts.write())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is ours."""
+        self._outbound.connected(cast(asyncio.WriteTransport, transport))  # uvloop's is none by its class
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The worker has ended, or closed its socket, which comes to the same."""
+        self._outbound.lost()
+        self._owner.disconnected()
+
+    def data_received(self, data: bytes) -> None:
+        """Whole frames are dealt with; of one that is not whole the bytes are kept."""
+        self.heard_at = monotonic()
+        if self._kept:
+            self._kept += data
+            if len(self._kept) < frames.wanted(self._kept, 0):
+                return
+            data = bytes(self._kept)
+        events: list[Event] = []
+        owner = self._owner
+        try:
+            found, used = frames.frames(data)
+            done = 0
+            for kind, at, end in found:
+                if kind == DONE:
+                    owner.done(data, at, end, events)
+                    done += 1
+                else:
+                    self._take(kind, data, at, end, events)
+            if done:
+                events.append(CREDIT if done == 1 else Credit(done))
+            if self._kept or used < len(data):
+                self._kept = bytearray(data[used:])
+        except UNREADABLE as error:
+            owner.kill(f"it sent what cannot be understood ({error})")
+            self._outbound.abort()  # nothing that follows can be understood either
+        if events and owner.received(events):
+            self.send_receipts()  # after that, since whoever got a part may be full now
+
+    def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        if kind == frames.PART:
+            self._owner.part(came, at, end, events)
+        elif kind in READINESS_FRAMES:
+            self.probe.take(kind, memoryview(came)[at:end])
+        elif kind in LEASE_FRAMES:
+            self.leases.take(kind, memoryview(came)[at:end], self._items)
+        elif kind != frames.PONG:
+            self._owner.upcall(kind, memoryview(came)[at:end])

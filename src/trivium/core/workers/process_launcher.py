@@ -115,7 +115,7 @@ class ProcessLauncher:
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
         around.keep(worker)
         try:
-            await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
+            await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
             await self._opened(worker, placement)
             await self._warm(worker)
