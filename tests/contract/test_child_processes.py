@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import ChildProcess
-from trivium.core.workers.spawn import spawn
+from trivium.core.workers.child_process import ChildProcess, spawn
 from trivium.types.running import WorkerCommand
 
 DEAF = """

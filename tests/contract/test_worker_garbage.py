@@ -42,7 +42,7 @@ def test_items_of_a_garbled_answer_are_not_run_again(stray):
         other = 999 if stray == "unknown" else 1
         body = frames.DONE_HEAD.pack(worker._number, 2, 0.0, 0.0, 0)
         body += b"".join(frames.ANSWER.pack(number, frames.NOTHING, 0, 0) for number in (1, other))
-        worker.data_received(frames.frame(frames.DONE, body))
+        worker.connection.data_received(frames.frame(frames.DONE, body))
         await stage.settle()
         assert stage.codes() == [Code.WORKER_DIED] * 2
         assert stage.workers.ran() == ["1", "2"]
@@ -68,7 +68,7 @@ def test_what_was_never_lent_or_asked_ends_the_worker(stray):
         stage.shut()
         await stage.begun(stage.submit())
         (worker,) = stage.workers.instances
-        worker.data_received(stray)
+        worker.connection.data_received(stray)
         await stage.settle()
         assert stage.codes() == [Code.WORKER_DIED]
         assert "it sent what cannot be understood" in stage.parts[1][0].error.message
@@ -145,7 +145,7 @@ def test_events_of_the_dead_are_not_told():
         body = frames.DONE_HEAD.pack(worker._number, 1, 0.0, 0.0, 0) + frames.ANSWER.pack(
             1, frames.NOTHING, 0, 0
         )
-        worker.data_received(frames.frame(frames.DONE, body))
+        worker.connection.data_received(frames.frame(frames.DONE, body))
         worker.cancel(1)
         worker.close()
         assert told == []

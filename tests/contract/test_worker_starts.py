@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.harness.instances import WORKER, InstanceHarness, scene
 
-from trivium.core.workers import spawn
+from trivium.core.workers import child_process
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import _kill_late
 from trivium.types.errors import Code, ServeError
@@ -52,7 +52,7 @@ def test_what_cannot_be_started_says_why_and_leaves_nothing(fields, words):
     arena = Arena("m")
     before = descriptors()
     with pytest.raises(ServeError) as caught:
-        spawn.spawn(program(**fields), arena.descriptor)
+        child_process.spawn(program(**fields), arena.descriptor)
     assert caught.value.code is Code.LOAD_FAILED
     assert words in caught.value.message
     assert descriptors() == before
@@ -66,9 +66,9 @@ def test_where_descriptors_are_lacking_nothing_is_left(monkeypatch, last):
 
     arena = Arena("m")
     before = descriptors()
-    monkeypatch.setattr(spawn.os, last, fail)
+    monkeypatch.setattr(child_process.os, last, fail)
     with pytest.raises(ServeError, match="Too many open files"):
-        spawn.spawn(program(), arena.descriptor)
+        child_process.spawn(program(), arena.descriptor)
     monkeypatch.undo()
     assert descriptors() == before
     arena.close()
@@ -78,7 +78,7 @@ def test_one_that_was_started_for_nobody_is_ended():
     async def run():
         arena = Arena("m")
         before = descriptors()
-        spawned = spawn.spawn(program(command=("sleep", "60")), arena.descriptor)
+        spawned = child_process.spawn(program(command=("sleep", "60")), arena.descriptor)
         future = asyncio.get_running_loop().create_future()
         future.set_result(spawned)
         _kill_late(future)
@@ -109,7 +109,7 @@ def test_a_server_that_goes_away_takes_its_workers_along():
     arena = Arena("m")
     made = program(command=WORKER, environment=dict(os.environ))
     with ThreadPoolExecutor(1) as threads:
-        spawned = threads.submit(spawn.spawn, made, arena.descriptor).result()
+        spawned = threads.submit(child_process.spawn, made, arena.descriptor).result()
     spawned.wire.close()
     assert spawned.process.wait(60) == 70
     for output in spawned.outputs:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,13 +11,13 @@ from tests.harness.virtual_models import make_spec
 from trivium.core.models.inspector import (
     Inspected,
     InspectionRefused,
-    InspectionRequest,
     ModelInspector,
     answer,
+    request,
 )
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Limits, ModelFacts, TensorSpec
+from trivium.types.spec import Limits, ModelFacts, ModelSpec, TensorSpec
 
 FACTS = ModelFacts(
     (TensorSpec("x", DataType.FP16, (-1, 2)), TensorSpec("t", DataType.BYTES, (), labels=("a", "b"))),
@@ -40,9 +41,9 @@ class Engine:
 
 
 def asked(says, engine="e"):
-    question = InspectionRequest(engine, "m", "3", "/root", "file.bin", {"k": "v"})
+    spec = ModelSpec("m", "3", Path("/root"), engine, "file.bin", parameters={"k": "v"})
     asking = Engine(says)
-    reply = answer(msgspec.json.encode(question), {"e": asking})
+    reply = answer(request(spec), {"e": asking})
     return asking.asked, msgspec.json.decode(reply, type=Inspected | InspectionRefused)
 
 

@@ -137,14 +137,14 @@ def test_a_later_batch_leaves_earlier_answers_alone(add):
 
 def test_a_batch_of_one_reaches_the_session_uncopied(add, monkeypatch):
     runner = ENGINE.open(batched(add), HERE)
-    session, seen = runner._session, []
+    session, seen = runner.model._session, []
 
     class Watching:
         def run(self, names, feeds):
             seen.append(feeds)
             return session.run(names, feeds)
 
-    runner._session = Watching()
+    runner.model._session = Watching()
     a, b = np.ones((1, 2), "<f4"), np.zeros((1, 2), "<f4")
     run(batched(add), {"b": b, "a": a}, runner=runner)
     assert np.shares_memory(seen[0]["a"], a)

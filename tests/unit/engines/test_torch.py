@@ -107,7 +107,7 @@ def test_without_declared_tensors_those_that_come_count(tmp_path):
     assert "'y' lacks" in error.message
     for at in range(200):
         run(one, {f"a{at}": ones(1), f"b{at}": ones(1)}, runner=runner)
-    assert len(runner._arranged) <= 64
+    assert len(runner.model._arranged) <= 64
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_options_change_no_answer(tmp_path, parameters):
 def test_weights_are_shared_where_that_is_asked(tmp_path):
     one = scripted(tmp_path, Weighted(), parameters={"ENABLE_WEIGHT_SHARING": "true"})
     first, second = ENGINE.open(one, HERE), ENGINE.open(one, HERE)
-    assert first._program is second._program
+    assert first.model._program is second.model._program
     first.close()
     assert run(one, {"x": ones(2)}, runner=second)[0]["OUTPUT__0"].tolist() == [1, 1]
     second.close()
     assert not ENGINE._files._shared
     plain = replace(one, parameters={})
-    assert ENGINE.open(plain, HERE)._program is not ENGINE.open(plain, HERE)._program
+    assert ENGINE.open(plain, HERE).model._program is not ENGINE.open(plain, HERE).model._program
 
 
 # -- whose fault is whose ----------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Runs requests through a graph of models: an instance whose work is done by others.
 
 To the core a graph is a model like any other, with a queue, limits and statistics of its own; this instance hands the
-work on by the injected `submit`, so that its members keep theirs. How one request goes its way is `graph_run`. It knows
+work on by the injected `submit`, so that its members keep theirs. How one request goes its way is `graph.run`. It knows
 neither formats nor wires.
 """
 
 from collections.abc import Callable, Collection
 
-from trivium.core.graph.run import Run
+from trivium.core.graph.run import GraphContext, Run
 from trivium.core.instances.scaler import Launch
 from trivium.core.request import CANCELLED
 from trivium.types.errors import ServeError
@@ -38,12 +38,9 @@ class GraphInstance:
 
     def __init__(self, spec: ModelSpec, submits: InferenceCore, port: Port, now: Callable[[], float]) -> None:
         assert isinstance(spec.scheduling, Graph)
-        self.name = spec.name
-        self.steps = spec.scheduling.steps
-        self.in_flight = spec.scheduling.in_flight
-        self.submits = submits
-        self.now = now
-        self.inputs = frozenset(tensor.name for tensor in spec.inputs)
+        inputs = frozenset(tensor.name for tensor in spec.inputs)
+        graph = spec.scheduling
+        self._context = GraphContext(spec.name, graph.steps, inputs, graph.in_flight, submits, now)
         self._outputs = tuple(tensor.name for tensor in spec.outputs)
         self._port = port
         self._runs: dict[ItemId, Run] = {}
@@ -53,7 +50,7 @@ class GraphInstance:
         for item, operation in zip(batch.items, batch.operations, strict=True):
             asked = {output.name for output in operation.outputs}
             wanted = tuple(name for name in self._outputs if not asked or name in asked)
-            run = self._runs[item] = Run(self, item, operation, wanted)
+            run = self._runs[item] = Run(self._context, self, item, operation, wanted)
             run.proceed()
 
     def cancel(self, item: ItemId) -> None:
@@ -83,7 +80,7 @@ class GraphInstance:
     def executed(self, item: ItemId, payload: Tensors, began: float) -> None:
         """A request has run, each of its steps once."""
         del self._runs[item]
-        now = self.now()
+        now = self._context.now()
         self._port.push((Executed([item], [payload], began, began, now, now), CREDIT))
 
     def answered(self, item: ItemId, payload: Tensors, is_last: bool) -> None:

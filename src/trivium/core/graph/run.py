@@ -5,33 +5,66 @@ run once more. Answers leave in the order of the parts, however long a branch ta
 branches is held. It knows neither formats nor wires, and calls nothing but the injected `submit`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import InferenceCore
 from trivium.types.operations import CallRef, Infer, ResponsePart, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import ItemId
 from trivium.types.schedules import Step
 
-if TYPE_CHECKING:
-    from trivium.core.graph.instance import GraphInstance
-
 LEAST_SECONDS = 0.001
 TENSORS = PayloadKind.TENSORS
 
 
+@dataclass(frozen=True, slots=True)
+class GraphContext:
+    """What all requests through one graph share: its steps, its inputs, and whom its members are called by.
+
+    `in_flight` bounds the parts of one request that are in work at a time.
+    """
+
+    name: str
+    steps: Sequence[Step]
+    inputs: frozenset[str]
+    in_flight: int
+    submits: InferenceCore
+    now: Callable[[], float]
+
+
+class GraphOutcomes(Protocol):
+    """Takes the answers of the requests that go through a graph, and their ends."""
+
+    def executed(self, item: ItemId, payload: Tensors, began: float) -> None:
+        """A request has run, each of its steps once."""
+
+    def answered(self, item: ItemId, payload: Tensors, is_last: bool) -> None:
+        """A request that gives several answers has given one."""
+
+    def ended(self, item: ItemId, error: ServeError | None) -> None:
+        """A request has failed, or has ended without a last answer."""
+
+
 class Run:
-    """One request. Tells the graph its answers and its end."""
+    """One request. Tells `outcomes` its answers and its end."""
 
     def __init__(
-        self, graph: "GraphInstance", item: ItemId, operation: Infer, wanted: tuple[str, ...]
+        self,
+        graph: GraphContext,
+        outcomes: GraphOutcomes,
+        item: ItemId,
+        operation: Infer,
+        wanted: tuple[str, ...],
     ) -> None:
         self._graph = graph
+        self._outcomes = outcomes
         self._item = item
         self._operation = operation
         self._wanted = wanted
@@ -210,10 +243,10 @@ class Run:
         payload = Tensors(tuple(tensor for _, tensor in found if tensor is not None))
         if branch.parent is None:
             self._is_over = True
-            self._graph.executed(self._item, payload, self._began)
+            self._outcomes.executed(self._item, payload, self._began)
         else:
             self._is_over = branch.is_last()
-            self._graph.answered(self._item, payload, self._is_over)
+            self._outcomes.answered(self._item, payload, self._is_over)
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -225,7 +258,7 @@ class Run:
 
     def _end(self, error: ServeError | None) -> None:
         self.cancel(CANCELLED)
-        self._graph.ended(self._item, error)
+        self._outcomes.ended(self._item, error)
 
 
 def _two(other: str) -> ServeError:

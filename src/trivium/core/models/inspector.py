@@ -6,17 +6,18 @@ program that is, the composition root says; what it runs is `answer`.
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
+from trivium.codecs.spec_codec import decode, encode
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine
-from trivium.types.spec import Handler, ModelFacts, ModelSpec
+from trivium.types.spec import ModelFacts, ModelSpec
 
 STDERR_LINES = 20
 
@@ -34,28 +35,16 @@ class Inspected(msgspec.Struct, tag="told"):
     facts: ModelFacts
 
 
-class InspectionRequest(msgspec.Struct):
-    """What an engine needs of a spec to look into the model file, or to ask the handler."""
-
-    engine: str
-    name: str
-    version: str
-    root: str
-    entry: str
-    parameters: dict[str, str]
-    handler: Handler | None = None
-
-    def spec(self) -> ModelSpec:
-        """A spec with nothing in it but this."""
-        root, told = Path(self.root), {"parameters": self.parameters, "handler": self.handler}
-        return ModelSpec(self.name, self.version, root, self.engine, self.entry, **told)  # type: ignore[arg-type]
+def request(spec: ModelSpec) -> bytes:
+    """What the probe process gets on its standard input: the whole spec."""
+    return json.dumps(encode(spec)).encode()
 
 
-def answer(request: bytes, engines: Mapping[str, Engine]) -> bytes:
-    """What the probe process does: a `InspectionRequest` in, a `Inspected` or `InspectionRefused` out."""
-    question = msgspec.json.decode(request, type=InspectionRequest, dec_hook=_revived)
+def answer(question: bytes, engines: Mapping[str, Engine]) -> bytes:
+    """What the probe process does: a `request` in, an `Inspected` or `InspectionRefused` out."""
+    spec = decode(json.loads(question))
     try:
-        return msgspec.json.encode(Inspected(engines[question.engine].facts(question.spec())))
+        return msgspec.json.encode(Inspected(engines[spec.engine].facts(spec)))
     except ServeError as error:
         return msgspec.json.encode(InspectionRefused(error.code, error.message))
     except Exception as error:
@@ -70,10 +59,6 @@ class ModelInspector:
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
-        root = str(spec.root.absolute())
-        question = InspectionRequest(
-            spec.engine, spec.name, spec.version, root, spec.entry, dict(spec.parameters), spec.handler
-        )
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -83,7 +68,7 @@ class ModelInspector:
         )
         try:
             reply, noise = await asyncio.wait_for(
-                process.communicate(msgspec.json.encode(question, enc_hook=str)), spec.limits.startup_deadline
+                process.communicate(request(spec)), spec.limits.startup_deadline
             )
         except BaseException as error:
             if process.returncode is None:
@@ -104,11 +89,6 @@ class ModelInspector:
         if isinstance(said, InspectionRefused):
             raise ServeError(said.code, said.message)
         return said.facts
-
-
-def _revived(kind: type, value: object) -> object:
-    """What JSON has as text, or as it is."""
-    return Path(str(value)) if kind is Path else value
 
 
 def can_tell(engine: Engine, spec: ModelSpec) -> bool:

@@ -1,19 +1,275 @@
-"""The operating system's side of a worker: what it prints, that it has ended, and how.
+"""The operating system's side of a worker: how it starts, what it prints, that it has ended, and how.
 
-Lives on the loop. It knows nothing of batches; what the end means for them is `process`'s business.
+A worker starts by exec, in a session of its own, with the descriptors that it needs and no others. One that floods its
+output is read as fast as it writes, so that it is not held up; of what it says only so many lines a second reach the
+log, and the rest is counted. The reading lives on the loop. Nothing here knows of batches; what the end of a worker
+means for them is `process`'s business.
 """
 
 import asyncio
 import contextlib
 import logging
+import mmap
 import os
 import signal
+import socket
 import subprocess
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from trivium.core.workers import post_mortem
-from trivium.core.workers.output import Output
-from trivium.core.workers.spawn import BEGUN_MARK, Spawned
+from trivium.types.errors import Code, ServeError
+from trivium.types.running import WorkerCommand
+
+PAGE = mmap.PAGESIZE
+BEGUN_MARK = 0
+"""Which word of the page of marks holds the number of the last batch that user code got."""
+
+
+@dataclass(slots=True)
+class Spawned:
+    """A process just started. Its end of everything is closed here."""
+
+    process: "subprocess.Popen[bytes]"
+    wire: socket.socket
+    marks: memoryview
+    outputs: tuple[int, int]
+    """Descriptors to read its standard output and error from; not blocking."""
+
+    def discard(self) -> None:
+        """End it, and give back all that is held of it here. For one that nobody has taken over."""
+        self.kill()
+        self.process.wait()
+        self.wire.close()
+        for output in self.outputs:
+            os.close(output)
+        self.close_marks()
+
+    def close_marks(self) -> None:
+        """Give back the page, and with it a descriptor. The marks cannot be read any more."""
+        page = self.marks.obj
+        self.marks.release()
+        assert isinstance(page, mmap.mmap)
+        page.close()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Signal the process and whatever it has started in its session. Nothing happens once it has been reaped."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+
+def spawn(program: WorkerCommand, arena: int) -> Spawned:
+    """Start it. Blocking, some milliseconds. LOAD_FAILED where it cannot be started; then nothing is left."""
+    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        try:
+            process, wire, page, outputs = _start(program, arena, ours, theirs)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"The interpreter {program.command[0]} could not be started in {program.directory}: {words}. Give the "
+                "path of a Python 3.8 or newer that is there and may be run, and leave the server some descriptors.",
+            ) from error
+        ours.pop_all()
+    marks = memoryview(mmap.mmap(page, PAGE)).cast("Q")
+    os.close(page)
+    return Spawned(process, wire, marks, outputs)
+
+
+def _start(
+    program: WorkerCommand, arena: int, ours: contextlib.ExitStack, theirs: contextlib.ExitStack
+) -> tuple["subprocess.Popen[bytes]", socket.socket, int, tuple[int, int]]:
+    """The process, the socket to it, the page of marks, what to read its outputs from. `ours` closes what it has
+    opened for this process, `theirs` what the other one has inherited.
+    """
+    wire, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    ours.callback(wire.close)
+    theirs.callback(inherited.close)
+    for end in (wire, inherited):
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            end.setsockopt(socket.SOL_SOCKET, option, 2**20)
+    wire.setblocking(False)
+    page = os.memfd_create("trivium-marks", os.MFD_CLOEXEC)
+    ours.callback(os.close, page)
+    os.ftruncate(page, PAGE)
+    reading, writing = [], []
+    for _ in range(2):
+        ends = os.pipe2(os.O_CLOEXEC)
+        ours.callback(os.close, ends[0])
+        theirs.callback(os.close, ends[1])
+        os.set_blocking(ends[0], False)
+        reading.append(ends[0])
+        writing.append(ends[1])
+    passed = (inherited.fileno(), page, arena)
+    process = subprocess.Popen(
+        [*program.command, *map(str, passed)],
+        cwd=program.directory,
+        env=dict(program.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=writing[0],
+        stderr=writing[1],
+        pass_fds=passed,
+        start_new_session=True,
+    )
+    return process, wire, page, (reading[0], reading[1])
+
+
+KEPT_LINES = 50
+LINES_PER_SECOND = 100
+LONGEST = 4096
+PIECE = 2**16
+PIECES_AT_ONCE = 64
+
+
+class Output:
+    """One stream of one worker, read on the loop from `descriptor`, which it owns."""
+
+    def __init__(self, descriptor: int, name: str, level: int, log: logging.Logger) -> None:
+        self._descriptor = descriptor
+        self._name = name
+        self._level = level
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._rest = b""
+        self._second = 0.0
+        self._said = 0
+        self._unsaid = 0
+        self.last: deque[str] = deque(maxlen=KEPT_LINES)
+        self._loop.add_reader(descriptor, self._read, 1)
+
+    def close(self) -> None:
+        """Take in what is still there, and close. Further calls have no effect."""
+        if self._descriptor >= 0:
+            self._read(PIECES_AT_ONCE)
+        if self._descriptor >= 0:
+            self._end()
+
+    def _read(self, pieces: int) -> None:
+        for _ in range(pieces):
+            try:
+                piece = os.read(self._descriptor, PIECE)
+            except BlockingIOError:
+                return
+            except OSError:
+                piece = b""
+            if not piece:
+                self._end()
+                return
+            self._take(piece)
+
+    def _end(self) -> None:
+        """Nothing more comes, or is wanted: the line that has not ended is one."""
+        self._loop.remove_reader(self._descriptor)
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+        self._descriptor = -1
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+        self._tell_unsaid()
+
+    def _take(self, piece: bytes) -> None:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            self._line(line)
+        if len(self._rest) > LONGEST:
+            self._line(self._rest)
+            self._rest = b""
+
+    def _line(self, line: bytes) -> None:
+        now = self._loop.time()
+        if now - self._second >= 1:
+            self._tell_unsaid()
+            self._second, self._said = now, 0
+        self._said += 1
+        if self._said > LINES_PER_SECOND and self._unsaid:
+            self._unsaid += 1
+            self.last.append(line[:LONGEST].decode("utf-8", "replace"))
+            return
+        text = line[:LONGEST].decode("utf-8", "backslashreplace")
+        self.last.append(text)
+        if self._said > LINES_PER_SECOND:
+            self._unsaid = 1
+        else:
+            self._log.log(self._level, "%s: %s", self._name, text)
+
+    def _tell_unsaid(self) -> None:
+        if self._unsaid:
+            self._log.log(self._level, "%s: %d lines more were not logged", self._name, self._unsaid)
+            self._unsaid = 0
+
+
+EVENTS = Path("/sys/fs/cgroup/memory.events")
+STATUSES = {
+    70: "ended: its connection to the server had failed, perhaps because user code had closed it",
+    72: "ended: it could not write to the server any more, perhaps because user code had closed its connection",
+}
+"""Exit statuses that `trivium_child` gives itself."""
+
+MOST_WORDS = 8192
+"""Characters of them."""
+
+_NAMES = {number.value: number.name for number in signal.Signals}
+
+
+def oom_kills(events: Path = EVENTS) -> int | None:
+    """Processes of this control group that the kernel has killed for want of memory; None where it cannot be told."""
+    try:
+        for line in events.read_text().splitlines():
+            key, _, count = line.partition(" ")
+            if key == "oom_kill":
+                return int(count)
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def describe(
+    name: str,
+    pid: int,
+    status: int | None,
+    why: str,
+    memory: tuple[int | None, int | None],
+    last: Sequence[str],
+) -> str:
+    """`status` as of `Popen.returncode` (None: it still ran); `why` it was killed by us, if it was; `memory` the
+    counts of `oom_kills` when it started and now; `last` its last lines on standard error.
+    """
+    text = f"Worker {name} (process {pid}) {_how(status, why)}."
+    before, now = memory
+    if status == -signal.SIGKILL and not why:
+        if before is not None and now is not None and now > before:
+            text += " The kernel has killed for want of memory meanwhile: there was less than it needed."
+        else:
+            text += " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
+    return text + last_words(last)
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """A sentence of the last lines on standard error, empty where there are none. It goes to clients, and so has a
+    length: of more than that the end is told.
+    """
+    if not lines:
+        return ""
+    words = " / ".join(lines)
+    if len(words) > MOST_WORDS:
+        words = "... " + words[-MOST_WORDS:]
+    return f" Its last words: {words}"
+
+
+def _how(status: int | None, why: str) -> str:
+    if why:
+        return f"was killed: {why}"
+    if status is None:
+        return "closed its connection and was killed"
+    if status in STATUSES:
+        return STATUSES[status]
+    if status < 0:
+        return f"was killed by {_NAMES.get(-status, f'signal {-status}')}"
+    return f"ended by itself with status {status}"
+
 
 END_SECONDS = 10.0
 """For a worker that was told to stop and has nothing in hand for anybody; then SIGTERM, and after `TERM_SECONDS` more
@@ -35,7 +291,7 @@ class ChildProcess:
         self._spawned = spawned
         self._ended = ended
         self._why = ""
-        self._oom_kills = post_mortem.oom_kills()
+        self._oom_kills = oom_kills()
         self._outputs = [
             Output(descriptor, f"{name} {stream}", level, log)
             for descriptor, stream, level in zip(
@@ -86,7 +342,7 @@ class ChildProcess:
 
     def last_words(self) -> str:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
-        return post_mortem.last_words(list(self._outputs[1].last))
+        return last_words(list(self._outputs[1].last))
 
     def finalize(self) -> tuple[int | None, str]:
         """Its exit status, and the post-mortem. What it has started in its session ends with it."""
@@ -100,8 +356,8 @@ class ChildProcess:
         for output in self._outputs:
             output.close()
         last = list(self._outputs[1].last)
-        memory = self._oom_kills, post_mortem.oom_kills()
-        return status, post_mortem.describe(self._name, self.pid, status, self._why, memory, last)
+        memory = self._oom_kills, oom_kills()
+        return status, describe(self._name, self.pid, status, self._why, memory, last)
 
     def _process_ended(self) -> None:
         self._forget_pidfd()

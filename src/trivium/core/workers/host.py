@@ -10,57 +10,24 @@ from pathlib import Path
 import msgspec
 
 from trivium.codecs import binary
+from trivium.codecs.spec_codec import decode, encode
 from trivium.core.execution import execute
-from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Engine, OpensRunner
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Outcome, Placement, WorkerCommand
-from trivium.types.spec import Batching, ModelSpec, TensorSpec
+from trivium.types.spec import ModelSpec
 from trivium_child import values
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.main import serve
-
-
-class HostedSpec(msgspec.Struct, frozen=True):
-    """What an engine needs of a spec, as JSON carries it."""
-
-    name: str
-    version: str
-    root: str
-    engine: str
-    entry: str
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
-    batching: Batching
-    parameters: dict[str, str]
-    batch_shapes: BatchShapes = BatchShapes()
-
-    @classmethod
-    def of(cls, spec: ModelSpec) -> "HostedSpec":
-        """The same of a whole one."""
-        root = str(spec.root.absolute())
-        about = (spec.inputs, spec.outputs, spec.batching, dict(spec.parameters), spec.batch_shapes)
-        return cls(spec.name, spec.version, root, spec.engine, spec.entry, *about)
-
-    def spec(self) -> ModelSpec:
-        """A spec with nothing in it but this."""
-        about = (self.inputs, self.outputs, self.batching)
-        root = Path(self.root)
-        return ModelSpec(
-            *(self.name, self.version, root, self.engine, self.entry, *about),
-            parameters=self.parameters,
-            batch_shapes=self.batch_shapes,
-        )
 
 
 def program(
     command: Sequence[str], environment: Mapping[str, str], spec: ModelSpec, placement: Placement
 ) -> WorkerCommand:
     """The worker of one instance; `command` ends up in `run`."""
-    told = HostedSpec.of(spec)
     setup: dict[str, object] = {
         "dialect": "engine",
         "model": spec.name,
@@ -68,13 +35,13 @@ def program(
         "instance": placement.name,
         "device": placement.device.value,
         "device_id": placement.device_id,
-        "root": told.root,
+        "root": str(spec.root.absolute()),
         "entry": spec.entry,
         "function": "",
         "max_rows": spec.batching.max_rows,
         "path": [],
-        "settings": {"spec": msgspec.to_builtins(told), "placement": msgspec.to_builtins(placement)},
-        "parameters": told.parameters,
+        "settings": {"spec": encode(spec), "placement": msgspec.to_builtins(placement)},
+        "parameters": dict(spec.parameters),
     }
     return WorkerCommand(tuple(command), Path.cwd(), environment, setup)
 
@@ -83,7 +50,7 @@ def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
     """What the worker process does."""
 
     def make(setup: Setup, host: Host) -> "EngineAdapter":
-        spec = msgspec.convert(setup.settings["spec"], HostedSpec).spec()
+        spec = decode(msgspec.convert(setup.settings["spec"], dict[str, object]))
         placement = msgspec.convert(setup.settings["placement"], Placement)
         engine = engines[spec.engine]
         assert isinstance(engine, OpensRunner), "one that launches programs of its own is not hosted"

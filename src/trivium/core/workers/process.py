@@ -9,30 +9,29 @@ import asyncio
 import logging
 from collections import deque
 from time import monotonic
-from typing import cast
 
 from trivium.core.clock import CallLast
 from trivium.core.execution import unrun
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import BURIAL, END_SECONDS, LINGER, TERM_SECONDS, ChildProcess
-from trivium.core.workers.keeps import KEEPING, RetainedLeases
-from trivium.core.workers.outbound import FrameWriter
-from trivium.core.workers.probe import KINDS, ReadinessProbe
-from trivium.core.workers.receipts import FlowControl
-from trivium.core.workers.spawn import Spawned
+from trivium.core.workers.child_process import (
+    BURIAL,
+    END_SECONDS,
+    LINGER,
+    TERM_SECONDS,
+    ChildProcess,
+    Spawned,
+)
+from trivium.core.workers.connection import CREDIT, WorkerConnection
 from trivium.core.workers.upcalls import Upcalls
-from trivium.core.workers.wire import UNREADABLE, AnswerReader, BatchWriter, ProtocolError
+from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
-from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
+from trivium.types.running import Batch, Begun, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
 
-CREDIT = Credit(1)
-DONE = frames.DONE
 
-
-class ProcessInstance(asyncio.Protocol):
+class ProcessInstance:
     """Owns the process from the moment it has been spawned."""
 
     def __init__(
@@ -48,29 +47,26 @@ class ProcessInstance(asyncio.Protocol):
         self._process = ChildProcess(name, spawned, log, self._process_ended)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
-        self._keeps = RetainedLeases(self._writer.copies)
-        self._receipts = FlowControl()
         self._upward = upward
         self._log = log
         self._port: Port | None = None
-        self._outbound = FrameWriter(call_last or self._loop.call_soon)
-        self.write = self._outbound.write  # frames to the worker, at the end of this turn of the loop
-        self._kept = bytearray()
         self._number = 0
         self.ended_items = 0
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
+        self.connection = WorkerConnection(
+            self, self._items, self._writer.copies, call_last or self._loop.call_soon
+        )
+        self.write = self.connection.write
         self._cancelled: set[ItemId] = set()
         self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
         self._is_closing = self._is_ending = self._is_gone = False
         self.last_words = self._process.last_words
         self.pid = self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
-        self._probe = ReadinessProbe(self.write)
-        self.opened = self._probe.opened
+        self.opened = self.connection.probe.opened
         self.gone: asyncio.Future[str] = self._loop.create_future()  # with its post-mortem
         self.busy_since: float | None = None
-        self.heard_at = monotonic()  # as is `busy_since`, which `watch` compares
         upward.attach(self)
 
     # -- the instance's contract ---------------------------------------------------------------------------
@@ -121,13 +117,12 @@ class ProcessInstance(asyncio.Protocol):
     def hold(self, item: ItemId) -> None:
         """It gets no more receipts, so that it sends no more than its window."""
         if item in self._items:
-            self._receipts.hold(item)
+            self.connection.receipts.hold(item)
 
     def resume(self, item: ItemId) -> None:
         """It gets the receipts that were kept back; its time with what it has in hand begins anew."""
-        self._receipts.resume(item)
-        if self._receipts.due:
-            self.write(self._receipts.write())
+        self.connection.receipts.resume(item)
+        self.connection.send_receipts()
         if self.busy_since is not None:
             self.busy_since = monotonic()
 
@@ -154,7 +149,7 @@ class ProcessInstance(asyncio.Protocol):
     @property
     def check(self) -> Check | None:
         """See `Instance`."""
-        return self._probe.check
+        return self.connection.probe.check
 
     def operation(self, item: ItemId) -> Infer | None:
         """What the worker has in hand under that number."""
@@ -164,63 +159,31 @@ class ProcessInstance(asyncio.Protocol):
     def computing_since(self) -> float | None:
         """Since when user code has had the batch that it has; None where it has none, or waits for a full receiver."""
         is_begun = bool(self._batches) and self._process.begun >= self._batches[0][0]
-        return self.busy_since if is_begun and not self._receipts.is_stopped else None
+        return self.busy_since if is_begun and not self.connection.receipts.is_stopped else None
 
     # -- from the worker -----------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ours."""
-        self._outbound.connected(cast(asyncio.WriteTransport, transport))  # uvloop's is none by its class
+    def received(self, events: list[Event]) -> bool:
+        """See `FrameOwner`."""
+        if self._port is None or self._is_gone:
+            return False
+        self._port.deliver(events)
+        return True
 
-    def data_received(self, data: bytes) -> None:
-        """Whole frames are dealt with; of one that is not whole the bytes are kept."""
-        self.heard_at = monotonic()
-        if self._kept:
-            self._kept += data
-            if len(self._kept) < frames.wanted(self._kept, 0):
-                return
-            data = bytes(self._kept)
-        events: list[Event] = []
-        try:
-            found, used = frames.frames(data)
-            done = 0
-            for kind, at, end in found:
-                if kind == DONE:
-                    self._done(data, at, end, events)
-                    done += 1
-                else:
-                    self._take(kind, data, at, end, events)
-            if done:
-                events.append(CREDIT if done == 1 else Credit(done))
-            if self._kept or used < len(data):
-                self._kept = bytearray(data[used:])
-        except UNREADABLE as error:
-            self.kill(f"it sent what cannot be understood ({error})")
-            self._outbound.abort()  # nothing that follows can be understood either
-        if events and self._port is not None and not self._is_gone:
-            self._port.deliver(events)
-            if self._receipts.due:  # after that, since whoever got a part may be full now
-                self.write(self._receipts.write())
+    def upcall(self, kind: int, body: memoryview) -> None:
+        """See `FrameOwner`."""
+        self._upward.take(kind, body)
 
-    def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
-        if kind == frames.PART:
-            self._part(came, at, end, events)
-        elif kind in KINDS:
-            self._probe.take(kind, memoryview(came)[at:end])
-        elif kind in KEEPING:
-            self._keeps.take(kind, memoryview(came)[at:end], self._items)
-        elif kind != frames.PONG:
-            self._upward.take(kind, memoryview(came)[at:end])
-
-    def _done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+    def done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """See `FrameOwner`."""
         number, items, outcomes, began, ended, rows = self._reader.done(came, at, end)
         if not (batches := self._batches) or batches[0][0] != number:
             raise ProtocolError(f"the end of batch {number}, which was not its turn")
         _, batch = batches.popleft()
-        self.busy_since = self.heard_at if batches else None
+        self.busy_since = self.connection.heard_at if batches else None
         held = self._items
         try:
-            if self._keeps.copies or self._upward.calling or self._receipts.held:
+            if self.connection.leases.copies or self._upward.calling or self.connection.receipts.held:
                 for item in items:
                     self._forget(item)
             else:
@@ -236,7 +199,8 @@ class ProcessInstance(asyncio.Protocol):
         if self._cancelled or self._is_closing:
             self._end_if_idle()
 
-    def _part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+    def part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """See `FrameOwner`."""
         item, outcome, is_final, parameters = self._reader.part(came, at, end)
         if item not in self._items:
             return  # it has ended: another thread of the handler was quicker
@@ -247,21 +211,20 @@ class ProcessInstance(asyncio.Protocol):
             self.ended_items += 1
             self._end_if_idle()
         else:
-            self._receipts.came(item)
+            self.connection.receipts.came(item)
         payload, error = (None, outcome) if isinstance(outcome, ServeError) else (outcome, None)
         events.append(Part(item, payload, error, is_final, parameters))
 
     def _forget(self, item: ItemId) -> None:
         del self._items[item]
-        self._keeps.forget(item)
-        self._receipts.forget(item)
+        self.connection.leases.forget(item)
+        self.connection.receipts.forget(item)
         self._upward.cancel_calls(item)
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def connection_lost(self, error: Exception | None) -> None:
-        """It has ended, or closed its socket, which comes to the same."""
-        self._outbound.lost()
+    def disconnected(self) -> None:
+        """See `FrameOwner`."""
         if self._process.has_ended:
             self._loop.call_soon(self._finalize)
         else:
@@ -274,7 +237,7 @@ class ProcessInstance(asyncio.Protocol):
             self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._finalize)
 
     def _process_ended(self) -> None:
-        if self._outbound.is_connected:
+        if self.connection.is_connected:
             self._loop.call_later(LINGER, self._finalize)
         else:
             self._finalize()
@@ -284,16 +247,17 @@ class ProcessInstance(asyncio.Protocol):
             return
         self._is_gone = True
         status, text = self._process.finalize()
-        self._outbound.abort()
+        self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
         self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
-        self._probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
+        self.connection.probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}
-        held, self._items = self._items, {}
-        self._keeps.close()
+        held = dict(self._items)
+        self._items.clear()
+        self.connection.leases.close()
         self.gone.set_result(text)
         if self._port is not None and (held or self._strays or not self._is_closing):
             lost = tuple(item for item in (*held, *self._strays) if item not in waiting)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from trivium.core.clock import CallLast
 from trivium.core.models.warmup import batches
 from trivium.core.workers.arena import Arena
+from trivium.core.workers.child_process import Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
-from trivium.core.workers.spawn import Spawned, spawn
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.core_config import CoreConfig
@@ -114,7 +114,7 @@ class ProcessLauncher:
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
         around.keep(worker)
         try:
-            await loop.create_unix_connection(lambda: worker, sock=spawned.wire)
+            await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
             await self._opened(worker, placement)
             await self._warm(worker)

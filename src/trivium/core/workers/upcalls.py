@@ -1,18 +1,19 @@
 """What user code in a worker asks of the server: other models, loads, log lines, custom metrics.
 
-A call becomes an operation with its parent's chain, and goes in by the same door as a client's, once the called
-model says that it is ready. It ends with its final part, when the worker hangs up, or when its parent ends, be it by
-its deadline.
+Its frames are read into values first; ProtocolError for those that cannot be read. A call becomes an operation with its
+parent's chain, and goes in by the same door as a client's, once the called model says that it is ready. It ends with
+its final part, when the worker hangs up, or when its parent ends, be it by its deadline.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from math import isfinite
+from struct import error as StructError
+from typing import Annotated, Protocol, TypeVar
 
 import msgspec
 
-from trivium.core.workers.requests import LogLine, ServerRequest, Upcall, convert, number_of, read, read_call
-from trivium.core.workers.wire import ProtocolError, write_reply
+from trivium.core.workers.wire import UNREADABLE, ProtocolError, read_payload, write_reply
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -31,12 +32,98 @@ from trivium.types.operations import (
     Unload,
     WantedOutput,
 )
-from trivium.types.payload import PayloadKind
+from trivium.types.payload import Payload, PayloadKind, Scalar
 from trivium.types.running import ItemId, TranslateError, unchanged
 from trivium_child import frames
 
-if TYPE_CHECKING:
-    from trivium.core.workers.process import ProcessInstance
+Text = TypeVar("Text")
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class UpcallOptions(msgspec.Struct, frozen=True):
+    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one, `trace` the
+    item of whose trace it is a part, or 0; `one`: a model that may answer in several parts is not to be called.
+    """
+
+    model: str
+    version: str = ""
+    parent: Number = 0
+    outputs: tuple[str, ...] = ()
+    parameters: dict[str, Scalar] = {}
+    timeout: float | None = None
+    sequence: tuple[Annotated[int, msgspec.Meta(ge=0)] | str, bool, bool] | None = None
+    trace: Number = 0
+    one: bool = False
+
+
+class Upcall(msgspec.Struct, frozen=True):
+    """A call, read."""
+
+    name: str
+    told: UpcallOptions
+    payload: Payload
+
+
+class ServerRequest(msgspec.Struct, frozen=True):
+    """What is asked besides calls; files come in base64, by paths within the model's folder."""
+
+    call: Number
+    verb: str
+    model: str = ""
+    version: str = ""
+    config: str = ""
+    files: dict[str, bytes] = {}
+    with_dependents: bool = False
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """Of a log."""
+
+    level: str
+    message: str
+
+
+def read_call(body: memoryview) -> tuple[int, Upcall]:
+    """Number and call. Raises ProtocolError."""
+    try:
+        number, _, id_size, text_size, _, _, size = frames.ITEM.unpack_from(body, 0)
+        at = frames.ITEM.size
+        name = str(body[at : at + id_size], "utf-8")
+        at += id_size
+        text = frames.read(body[at : at + text_size])
+        at += text_size
+        payload = read_payload(text, body[at : at + size])
+    except (StructError, *UNREADABLE) as error:
+        raise ProtocolError(f"a call that cannot be read: {error!r}") from error
+    told = convert(text, UpcallOptions)
+    if told.timeout is not None and not isfinite(told.timeout):
+        raise ProtocolError(f"a call with a timeout of {told.timeout} s")
+    return number, Upcall(name, told, payload)
+
+
+def number_of(body: memoryview) -> int:
+    """Of a call. Raises ProtocolError."""
+    if len(body) != frames.NUMBER.size:
+        raise ProtocolError(f"a number in {len(body)} bytes")
+    number: int = frames.NUMBER.unpack(body)[0]
+    return number
+
+
+def read(body: memoryview) -> dict[str, object]:
+    """The text that is the whole frame. Raises ProtocolError."""
+    try:
+        return frames.read(body)
+    except UNREADABLE as error:
+        raise ProtocolError(f"a text that cannot be read: {error!r}") from error
+
+
+def convert(told: dict[str, object], kind: type[Text]) -> Text:
+    """A text as what it should be. Raises ProtocolError."""
+    try:
+        return msgspec.convert(told, kind)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(f"a {kind.__name__} that is none: {error}") from error
+
 
 TENSORS = PayloadKind.TENSORS
 LEFT = ServeError(Code.CANCELLED, "The request that made this call has ended, or its worker has.")
@@ -44,6 +131,16 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 Measure = Callable[[str, Mapping[str, object]], None]
 """Takes a model's name and one step of a custom metric; ValueError for one that is none."""
+
+
+class CallingWorker(Protocol):
+    """The worker that the calls come from."""
+
+    def operation(self, item: ItemId) -> Infer | None:
+        """Return the request that the worker has in hand under that number, or None."""
+
+    def write(self, pieces: list[bytes | memoryview]) -> None:
+        """Send frames to the worker."""
 
 
 class _Asking:
@@ -84,13 +181,13 @@ class Upcalls:
         self._measure = measure
         self._log = log
         self._words = words
-        self._worker: ProcessInstance | None = None
+        self._worker: CallingWorker | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self.calling: dict[ItemId, set[int]] = {}
         """The calls that have not ended, by the item that made them."""
         self._unheard: dict[int, int] = {}  # call -> parts of its answer that user code has not read
 
-    def attach(self, worker: "ProcessInstance") -> None:
+    def attach(self, worker: CallingWorker) -> None:
         """Whom the calls come from."""
         self._worker = worker
 

@@ -46,7 +46,7 @@ class Watch:
             self._memory_when_new = memory  # once it has served: first requests load what import did not
         view = WorkerView(
             worker.computing_since,
-            worker.heard_at,
+            worker.connection.heard_at,
             worker.ended_items,
             memory,
             self._memory_when_new,

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trivium.codecs.ragged import RaggedRules
-from trivium.codecs.rows import Stacker, split
+from trivium.codecs.batched_runner import BatchedRunner, Called
 from trivium.engines.onnx.options import run_options, session_options, unknown_parameters
 from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
-from trivium.types.running import Batch, Outcome, Placement, Ran
+from trivium.types.running import Placement
 from trivium.types.schedules import Sequence as SequenceRules
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec, TensorSpec
 
@@ -42,8 +41,8 @@ DATATYPES: Mapping[str, DataType] = {
 }
 
 
-class OnnxRunner:
-    """One session. `run` is called by one thread at a time."""
+class OnnxModel:
+    """One session."""
 
     def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec, options: Any = None) -> None:
         """`options` are those of every run."""
@@ -54,46 +53,22 @@ class OnnxRunner:
             states = spec.scheduling.states
             self._outputs += [(state.output, state.datatype) for state in states if not state.is_shown]
         self._names = [name for name, _ in self._outputs]
-        self._splits = spec.batching.batch_axis
         self._takes_text = any(tensor.datatype is DataType.BYTES for tensor in spec.inputs)
-        self._stacker = Stacker()
-        rules = RaggedRules(spec)
-        self._ragged = None if rules.are_none else rules
 
-    def run(self, batch: Batch) -> Ran:
-        """An outcome per item. What the session refuses of a single item is its client's fault: INVALID."""
-        outcomes: list[Outcome] = [operation.payload for operation in batch.operations]
-        if self._takes_text:
-            outcomes = [_as_text(outcome) for outcome in outcomes]
-        good = [i for i, outcome in enumerate(outcomes) if isinstance(outcome, Tensors)]
-        if not good:
-            return Ran(outcomes)
-        items = [outcome for outcome in outcomes if isinstance(outcome, Tensors)]
-        feeds = self._feeds(items)
+    def accept(self, payload: Tensors) -> Tensors | ServeError:
+        """See `ArrayModel`: BYTES become the text that a session takes."""
+        return _as_text(payload) if self._takes_text else payload
+
+    def call(self, arrays: dict[str, Array], datatypes: Mapping[str, DataType], is_alone: bool) -> Called:
+        """See `ArrayModel`. What the session refuses of a single item is its client's fault: INVALID."""
         ready = time.monotonic()
         try:
-            results = self._session.run(self._names, feeds, *self._more)
+            results = self._session.run(self._names, arrays, *self._more)
         except Exception as error:
-            raise _refusal(error, len(items)) from error
+            raise _refusal(error, is_alone) from error
         began = time.monotonic()
-        outputs = Tensors(
-            tuple(
-                _output(name, kind, array) for (name, kind), array in zip(self._outputs, results, strict=True)
-            )
-        )
-        rows = [batch.rows[i] for i in good]
-        if self._ragged is not None:
-            answers = self._ragged.divide(outputs, items, rows)
-        else:
-            answers = split(outputs, rows) if self._splits else [outputs]
-        for i, answer in zip(good, answers, strict=True):
-            outcomes[i] = answer
-        return Ran(outcomes, ready, began)
-
-    def _feeds(self, items: list[Tensors]) -> dict[str, Array]:
-        if self._ragged is not None:
-            return self._ragged.stack(self._stacker, items)
-        return self._stacker.stack(items, [tensor.name for tensor in items[0].items])
+        pairs = zip(self._outputs, results, strict=True)
+        return Called(Tensors(tuple(_output(name, kind, one) for (name, kind), one in pairs)), ready, began)
 
     def close(self) -> None:
         """Drop the session; its memory goes with its last reference."""
@@ -121,12 +96,13 @@ class OnnxEngine:
         batchable = all(tensor.dims[:1] == (-1,) for tensor in (*inputs, *outputs))
         return ModelFacts(inputs, outputs, batchable, notes)
 
-    def open(self, spec: ModelSpec, placement: Placement) -> OnnxRunner:
+    def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[OnnxModel]:
         """A session of its own for every instance."""
         runtime = _runtime()
         options = session_options(runtime.SessionOptions(), runtime, spec)
         providers = execution_providers(runtime.get_available_providers(), spec, placement)
-        return OnnxRunner(_session(spec, options, providers), spec, run_options(runtime, spec))
+        model = OnnxModel(_session(spec, options, providers), spec, run_options(runtime, spec))
+        return BatchedRunner(spec, model)
 
 
 def _runtime() -> Any:
@@ -164,11 +140,10 @@ def _described(spec: ModelSpec, node: Any, role: str) -> TensorSpec:
     return TensorSpec(node.name, datatype, dims)
 
 
-def _as_text(outcome: Outcome) -> Outcome:
+def _as_text(payload: Tensors) -> Tensors | ServeError:
     """The item with its BYTES as the text that a session takes, or the error that it is none."""
-    assert isinstance(outcome, Tensors)
     try:
-        return Tensors(tuple(map(_decoded, outcome.items)), outcome.lease)
+        return Tensors(tuple(map(_decoded, payload.items)), payload.lease)
     except UnicodeDecodeError as error:
         return ServeError(
             Code.INVALID,
@@ -196,8 +171,8 @@ def _output(name: str, datatype: DataType, array: Array) -> Tensor:
     return Tensor(name, datatype, array.shape, np.ascontiguousarray(array).reshape(array.shape))
 
 
-def _refusal(error: Exception, items: int) -> ServeError:
-    is_input = type(error).__name__ == "InvalidArgument" and items == 1
+def _refusal(error: Exception, is_alone: bool) -> ServeError:
+    is_input = type(error).__name__ == "InvalidArgument" and is_alone
     code = Code.INVALID if is_input else Code.MODEL_FAILED
     return ServeError(code, f"ONNX Runtime did not run the model: {error}")
 

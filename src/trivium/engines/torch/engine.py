@@ -5,13 +5,13 @@ batch of one reaches the module uncopied. How names become arguments is `call`'s
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from trivium.codecs.ragged import RaggedRules
-from trivium.codecs.rows import Stacker, split
+from trivium.codecs.batched_runner import BatchedRunner, Called
 from trivium.engines.torch.arrays import to_array, to_torch
 from trivium.engines.torch.call import Arrange, arrange, choose, flatten
 from trivium.engines.torch.facts import facts
@@ -21,15 +21,15 @@ from trivium.engines.torch.programs import ExportedProgram
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
-from trivium.types.running import Batch, Outcome, Placement, Ran
+from trivium.types.running import Placement
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec
 
 _NAME_SETS = 64  # ways of naming the inputs that are remembered: hostile clients may know many
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-class TorchRunner:
-    """One model on one device. `run` is called by one thread at a time."""
+class TorchModel:
+    """One model on one device."""
 
     def __init__(
         self, torch: Any, program: ExportedProgram, spec: ModelSpec, device: Any, chosen: Options
@@ -41,57 +41,31 @@ class TorchRunner:
         self._options = chosen
         self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs}
         self._outputs = [tensor.name for tensor in spec.outputs]
-        self._splits = spec.batching.batch_axis
         self._arguments = program.arguments
         self._arranged: dict[tuple[str, ...], Arrange] = {}
-        self._stacker = Stacker()
         self._is_written = program.writes
         self._own = program.own
-        rules = RaggedRules(spec)
-        self._ragged = None if rules.are_none else rules
-        self._types = {told: one.datatype for one in spec.batch_shapes.inputs for told in one.names}
-        names = (*(tensor.name for tensor in spec.inputs), *self._types)
+        told = (name for one in spec.batch_shapes.inputs for name in one.names)
+        names = (*(tensor.name for tensor in spec.inputs), *told)
         if names:
             self._arrange(names)
 
-    def run(self, batch: Batch) -> Ran:
-        """An outcome per item. Without a batch dimension the items run one after the other."""
-        items: list[Tensors] = []
-        for operation in batch.operations:
-            assert isinstance(operation.payload, Tensors)
-            items.append(operation.payload)
-        if self._splits or len(items) == 1:
-            outputs, ready, began = self._execute(items)
-            if self._ragged is not None:
-                return Ran([*self._ragged.divide(outputs, items, batch.rows)], ready, began)
-            return Ran([*split(outputs, batch.rows)] if self._splits else [outputs], ready, began)
-        outcomes: list[Outcome] = []
-        for item in items:
-            try:
-                outcomes.append(self._execute([item])[0])
-            except ServeError as error:
-                outcomes.append(error)
-        return Ran(outcomes)
+    def accept(self, payload: Tensors) -> Tensors:
+        """See `ArrayModel`: every item is taken as it is."""
+        return payload
 
     def close(self) -> None:
         """Drop the model; its memory goes with its last reference."""
         del self._program
 
-    def _execute(self, items: list[Tensors]) -> tuple[Tensors, float, float]:
-        """The outputs of the items stacked, when the inputs were ready, and when the outputs were there."""
-        first = items[0].items
-        types = {tensor.name: tensor.datatype for tensor in first}
-        if self._ragged is not None:
-            arrays, types = self._ragged.stack(self._stacker, items), {**types, **self._types}
-        else:
-            arrays = self._stacker.stack(items, list(types))
-        is_alone = len(items) == 1
+    def call(self, arrays: dict[str, Array], datatypes: Mapping[str, DataType], is_alone: bool) -> Called:
+        """See `ArrayModel`."""
         with ExitStack() as modes:
             self._enter(modes)
             is_written = is_alone and self._is_written
             inputs = {
                 name: to_torch(self._torch, kind, arrays[name], is_written, self._device)
-                for name, kind in types.items()
+                for name, kind in datatypes.items()
             }
             by_position, by_name = self._arrange(tuple(inputs))(inputs)
             ready = time.monotonic()
@@ -104,7 +78,7 @@ class TorchRunner:
             outputs = self._answer(result, [] if is_alone else list(arrays.values()))
         if self._options.cleans_cache and self._device.type == "cuda":
             self._torch.cuda.empty_cache()
-        return outputs, ready, began
+        return Called(outputs, ready, began)
 
     def _enter(self, modes: ExitStack) -> None:
         torch = self._torch
@@ -179,7 +153,7 @@ class TorchEngine:
         """What a traced file or an exported program tells; of others a note alone. Raises as `Engine.facts` says."""
         return facts(library(), spec, unknown_parameters(spec))
 
-    def open(self, spec: ModelSpec, placement: Placement) -> TorchRunner:
+    def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TorchModel]:
         """A model of its own for every instance, unless ENABLE_WEIGHT_SHARING says otherwise."""
         chosen = options(spec)
         texts = [one.name for one in (*spec.inputs, *spec.outputs) if one.datatype is DataType.BYTES]
@@ -194,7 +168,7 @@ class TorchEngine:
         self._process.apply(torch, spec)
         program = self._files.load(torch, spec, device, chosen.shares_weights)
         try:
-            return TorchRunner(torch, program, spec, device, chosen)
+            return BatchedRunner(spec, TorchModel(torch, program, spec, device, chosen))
         except ServeError as error:  # the names that the configuration gives
             raise ServeError(Code.LOAD_FAILED, error.message) from error
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.workers import buddies as buddies_module
-from trivium.core.workers.buddies import BuddyAllocator
+from trivium.core.workers import arena as buddies_module
+from trivium.core.workers.arena import BuddyAllocator
 
 SMALLEST, CAPACITY = 8, 256
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from trivium.core.workers.arena import SMALLEST, Arena
-from trivium.core.workers.keeps import RetainedLeases
+from trivium.core.workers.connection import RetainedLeases
 from trivium.core.workers.wire import UNREADABLE
 from trivium.types.buffers import Lease
 from trivium.types.operations import Infer

@@ -1,6 +1,6 @@
 """What leaves for a worker: one write for a turn of the loop, and nothing for who is not there."""
 
-from trivium.core.workers.outbound import FrameWriter
+from trivium.core.workers.connection import FrameWriter
 
 
 class Wire:

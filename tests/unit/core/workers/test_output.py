@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from trivium.core.workers.output import KEPT_LINES, LINES_PER_SECOND, LONGEST, Output
+from trivium.core.workers.child_process import KEPT_LINES, LINES_PER_SECOND, LONGEST, Output
 
 LOG = logging.getLogger("trivium.worker.m")
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from trivium.core.workers.post_mortem import describe, last_words, oom_kills
+from trivium.core.workers.child_process import describe, last_words, oom_kills
 
 UNKNOWN = (None, None)
 BY_HAND = " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trivium.core.workers.probe import ReadinessProbe
+from trivium.core.workers.connection import ReadinessProbe
 from trivium.core.workers.wire import ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium_child import frames

@@ -1,6 +1,6 @@
 """FlowControl for parts: when they are due, and what happens to them while a receiver is full."""
 
-from trivium.core.workers.receipts import FlowControl
+from trivium.core.workers.connection import FlowControl
 from trivium_child import frames
 
 
