@@ -81,6 +81,10 @@ class VirtualInstance:
         self._service = service
         self._free_at = 0.0
 
+    def attach(self, port: Port) -> None:
+        """See `Instance`."""
+        self._port = port
+
     def start(self, batch: Batch) -> None:
         """Begins when what it holds already has ended."""
         began = max(self._clock.now(), self._free_at)

@@ -233,6 +233,12 @@ class Instance(Protocol):
         """None where user code has no say in whether it is ready: it is from the moment it is open."""
         ...
 
+    def attach(self, port: Port) -> None:
+        """Push events to this port from now on. Called between two batches only. Raises LOAD_FAILED where the instance
+        is gone already.
+        """
+        ...
+
     def start(self, batch: Batch) -> None:
         """Take the items and return at once. Costs the caller one credit."""
         ...

@@ -7,7 +7,7 @@ from trivium.types.spec import Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SourceSetting:
     """A value in the format's own words, with the place that it was given at."""
 
     value: str
@@ -28,5 +28,5 @@ class ModelSource:
     version: str = ""
     engine: str = ""
     devices: tuple[str, ...] = ()
-    over: Mapping[str, Setting] = field(default_factory=dict)
-    under: Mapping[str, Setting] = field(default_factory=dict)
+    over: Mapping[str, SourceSetting] = field(default_factory=dict)
+    under: Mapping[str, SourceSetting] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.source_policy import applied
 from trivium.types.findings import Finding, Severity
-from trivium.types.sources import ModelSource, Setting
+from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import InvalidModel, Origin, ReadResult
 
 ONE = make_spec()
@@ -40,8 +40,8 @@ def test_what_cannot_be_read_takes_the_name_too() -> None:
             "engine torch, where the files ask for identity",
         ),
         ((ONE,), ModelSource("p", devices=("gpu0",)), "devices", "gpu0"),
-        ((ONE,), ModelSource("p", over={"a": Setting("1", Origin("q", "a", 3))}), "a", "a=1"),
-        ((ONE,), ModelSource("p", under={"b": Setting("2", Origin("e", "b"))}), "b", "b=2"),
+        ((ONE,), ModelSource("p", over={"a": SourceSetting("1", Origin("q", "a", 3))}), "a", "a=1"),
+        ((ONE,), ModelSource("p", under={"b": SourceSetting("2", Origin("e", "b"))}), "b", "b=2"),
     ],
 )
 def test_what_cannot_be_taken_is_a_finding(specs, source, key, found) -> None:

@@ -45,6 +45,10 @@ class GraphInstance:
         self._port = port
         self._runs: dict[ItemId, Run] = {}
 
+    def attach(self, port: Port) -> None:
+        """See `Instance`."""
+        self._port = port
+
     def start(self, batch: Batch) -> None:
         """Begin each request; every one costs a credit, which comes back with its end."""
         for item, operation in zip(batch.items, batch.operations, strict=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from trivium.types.interfaces import Check, Instance
+from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.running import Batch, ItemId
 
 
@@ -21,6 +21,10 @@ class DelegatingInstance:
     def check(self) -> Check | None:
         """See `Instance`."""
         return self._instance.check
+
+    def attach(self, port: Port) -> None:
+        """See `Instance`."""
+        self._instance.attach(port)
 
     def start(self, batch: Batch) -> None:
         """See `Instance`."""

@@ -17,6 +17,10 @@ class InlineInstance:
         self._runner = runner
         self._port = port
 
+    def attach(self, port: Port) -> None:
+        """See `Instance`."""
+        self._port = port
+
     def start(self, batch: Batch) -> None:
         """Run it now."""
         self._port.push((execute(self._runner, batch), Credit(1)))

@@ -41,6 +41,10 @@ class ThreadInstance:
         self._thread.start()
         self.threads = (self._thread.native_id or 0,)
 
+    def attach(self, port: Port) -> None:
+        """See `Instance`."""
+        self._port = port
+
     def start(self, batch: Batch) -> None:
         """Hand it over. A sleeping thread is woken once the loop has handed over all that it has now: sooner,
         the two would only compete for the interpreter.

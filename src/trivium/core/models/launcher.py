@@ -5,19 +5,19 @@ Everything that blocks runs in the server's opening threads. Whatever goes wrong
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.thread import ThreadInstance
-from trivium.core.models.warmup import batches
+from trivium.core.models.warmup import warm
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Instance, OpensRunner, Port, Runner, WorkerEngine
-from trivium.types.running import Batch, Placement
+from trivium.types.running import Placement
 from trivium.types.spec import Isolation, ModelSpec
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Launcher:
         assert self.arena is not None
         make = self._engine.program if isinstance(self._engine, WorkerEngine) else self._around.host
         launcher = ProcessLauncher(self._spec, self._executor, self._around, self.arena)
-        return await launcher.launch(make(self._spec, placement), placement, port)
+        return await launcher.launch(make(self._spec, placement), placement, port, self._warm)
 
     async def _launch_here(self, placement: Placement, port: Port) -> Instance:
         future = self._executor.submit(self._open, placement)
@@ -72,14 +72,25 @@ class Launcher:
                 f"Instance {placement.name} of model '{self._spec.name}' was not open after {deadline:g} s, "
                 "its start-up deadline.",
             ) from error
+        instance: Instance
         if placement.isolation is Isolation.INLINE:
-            return InlineInstance(runner, port)
-        return ThreadInstance(runner, port, placement.name, self._around.call_last)
+            instance = InlineInstance(runner, port)
+        else:
+            instance = ThreadInstance(runner, port, placement.name, self._around.call_last)
+        try:
+            await self._warm(instance, port)
+        except BaseException:
+            instance.close()
+            raise
+        return instance
+
+    async def _warm(self, instance: Instance, port: Port) -> None:
+        await warm(instance, self._spec, self._executor, port)
 
     def _open(self, placement: Placement) -> Runner:
         assert isinstance(self._engine, OpensRunner), "it says that it can run in this process"
         try:
-            runner = self._engine.open(self._spec, placement)
+            return self._engine.open(self._spec, placement)
         except ServeError:
             raise
         except Exception as error:
@@ -88,12 +99,6 @@ class Launcher:
                 f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
                 f"'{self._spec.name}': {type(error).__name__}: {error}",
             ) from error
-        try:
-            _warm(runner, batches(self._spec))
-        except BaseException:
-            runner.close()
-            raise
-        return runner
 
 
 def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
@@ -107,18 +112,6 @@ def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
             info=ErrorInfo.of(reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
         )
     return engine
-
-
-def _warm(runner: Runner, runs: Sequence[Batch]) -> None:
-    for batch in runs:
-        name = batch.operations[0].id
-        try:
-            outcomes = runner.run(batch).outcomes
-        except Exception as error:
-            raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {error}") from error
-        for outcome in outcomes:
-            if isinstance(outcome, ServeError):
-                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
 
 
 def _close_late(future: "Future[Runner]") -> None:

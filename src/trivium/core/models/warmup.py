@@ -1,4 +1,8 @@
-"""The made-up batches that every new instance runs before it takes work."""
+"""Warms an instance up before it takes work, by the instance contract, wherever it runs."""
+
+import asyncio
+from collections.abc import Sequence as Events
+from concurrent.futures import Executor
 
 import numpy as np
 
@@ -6,12 +10,57 @@ from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.schedulers.sequence.controls import Controls
 from trivium.core.schedulers.sequence.states import firsts
 from trivium.core.synthetic import synthetic_tensor
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
-from trivium.types.running import Batch
+from trivium.types.running import Batch, Dead, Event, Executed
 from trivium.types.schedules import Sequence
 from trivium.types.spec import ModelSpec
 from trivium.types.warmups import Warmup
+
+
+class WarmUpPort:
+    """Takes the events of an instance that is being warmed up, from any thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[Executed] = self._loop.create_future()
+
+    def push(self, events: Events[Event]) -> None:
+        """See `Port`."""
+        self._loop.call_soon_threadsafe(self.deliver, tuple(events))
+
+    def deliver(self, events: Events[Event]) -> None:
+        """Keep the end of the batch, or of the instance."""
+        for event in events:
+            if self.done.done():
+                return
+            if isinstance(event, Executed):
+                self.done.set_result(event)
+            elif isinstance(event, Dead):
+                self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
+
+
+async def warm(instance: Instance, spec: ModelSpec, executor: Executor, port: Port) -> None:
+    """Run every warm-up of the spec on the instance; afterwards its events go to `port`. Raises LOAD_FAILED, naming the
+    warm-up, where one fails or does not end within the start-up deadline.
+    """
+    if not spec.warmups:
+        return
+    for batch in await asyncio.get_running_loop().run_in_executor(executor, batches, spec):
+        warming = WarmUpPort()
+        instance.attach(warming)
+        instance.start(batch)
+        name = batch.operations[0].id
+        try:
+            run = await asyncio.wait_for(warming.done, spec.limits.startup_deadline)
+        except TimeoutError as error:
+            raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
+        for outcome in run.outcomes:
+            if isinstance(outcome, ServeError):
+                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
+    instance.attach(port)
 
 
 def batches(spec: ModelSpec) -> list[Batch]:

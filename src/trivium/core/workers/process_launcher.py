@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 
 from trivium.core.clock import CallLast
-from trivium.core.models.warmup import batches
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
@@ -15,8 +14,8 @@ from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Port, RunObserver
-from trivium.types.running import Dead, Event, Executed, Placement, WorkerCommand
+from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Instance, Port, RunObserver
+from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames
 
@@ -69,25 +68,12 @@ class WorkerServices:
             await asyncio.wait([worker.gone for worker in self._living], timeout=5.0)
 
 
-class _Warming:
-    """The port of an instance that is being warmed up."""
+Warm = Callable[[Instance, Port], Awaitable[None]]
+"""Warms an opened instance up; afterwards its events go to the port."""
 
-    def __init__(self) -> None:
-        self.done: asyncio.Future[Executed] = asyncio.get_running_loop().create_future()
 
-    def push(self, events: Sequence[Event]) -> None:
-        """See `deliver`."""
-        self.deliver(events)
-
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Keep the end of the batch."""
-        for event in events:
-            if self.done.done():
-                return
-            if isinstance(event, Executed):
-                self.done.set_result(event)
-            elif isinstance(event, Dead):
-                self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
+async def _as_it_is(instance: Instance, port: Port) -> None:
+    """Leave an instance as it is."""
 
 
 class ProcessLauncher:
@@ -100,8 +86,10 @@ class ProcessLauncher:
         self._arena = arena
         self._log = logging.getLogger(f"trivium.worker.{spec.name}")
 
-    async def launch(self, program: WorkerCommand, placement: Placement, port: Port) -> ProcessInstance:
-        """A worker that is ready and warm. Raises LOAD_FAILED, with nothing left of it."""
+    async def launch(
+        self, program: WorkerCommand, placement: Placement, port: Port, warm: Warm = _as_it_is
+    ) -> ProcessInstance:
+        """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
         spawning = loop.run_in_executor(self._executor, spawn, program, self._arena.descriptor)
         try:
@@ -117,7 +105,7 @@ class ProcessLauncher:
             await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
             await self._opened(worker, placement)
-            await self._warm(worker)
+            await warm(worker, port)
         except BaseException as error:
             worker.kill(f"it was given up before it was ready ({type(error).__name__})")
             if not worker.opened.done():
@@ -137,20 +125,6 @@ class ProcessLauncher:
                 f"Worker {placement.name} of model '{self._spec.name}' was not ready after {deadline:g} s, its "
                 f"start-up deadline.{worker.last_words()}",
             ) from error
-
-    async def _warm(self, worker: ProcessInstance) -> None:
-        for batch in batches(self._spec):
-            warming = _Warming()
-            worker.attach(warming)
-            worker.start(batch)
-            name = batch.operations[0].id
-            try:
-                run = await asyncio.wait_for(warming.done, self._spec.limits.startup_deadline)
-            except TimeoutError as error:
-                raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
-            for outcome in run.outcomes:
-                if isinstance(outcome, ServeError):
-                    raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}")
 
 
 def _call_soon(callback: Callable[[], None]) -> None:

@@ -112,7 +112,7 @@ def test_anything_else_names_file_and_model():
 @pytest.mark.parametrize(
     ("running", "said"),
     [
-        (fails(ValueError("odd")), "Warm-up 'a' failed: odd"),
+        (fails(ValueError("odd")), "Warm-up 'a' failed: The model raised ValueError: odd"),
         (lambda batch: REFUSED, "Warm-up 'a' failed: it does not like it."),
     ],
 )

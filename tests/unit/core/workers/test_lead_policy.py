@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.core.instances.lead_policy import MOST, by_turns, lead
+from trivium.core.instances.pool import MOST_AHEAD, by_turns, lead
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from trivium.core.instances.lead_policy import MOST, by_turns, lead
         (0.0004, 3, False, False, 1),
         (0.0006, 1, False, False, 0),
         (0.0006, 2, False, False, 0),
-        (1e-9, 1, False, False, MOST),
+        (1e-9, 1, False, False, MOST_AHEAD),
         (30.0, 1, False, False, 0),
         (0.0001, 0, False, False, 1),
         (0.0, 1, False, True, 0),
