@@ -94,8 +94,8 @@ class TorchServeAdapter(Adapter):
         if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
             raise Failure(
                 "The handler set context.stopping_criteria to be called again for the same requests: that is "
-                "continuous batching, which is not served yet and comes with the issue that completes the TorchServe "
-                "dialect. Send parts by send_intermediate_predict_response instead.",
+                "continuous batching, which is not supported in this version. Send parts by "
+                " send_intermediate_predict_response instead.",
                 "unsupported",
             )
 

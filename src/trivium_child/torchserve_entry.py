@@ -78,7 +78,7 @@ def _module(root: str, entry: str) -> ModuleType:
 def _refuse_coroutine(function: Any, name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise Failure(
-            "%s is `async def`, which needs asyncCommunication: it is not served yet and comes with the issue that "
-            "completes the TorchServe dialect. Write it as a plain `def`." % name,
+            "%s is `async def`, which needs asyncCommunication: it is not supported in this version. "
+            "Write it as a plain `def`." % name,
             "load failed",
         )

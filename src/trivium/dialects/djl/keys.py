@@ -98,32 +98,36 @@ _PYTHON = {
         "option.enable_venv",
         harmless=_NO,
     ),
-    **_reported("adapters are left for a later issue", "option.enable_lora", harmless=_NO),
     **_reported(
-        "sessions are left for a later issue: SessionManager says so when it is used",
+        "adapters are not supported in this version: merge the adapter into the model's weights",
+        "option.enable_lora",
+        harmless=_NO,
+    ),
+    **_reported(
+        "sessions are not supported in this version: keep state in a store of the handler's own",
         "option.enable_stateful_sessions",
         "option.sessions_path",
         "option.sessions_expiration",
         harmless=_NO,
     ),
     **_reported(
-        "formatters of generated text are left for a later issue",
+        "formatters of generated text are not supported in this version: format the text in the handler",
         "option.output_formatter",
         "option.input_formatter",
     ),
     **_refused(
-        "Several accelerators in one worker are left for a later issue: remove it, or set it to 1.",
+        "Several accelerators in one worker are not supported in this version: remove it, or set it to 1.",
         "option.tensor_parallel_degree",
         "option.pipeline_parallel_degree",
         harmless=_ONE,
     ),
     **_refused(
-        "Asynchronous handlers are left for a later issue: remove it, and let the handler return its Output.",
+        "Asynchronous handlers are not supported in this version: remove it, and let the handler return its Output.",
         "option.async_mode",
         harmless=_NO,
     ),
     **_refused(
-        "Continuous batching is left for a later issue: remove it, or set it to disable.",
+        "Continuous batching is not supported in this version: remove it, or set it to disable.",
         "option.rolling_batch",
         harmless=frozenset({"", "disable"}),
     ),
@@ -132,7 +136,7 @@ _PYTHON = {
 _NATIVE = {
     **_used("batchifier"),
     **_refused(
-        "Translators are left for a later issue: remove it to serve plain tensors, or write a model.py.",
+        "Translators are not supported in this version: remove it to serve plain tensors, or write a model.py.",
         "translatorFactory",
         "translator",
         "application",

@@ -123,7 +123,9 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
             expected = f"a count from 1 to {MOST_INSTANCES}"
             yield text.fault(f"{key}.count", f"the count {group.count}", expected, hint)
         if group.kind == KIND_MODEL:
-            yield text.notice(f"{key}.kind", "KIND_MODEL is read and not served yet: placed as KIND_CPU")
+            yield text.notice(
+                f"{key}.kind", "KIND_MODEL is not supported in this version: placed as KIND_CPU"
+            )
         if group.kind in (KIND_CPU, KIND_MODEL) and group.gpus:
             hint = "Remove gpus, or write kind: KIND_GPU."
             yield text.fault(f"{key}.gpus", "GPUs for instances that run on the CPU", "no gpus", hint)

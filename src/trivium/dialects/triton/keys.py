@@ -170,5 +170,7 @@ def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
 def _finding(text: ConfigText, key: str, row: TritonKey) -> Finding:
     name = key.rpartition(".")[2]
     if row.role is TritonKeyRole.REFUSED:
-        return text.fault(key, f"{name}, which is not served yet", f"a model without {name}", row.text)
-    return text.notice(key, f"{name} is read and not served yet: {row.text}")
+        return text.fault(
+            key, f"{name}, which is not supported in this version", f"a model without {name}", row.text
+        )
+    return text.notice(key, f"{name} is read and has no effect: {row.text}")

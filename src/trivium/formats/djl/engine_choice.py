@@ -1,7 +1,7 @@
 """Which engine runs a folder and which file or module it opens, or why nothing here does.
 
-Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. What only a later issue brings is an error that says so: these
-models could not work without it.
+Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. A key without whose effect the
+model could not work is an error with a way out.
 """
 
 import difflib
@@ -109,7 +109,7 @@ def _entry_point(
     if not _check_entry(settings, folder, entry.value):
         return None
     if entry.value.endswith(".py") and is_asynchronous(folder.text(entry.value), function):
-        found = f"{function} in {entry.value} is an async function, which is left for a later issue"
+        found = f"{function} in {entry.value} is an async function, which is not supported in this version"
         settings.fault(_FUNCTION, found, "a function that returns its Output", "Define it without async.")
     return entry
 
@@ -131,7 +131,9 @@ def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: 
 def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:
     if entry.startswith(_REMOTE):
         hint = "Download it into the folder, and name the file."
-        settings.fault(_ENTRY, f"{entry} lies on the network; that is left for a later issue", "a file", hint)
+        settings.fault(
+            _ENTRY, f"{entry} lies on the network, which is not supported in this version", "a file", hint
+        )
         return False
     if entry == "djl_python" or entry.startswith("djl_python."):
         _refuse_missing(settings, folder, entry)
@@ -152,7 +154,7 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
 
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:
     if built_in:
-        found = f"the model needs DJL's own handler {built_in}, which is left for a later issue"
+        found = f"the model needs DJL's own handler {built_in}, which is not supported in this version"
         settings.fault(
             _ENTRY, found, "a handler of the folder's own", "Write a model.py with handle(inputs)."
         )
@@ -164,7 +166,7 @@ def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str
 def _check_model_id(settings: DjlSettings) -> None:
     model_id = settings.text([_MODEL_ID]).value
     if model_id.startswith(_STORES):
-        found = f"{_MODEL_ID}={model_id}: fetching models is left for a later issue"
+        found = f"{_MODEL_ID}={model_id}: fetching models is not supported in this version"
         settings.fault(
             _MODEL_ID, found, "a local path, or a name for the handler", "Download it, and name the folder."
         )

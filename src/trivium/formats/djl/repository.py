@@ -123,11 +123,13 @@ def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice
         return
     if "requirements.txt" in folder.files:
         hint = "Install them for the interpreter that option.pythonExecutable names."
-        settings.notice(
-            "", "the packages of requirements.txt are not installed: left for a later issue", hint
-        )
+        settings.notice("", "the packages of requirements.txt are not installed", hint)
     if "adapters" in folder.folders:
-        settings.notice("", "the folder adapters is not looked into: adapters are left for a later issue")
+        settings.notice(
+            "",
+            "the folder adapters is not looked into: adapters are not supported in this version",
+            "Merge the adapter into the model's weights.",
+        )
 
 
 def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:

@@ -90,7 +90,7 @@ class Translation:
         if batchifier.value.lower() == "none":
             return Setting(1, batchifier.origin)
         if size.value > 1:
-            found = f"{key}={size.value}: the batchifier {batchifier.value} is left for a later issue"
+            found = f"{key}={size.value}: the batchifier {batchifier.value} is not supported in this version"
             settings.fault(key, found, "1, or batchifier=none", "Let clients send the batch dimension.")
         return size
 

@@ -109,12 +109,12 @@ def _refuse_paging(head: Head) -> None:
     if headers.get(b"x-synchronous", b"").strip().lower() == b"false":
         raise ServeError(
             Code.UNSUPPORTED,
-            "x-synchronous: false asks for an answer to be fetched later, which is not served yet. Send the "
-            "request without this header and wait for its answer.",
+            "x-synchronous: false asks for an answer to be fetched later, which is not supported in this version. "
+            "Send the request without this header and wait for its answer.",
         )
     if b"x-starting-token" in headers:
         raise ServeError(
             Code.UNSUPPORTED,
-            "x-starting-token asks for an answer kept from before, and answers are not kept yet. Send the "
-            "request itself again.",
+            "x-starting-token asks for an answer kept from before, which is not supported in this version: no "
+            "answer is kept. Send the request itself again.",
         )

@@ -28,14 +28,17 @@ _ROUTES = (
     "/predictions/MODEL[/VERSION[/PATH]], /explanations/MODEL[/VERSION], /invocations, "
     "/models/MODEL/invoke and /ping"
 )
-_LEFT = "comes with the issue that completes the TorchServe dialect"
 
 
 def find_target(head: Head) -> Target:
-    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what is left for later."""
+    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what to do instead."""
     match head.path.split("/"):
         case ["", "predictions" | "explanations" | "models", _, *_] if head.method == "OPTIONS":
-            raise ServeError(Code.UNSUPPORTED, f"The description of a model as OpenAPI {_LEFT}.")
+            raise ServeError(
+                Code.UNSUPPORTED,
+                "The description of a model as OpenAPI is not supported in this version. Call the model at "
+                "/predictions/MODEL.",
+            )
         case ["", "predictions", model, *rest] if model:
             return Target(TorchServeVerb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "explanations", model, *rest] if model:
@@ -49,10 +52,14 @@ def find_target(head: Head) -> Target:
         case ["", ""] if head.method != "OPTIONS":
             raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
         case ["", "" | "api-description"]:
-            raise ServeError(Code.UNSUPPORTED, f"The description of the server as OpenAPI {_LEFT}.")
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"The description of the server as OpenAPI is not supported in this version. Its routes are {_ROUTES}.",
+            )
         case ["", "wfpredict", *_]:
             raise ServeError(
-                Code.UNSUPPORTED, "Workflows are not served yet. Call their models one after another."
+                Code.UNSUPPORTED,
+                "Workflows are not supported in this version. Call their models one after another.",
             )
     raise RouteRefusal(Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.")
 

@@ -9,7 +9,7 @@ import logging
 import os
 from typing import Any, Dict, Optional
 
-from ts.unserved import refusal
+from ts.unsupported import refusal
 from ts.utils.util import check_valid_pt2_backend, list_classes_from_module
 
 
