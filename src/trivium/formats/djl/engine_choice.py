@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trivium.dialects.djl.detection import detect, find_file
+from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of
-from trivium.dialects.djl.keys import DjlEngine
-from trivium.dialects.djl.naming import ENGINES, OTHER_ENGINES
 from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
-_SUFFIXES = {DjlEngine.PYTHON: ".py", DjlEngine.PYTORCH: ".pt", DjlEngine.ONNX: ".onnx"}
 _ENTRY = "option.entryPoint"
 _FUNCTION = "option.handler"
 _MODEL_ID = "option.model_id"
@@ -40,10 +38,10 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     if engine is None:
         return None
     function = settings.text([_FUNCTION], "handle")
-    if engine.value is DjlEngine.PYTHON:
+    if engine.value.runs_handlers:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
-        entry = _model_file(settings, folder, prefixes, _SUFFIXES[engine.value])
+        entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
     return None if entry is None else Choice(engine, entry, function)
 
 
@@ -57,37 +55,38 @@ def _engine(
 ) -> Setting[DjlEngine] | None:
     written = settings.text(["engine"])
     if written.value:
-        engine = ENGINES.get(written.value.lower())
-        if engine is None:
-            settings.fault("engine", f"engine={written.value}", _expected_engines(), _mend(written.value))
-            return None
-        if written.value.lower() in ("mpi", "deepspeed"):
-            settings.notice(
-                "engine", f"engine={written.value} is served as Python: one process, without mpirun"
+        engine, report = NAMES.get(written.value.lower(), (None, ""))
+        if engine is None or not engine.engine:
+            settings.fault(
+                "engine", f"engine={written.value}", served_names(), _way_out(engine, written.value)
             )
+            return None
+        if report:
+            settings.notice("engine", f"engine={written.value} is served as {engine.name}: {report}")
         return Setting(engine, written.origin)
     has_model_id = bool(settings.text([_MODEL_ID]).value)
     detected = detect(folder.files, prefixes, has_model_id)
     if detected is None and settings.text([_ENTRY]).value:
-        return Setting(DjlEngine.PYTHON, Origin(f"the key {_ENTRY}", ""))
+        return Setting(PYTHON, Origin(f"the key {_ENTRY}", ""))
     if detected is None:
         there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
         found = f"no model file by which to choose an engine; the folder has {there}"
         settings.fault("engine", found, "model.py, model.pt or model.onnx", "Add one, or set engine.")
         return None
-    if detected.serves is None:
-        found = f"a model of the engine {detected.engine} ({detected.rule})"
-        settings.fault("engine", found, _expected_engines(), _mend(detected.engine))
+    if not detected.engine.engine:
+        found = f"a model of the engine {detected.engine.name} ({detected.rule})"
+        settings.fault("engine", found, served_names(), detected.engine.way_out)
         return None
-    return Setting(detected.serves, Origin(detected.rule, ""))
+    return Setting(detected.engine, Origin(detected.rule, ""))
 
 
 def _model_file(
-    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffix: str
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffixes: tuple[str, ...]
 ) -> Setting[str] | None:
-    file = find_file(folder.files, prefixes, (suffix,))
+    file = find_file(folder.files, prefixes, suffixes)
     if file:
         return Setting(file, Origin(str(folder.path / file), ""))
+    (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
     others = sorted(name for name in folder.files if name.endswith(suffix))
     hint = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
@@ -172,13 +171,8 @@ def _check_model_id(settings: DjlSettings) -> None:
         )
 
 
-def _expected_engines() -> str:
-    return "Python, PyTorch or OnnxRuntime"
-
-
-def _mend(name: str) -> str:
-    if name.lower() in {other.lower() for other in OTHER_ENGINES}:
-        return "Export the model to ONNX or TorchScript, or run it in a model.py."
-    names = ("Python", "MPI", "PyTorch", "OnnxRuntime", *OTHER_ENGINES)
-    near = difflib.get_close_matches(name, names, n=1)
+def _way_out(engine: DjlEngine | None, name: str) -> str:
+    if engine is not None:
+        return engine.way_out
+    near = difflib.get_close_matches(name, SPELLINGS, n=1)
     return f"Did you mean {near[0]}?" if near else "Write one of them."

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trivium.dialects.djl.keys import DjlEngine, judge
+from trivium.dialects.djl.engines import judge
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.dialects.djl.settings import DjlSettings
@@ -119,7 +119,7 @@ def _read_model(folder: DjlModelFolder, defaults: Defaults) -> ModelSpec:
 
 
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
-    if choice.engine.value is not DjlEngine.PYTHON:
+    if not choice.engine.value.runs_handlers:
         return
     if "requirements.txt" in folder.files:
         hint = "Install them for the interpreter that option.pythonExecutable names."
