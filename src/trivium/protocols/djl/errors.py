@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from trivium.codecs.error_texts import carried
-from trivium.protocols.djl.answer_text import JSON, always, phrase, pretty
+from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
+from trivium.codecs.json_documents import indented
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
 
@@ -55,7 +56,7 @@ def refuse(error: ServeError, request_id: str) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes."""
     status, type_name = TABLE[error.code]
     status = error.status or status
-    fields = always(request_id)
+    fields = uncached_lines(request_id)
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, DjlRefusal):
@@ -64,7 +65,7 @@ def refuse(error: ServeError, request_id: str) -> HttpAnswer:
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(status, fields, (), 0, closes=True)
     if error.code is Code.OUT_OF_MEMORY:
-        return HttpAnswer(status, fields, (), 0, reason=phrase(error.message), closes=True)
+        return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
     body = _body(error, status, type_name)
     return HttpAnswer(status, fields + JSON, (body,), len(body), reason=reason, closes=True)
@@ -79,5 +80,5 @@ def chunk(error: ServeError) -> bytes:
 def _body(error: ServeError, status: int, type_name: str) -> bytes:
     message = carried(error.message)
     if error.code is Code.MODEL_FAILED:
-        return pretty({"code": status, "message": HANDLER_FAILED, "error": message})
-    return pretty({"code": status, "type": type_name, "message": message})
+        return indented({"code": status, "message": HANDLER_FAILED, "error": message})
+    return indented({"code": status, "type": type_name, "message": message})

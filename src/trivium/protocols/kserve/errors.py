@@ -10,6 +10,7 @@ from math import ceil
 import msgspec
 
 from trivium.codecs.error_texts import carried
+from trivium.codecs.header_text import JSON
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -36,7 +37,6 @@ STATUS: Mapping[Code, int] = {
     Code.EXPIRED: 504,
 }
 
-JSON_FIELDS = b"Content-Type: application/json\r\n"
 _PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
 
 
@@ -63,18 +63,18 @@ class TranslatedError(ServeError):
     ) -> None:
         super().__init__(Code.INTERNAL, message, retry_after, status)
         self.as_event = False
-        self.fields = _PLAIN_FIELDS if is_plain else JSON_FIELDS
+        self.fields = _PLAIN_FIELDS if is_plain else JSON
         self.phrase = phrase
 
 
 def json_answer(status: int, body: bytes) -> HttpAnswer:
     """A whole answer with one JSON text."""
-    return HttpAnswer(status, JSON_FIELDS, (body,), len(body))
+    return HttpAnswer(status, JSON, (body,), len(body))
 
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    fields = error.fields if isinstance(error, TranslatedError) else JSON_FIELDS
+    fields = error.fields if isinstance(error, TranslatedError) else JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, WireRefusal):

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
+from trivium.codecs.memo import Memo
 from trivium.codecs.shapes import element_count
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.infer_header import (
@@ -121,8 +122,8 @@ def json_of(head: Head, body: Body) -> Buffer:
     return body.data[: said_length(head)]
 
 
-_lengths: dict[bytes, int] = {}
-"""What header fields said that came before. Its single steps are atomic: several threads use it."""
+_lengths: Memo[bytes, int] = Memo(_MOST_LENGTHS)
+"""Header fields that came before, and their values."""
 
 
 def parsed_length(value: bytes) -> int:
@@ -137,9 +138,8 @@ def parsed_length(value: bytes) -> int:
             "the length in bytes of the JSON that the body begins with, in digits.",
             info=ErrorInfo.of(request_reasons.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
-    if len(_lengths) >= _MOST_LENGTHS:
-        _lengths.clear()
-    _lengths[value] = length = int(value)
+    length = int(value)
+    _lengths.keep(value, length)
     return length
 
 

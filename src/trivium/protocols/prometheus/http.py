@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from trivium.codecs.error_texts import carried
+from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import shown
 from trivium.protocols.prometheus import own, triton
 from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
@@ -43,7 +44,6 @@ STATUS: Mapping[Code, int] = {
 """Code -> status."""
 
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
-_JSON = b"Content-Type: application/json\r\n"
 _ALLOW = b"Allow: GET, HEAD\r\n"
 
 
@@ -122,4 +122,4 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 def _refusal(error: ServeError) -> HttpAnswer:
     body = msgspec.json.encode({"error": carried(error.message)})
     status = error.status or STATUS[error.code]
-    return HttpAnswer(status, _JSON + _ALLOW if error.code is Code.METHOD else _JSON, (body,), len(body))
+    return HttpAnswer(status, JSON + _ALLOW if error.code is Code.METHOD else JSON, (body,), len(body))

@@ -10,6 +10,8 @@ from math import ceil
 import msgspec
 
 from trivium.codecs.error_texts import carried
+from trivium.codecs.header_text import JSON, uncached_lines
+from trivium.codecs.json_documents import indented
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer, Target
@@ -71,15 +73,6 @@ HANDLER_TEXTS = (
 )
 """What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
 
-ALWAYS = {
-    "Pragma": "no-cache",
-    "Cache-Control": "no-cache; no-store, must-revalidate, private",
-    "Expires": "Thu, 01 Jan 1970 00:00:00 UTC",
-}
-"""Header fields of every answer, beside x-request-id."""
-
-JSON = b"Content-Type: application/json\r\n"
-_ALWAYS_LINES = b"".join(f"{name}: {value}\r\n".encode() for name, value in ALWAYS.items())
 _NOBODY = Target("")
 
 
@@ -91,11 +84,6 @@ class RouteRefusal(ServeError):
         self.fields = fields
 
 
-def always(request_id: str) -> bytes:
-    """The header lines of every answer."""
-    return b"x-request-id: %b\r\n%b" % (request_id.encode(), _ALWAYS_LINES)
-
-
 def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: bool = False) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `target` is what was asked for; `exact`: the
     original's text alone, where it has one. An answer that says that a request is too large is empty.
@@ -104,19 +92,14 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
         return HttpAnswer(413, b"", (), 0, closes=True)
     row = _row(error, target)
     status = error.status or row.status
-    fields = always(request_id) + JSON
+    fields = uncached_lines(request_id) + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, RouteRefusal):
         fields += error.fields
     message = _message(error, row, target, exact)
-    body = pretty({"code": status, "type": row.type_name, "message": message})
+    body = indented({"code": status, "type": row.type_name, "message": message})
     return HttpAnswer(status, fields, (body,), len(body), closes=True)
-
-
-def pretty(document: object) -> bytes:
-    """JSON over several lines, as the original writes it, with a line end behind it."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _row(error: ServeError, target: Target) -> ErrorRow:
