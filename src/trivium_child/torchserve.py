@@ -86,7 +86,7 @@ class TorchServeAdapter(Adapter):
                 item.send(Failure(message, status=code if 400 <= code <= 599 else 500))
 
     def close(self) -> None:
-        """Handlers of this dialect have nothing to be told."""
+        """Do nothing: handlers of this dialect have no method for the end."""
 
     def _check_criteria(self, elements: List[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""

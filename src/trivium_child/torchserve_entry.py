@@ -19,8 +19,8 @@ DEFAULT = "handle"
 
 
 def entry_point(root: str, entry: str, function: str, context: Any) -> EntryPoint:
-    """What is called with `(data, context)` for each batch. `entry` is a file below `root`, or the name of a handler
-    that `ts.torch_handler` has.
+    """Return the function that is called with `(data, context)` for each batch. `entry` is a file below `root`, or
+    the name of a handler that `ts.torch_handler` has.
     """
     module = _module(root, entry)
     name = function or DEFAULT

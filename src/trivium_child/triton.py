@@ -64,7 +64,9 @@ class TritonAdapter(Adapter):
             backend.batch = ()
 
     def check(self) -> str:
-        """What `is_ready` says, which may be a coroutine (sheet "triton", section 8.1); what it raises means no."""
+        """Return the answer of `is_ready`, which may be a coroutine (sheet "triton", section 8.1); what it raises
+        means no.
+        """
         try:
             said = self._model.is_ready()
             if asyncio.iscoroutine(said):
@@ -150,7 +152,7 @@ class TritonAdapter(Adapter):
         return outcome
 
     def _awaited(self, coroutine: Any, requests: List[Any], items: List[Item]) -> Any:
-        """What it returns; of a decoupled model it goes on by itself."""
+        """Return what the coroutine returns; that of a decoupled model goes on by itself."""
         if not self._backend.is_decoupled:
             return self._loop.result(coroutine, tuple(items))
 
@@ -193,7 +195,7 @@ def _loaded(setup: Setup, config: str) -> Any:
 
 
 def _arguments(setup: Setup, config: str) -> Any:
-    """What `initialize` gets: all values are text."""
+    """Return what `initialize` gets: all values are text."""
     return {
         "model_config": config,
         "model_instance_kind": setup.device.upper(),
@@ -210,7 +212,7 @@ def _failed(requests: List[Any], message: str, code: str) -> List[Outcome]:
 
 
 def check_numpy() -> None:
-    """Raises Failure ("load failed") where it lacks."""
+    """Raise Failure ("load failed") where numpy is missing."""
     try:
         import numpy  # noqa: F401 - only whether it is there
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""How a raw body becomes a model's tensors, a handler's answer its outputs, and tensors a body on their way out.
+"""Converts raw bodies to a model's tensors, a handler's answer to its outputs, and tensors to a body to send.
 
 The rows are those of `payload_table`: looked for by content type first, by the first bytes where that tells
 nothing. Pixels are never guessed at: a picture goes into a BYTES input or is refused. Whether what was read

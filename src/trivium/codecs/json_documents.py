@@ -95,7 +95,7 @@ def _fields(data: bytes | memoryview) -> dict[str, msgspec.Raw]:
 
 
 def _under_a_key(fields: dict[str, msgspec.Raw], wanted: Wanted) -> tuple[Tensor, ...] | None:
-    """v2 inputs, or the value of the only input."""
+    """Return v2 inputs, or the value of the only input."""
     entries = _entries(fields, "inputs")
     if entries is not None:
         return entries

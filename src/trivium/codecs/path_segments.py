@@ -21,5 +21,5 @@ def decoded(segment: str) -> str:
 
 
 def shown(text: str) -> str:
-    """What a client sent, in quotes, and not without end."""
+    """Return text that a client sent, in quotes and of bounded length."""
     return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")

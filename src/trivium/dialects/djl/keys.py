@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class DjlKeyRole(Enum):
-    """What the format does with a key."""
+    """The role of a key: what the format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"

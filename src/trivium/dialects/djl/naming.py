@@ -47,7 +47,7 @@ def inner_folder(names: Iterable[str]) -> str:
 
 
 def top_names(names: Iterable[str]) -> frozenset[str]:
-    """What lies at the top of an archive, behind the nested folder if there is one."""
+    """Return what lies at the top of an archive, behind the nested folder if there is one."""
     members = tuple(names)
     folder = inner_folder(members)
     prefix = f"{folder}/" if folder else ""

@@ -1,4 +1,4 @@
-"""What becomes of each key of model-config.yaml: used, passed on, reported (no effect on results) or refused.
+"""Keys of model-config.yaml: each is used, passed on, reported (no effect on results) or refused.
 
 A row per key of the sheet's table (spec sheet `torchserve`, section 3.4). A key that is not here is the handler's own
 and reaches it untouched, as all of them do. `harmless` is the value for which a reported or refused key makes no
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class TorchServeKeyRole(Enum):
-    """What a format does with a key."""
+    """The role of a key: what a format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"
@@ -20,7 +20,7 @@ class TorchServeKeyRole(Enum):
 
 
 class ValueKind(Enum):
-    """What its value must be; the value is for people."""
+    """The kind of value that a key takes; the text is for people."""
 
     NUMBER = "a whole number"
     NUMBERS = "a list of whole numbers"

@@ -1,4 +1,4 @@
-"""What a config.pbtxt must not say, though it can be read: the original's own checks and a few more.
+"""Checks a config.pbtxt that can be read: the original's own checks and a few more.
 
 Pure: what depends on the folder (versions, files) is the format's. Each check takes the text, whose message is
 whole, and yields findings at the keys concerned (sheet "triton", sections 2.5 and 3.2).
@@ -47,7 +47,7 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
 
 
 def check_completed(text: ConfigText) -> Iterator[Finding]:
-    """What can be wrong with inputs, outputs and batching that were filled in after the file had been checked."""
+    """Check inputs, outputs and batching that were filled in after the file had been checked."""
     for section in ("input", "output"):
         yield from _tensors(text, section)
     yield from check_reshapes(text)
@@ -156,7 +156,7 @@ def _runtime(text: ConfigText) -> Iterator[Finding]:
 
 
 def _cache(text: ConfigText) -> Iterator[Finding]:
-    """What answers several times, or by what came before, cannot be answered from a cache."""
+    """Refuse a cache for a model that answers several times, or by what came before."""
     config = text.config
     if not config.response_cache.enable:
         return

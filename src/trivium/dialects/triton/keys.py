@@ -1,4 +1,4 @@
-"""What becomes of each key: used, passed on, reported (no effect on results) or refused (wrong results).
+"""Keys of config.pbtxt: each is used, passed on, reported (no effect on results) or refused (wrong results).
 
 One row per field of each message; below a reported or refused block nothing needs a row. The texts say what
 happens instead. A value that changes nothing (the default, or `harmless`) is not worth a word.
@@ -14,7 +14,7 @@ from trivium.types.findings import Finding
 
 
 class TritonKeyRole(Enum):
-    """What a format does with a key."""
+    """The role of a key: what a format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"

@@ -1,4 +1,4 @@
-"""Which engine runs a folder and which file or module it opens, or why nothing here does.
+"""Chooses the engine that runs a folder and the file or module that it opens, or says why nothing here does.
 
 Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. A key without whose effect the
 model could not work is an error with a way out.
@@ -114,7 +114,7 @@ def _entry_point(
 
 
 def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
-    """By the folder's name, then model.py; of several the first that holds a handler."""
+    """Return the file by the folder's name, then model.py; of several the first that holds a handler."""
     names = [
         name
         for name in dict.fromkeys(f"{prefix}.py" for prefix in (*prefixes, "model"))

@@ -37,7 +37,7 @@ class DjlModelFolder:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the names of its files may begin with."""
+        """Return what the names of its files may begin with."""
         return tuple(dict.fromkeys((stem(self.title), self.path.name)))
 
     @property

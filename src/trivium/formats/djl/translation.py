@@ -82,7 +82,7 @@ class Translation:
         return Batching(False, rows, rows > 1)
 
     def _native_batch(self, size: Setting[int], key: str) -> Setting[int]:
-        """Without a batchifier a batch runs item by item: as well may each run alone."""
+        """Return the batch size of a native engine: 1 without a batchifier, since such a batch runs item by item."""
         settings = self._settings
         batchifier = settings.text(["batchifier"], "stack" if size.value > 1 else "none")
         if batchifier.value.lower() == "none":

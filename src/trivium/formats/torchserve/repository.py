@@ -77,7 +77,7 @@ class TorchServeFormat:
         return ReadResult(tuple(specs.values()), tuple(unreadable))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """As it is: a handler declares no tensors."""
+        """Return the spec as it is: a handler declares no tensors."""
         return spec
 
 

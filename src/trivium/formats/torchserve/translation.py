@@ -69,7 +69,7 @@ def groups(
 
 
 def limits(config: ModelConfig, defaults: Defaults) -> Limits:
-    """Of the queue, of an answer's time and of a worker's start."""
+    """Return the limits of the queue, of an answer's time and of a worker's start."""
     return Limits(
         queue_items=config.number("jobQueueSize") or defaults.queue_items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
@@ -78,7 +78,7 @@ def limits(config: ModelConfig, defaults: Defaults) -> Limits:
 
 
 def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
-    """What `trivium_child.torchserve` is told, beside what every worker is told."""
+    """Return what `trivium_child.torchserve` needs to know besides what every worker gets."""
     return {
         "manifest": dict(manifest.document),
         "model_yaml_config": config.document,
@@ -91,7 +91,7 @@ def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
 def origins(
     manifest: Manifest, config: ModelConfig, defaults: Defaults, handler: str
 ) -> Mapping[str, Origin]:
-    """Where each field comes from: a key of one of the two files, or a rule."""
+    """Return where each field comes from: a key of one of the two files, or a rule."""
 
     def told(key: str, rule: str) -> Origin:
         if config.number(key) is None and key not in config.values:

@@ -1,4 +1,4 @@
-"""What the model file says, put beside what its configuration says: completed, and checked.
+"""Completes a configuration by its model file, and checks the one against the other.
 
 Sheet "triton", section 2.4, step C, for the ONNX Runtime backend. Pure rules on ModelFacts; must not open the
 file, nor know the engine.
@@ -75,7 +75,7 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
 
 
 def _without_rows(tensor: TensorSpec, first: int) -> TensorSpec:
-    """What has no dimension but the batch is shown with one more, of size 1: a configuration has no empty dims."""
+    """Show a tensor without any dimension but the batch with one more, of size 1: a configuration has no empty dims."""
     dims = tensor.dims[first:]
     return replace(tensor, dims=dims) if dims or not first else replace(tensor, dims=(1,), inner=())
 

@@ -1,4 +1,4 @@
-"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+"""Writes the parts of an answer: a handler's own status, headers and body, or tensors.
 
 Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes a header line only where it can be one:
 no property breaks out of its line. Framing headers belong to the front end.
@@ -124,7 +124,7 @@ class DjlPingEncoder:
 
 
 def _health(listing: Listing) -> dict[str, dict[str, str]]:
-    """Of each model the state that is worst among its versions; those unloaded on purpose are none of it."""
+    """Return the worst state among each model's versions; those unloaded on purpose do not count."""
     found: dict[str, set[str]] = {}
     for row in listing.versions:
         state = _HEALTH.get(row.state)

@@ -1,4 +1,4 @@
-"""How DJL's protocol answers an error: the one table from codes to statuses and type names, and the bodies.
+"""Errors in DJL's protocol: the one table from codes to statuses and type names, and the bodies.
 
 Source: spec sheet `djl`, sections 4.4 and 4.6, and 8.5 for what a handler does. The type names are those that clients
 of DJL know; the texts are our own.

@@ -1,4 +1,4 @@
-"""From a prediction's bytes to an `Infer`: headers become properties, the query and the body's parts are kept apart.
+"""Reads a prediction's bytes as an `Infer`: headers become properties, the query and the body's parts are kept apart.
 
 Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this is its dialect's business.
 """

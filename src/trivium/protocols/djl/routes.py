@@ -1,4 +1,4 @@
-"""From method and path to a target: the inference routes of DJL Serving.
+"""Finds the target of a method and path: the inference routes of DJL Serving.
 
 Source: spec sheet `djl`, sections 4.1 and 4.2. Whether there is such a model the core knows.
 """
@@ -12,7 +12,7 @@ from trivium.types.wire import Head, Target
 
 
 class DjlVerb(StrEnum):
-    """What a target asks; the value is `Target.verb`."""
+    """The request that a target stands for; the value is `Target.verb`."""
 
     INFER = "infer"
     PING = "ping"

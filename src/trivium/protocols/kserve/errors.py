@@ -1,4 +1,4 @@
-"""How this protocol answers an error: the one table from codes to statuses, and the body `{"error": text}`.
+"""Errors in this protocol: the one table from codes to statuses, and the body `{"error": text}`.
 
 Source: the Open Inference Protocol v2's error object; the statuses are our own judgement by RFC 9110,
 section 15. Texts come with the errors and are not changed here, but for what no UTF-8 can hold.
@@ -49,7 +49,7 @@ class WireRefusal(ServeError):
 
 
 class TranslatedError(ServeError):
-    """An error in another server's words, which is told as it is: status, text, content type, reason phrase;
+    """An error in another server's words, which is answered as it is: status, text, content type, reason phrase;
     `as_event`, on a stream of events, as the first of them.
     """
 
@@ -90,7 +90,9 @@ def error_text(error: ServeError) -> bytes:
 
 
 def unwritable(error: Exception) -> ServeError:
-    """Of an answer that fails while it is written: an encoder never raises, and the text says whose fault it is."""
+    """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
+    fault it is.
+    """
     if isinstance(error, ServeError):
         return error
     return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")

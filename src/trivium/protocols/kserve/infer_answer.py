@@ -1,4 +1,4 @@
-"""From a part of an answer to the bytes of an infer response: JSON, or JSON and blobs behind it.
+"""Writes a part of an answer as the bytes of an infer response: JSON, or JSON and blobs behind it.
 
 Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
 4.3 and 4.6): key order, no `id` where none was given, flat data, blobs in the order of the outputs.

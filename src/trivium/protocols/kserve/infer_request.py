@@ -1,4 +1,4 @@
-"""From the bytes of an infer request to an `Infer`: the JSON header, and blobs behind it.
+"""Reads the bytes of an infer request as an `Infer`: the JSON header, and blobs behind it.
 
 Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
 4.3 and 4.6). On the path of every request: nothing is copied or formatted unless it refuses. Knows no
@@ -118,7 +118,7 @@ def said_length(head: Head) -> int | None:
 
 
 def json_of(head: Head, body: Body) -> Buffer:
-    """What of a body is JSON, for who looks a second time at one that was refused."""
+    """Return the JSON of a body, for a second look at one that was refused."""
     return body.data[: said_length(head)]
 
 
@@ -127,7 +127,7 @@ _lengths: Memo[bytes, int] = Memo(_MOST_LENGTHS)
 
 
 def parsed_length(value: bytes) -> int:
-    """What the header field says. INVALID where that is no length."""
+    """Return the length that the header field gives. INVALID where that is no length."""
     known = _lengths.get(value)
     if known is not None:
         return known

@@ -36,7 +36,7 @@ class KnownInput(msgspec.Struct, frozen=True, gc=False):
 
 
 class Meaning(msgspec.Struct, frozen=True, gc=False):
-    """What a header says beside its inputs."""
+    """The meaning of a header apart from its inputs."""
 
     id: str
     outputs: tuple[WantedOutput, ...]

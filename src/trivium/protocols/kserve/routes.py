@@ -1,4 +1,4 @@
-"""From method and path to a target: the routes of the Open Inference Protocol v2 over HTTP.
+"""Finds the target of a method and path: the routes of the Open Inference Protocol v2 over HTTP.
 
 Source: the protocol's HTTP/REST part and spec sheet `triton`, section 4.1; HEAD and 405 by RFC 9110,
 sections 9.3.2 and 15.5.6. A version is any segment: whether there is such a version the core knows.
@@ -17,7 +17,7 @@ from trivium.types.wire import Head, Target
 
 
 class Verb(StrEnum):
-    """What a target asks; the value is `Target.verb`."""
+    """The request that a target stands for; the value is `Target.verb`."""
 
     INFER = "infer"
     LIVE = "live"

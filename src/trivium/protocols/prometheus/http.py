@@ -49,7 +49,7 @@ _ALLOW = b"Allow: GET, HEAD\r\n"
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Which of the families whose presence is a matter of taste there are."""
+    """Optional families of metrics, each present or not."""
 
     durations: bool = True
     summaries: bool = False

@@ -1,4 +1,4 @@
-"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+"""Writes the parts of an answer: a handler's own status, headers and body, or tensors.
 
 Source: spec sheet `torchserve`, sections 0, 4.3 and 4.4: an empty reason phrase, no content type but the handler's own,
 a part of a stream as one chunk. Framing headers belong to the front end; no property breaks out of its line.

@@ -1,4 +1,4 @@
-"""How TorchServe's protocol answers an error: the one table from codes to statuses, type names and texts.
+"""Errors in TorchServe's protocol: the one table from codes to statuses, type names and texts.
 
 Source: spec sheet `torchserve`, sections 0 and 4.3. The original says little more than that something failed; our own
 sentence stands behind its text, unless a profile wants that text alone. A status that a handler asked for goes first.

@@ -1,4 +1,4 @@
-"""From method and path to a target: the inference routes of TorchServe.
+"""Finds the target of a method and path: the inference routes of TorchServe.
 
 Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own,
 behind the other routes nobody's (observed on 0.12.0: it is not looked at).
@@ -15,7 +15,10 @@ from trivium.types.wire import Head, Target
 
 
 class TorchServeVerb(StrEnum):
-    """What a target asks; the value is `Target.verb`. INVOKE is a prediction whose query the handler sees, too."""
+    """The request that a target stands for; the value is `Target.verb`.
+
+    INVOKE is a prediction whose query the handler sees, too.
+    """
 
     PREDICT = "predict"
     EXPLAIN = "explain"
@@ -65,7 +68,7 @@ def find_target(head: Head) -> Target:
 
 
 def url_path(head: Head) -> str:
-    """What stands behind the version in the path of a prediction."""
+    """Return the part of a prediction's path behind the version."""
     return "/".join(map(decoded, head.path.split("/")[4:]))
 
 

@@ -1,4 +1,4 @@
-"""How `BaseHandler` finds its device and loads its weights. Source: spec sheet `torchserve`, sections 8.2 and 13.
+"""Finds the device of a `BaseHandler` and loads its weights. Source: spec sheet `torchserve`, sections 8.2 and 13.
 
 A pickle may run any code: weights are read with `weights_only`, unless the model's own model-config.yaml says
 `handler: {weights_only: false}`.
