@@ -13,7 +13,7 @@ from typing import Any, List, Optional
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.triton_loading import load_module
 from trivium_child.triton_loop import EventLoop
-from trivium_child.triton_texts import code_of, report, words
+from trivium_child.triton_texts import code_of, exception_text, report
 from trivium_child.values import Failure, Item, Outcome
 
 
@@ -59,7 +59,7 @@ class TritonAdapter(Adapter):
             return self._all(requests, returned)
         except Exception as error:
             report(error)
-            return _failed(requests, words(error), code_of(error))
+            return _failed(requests, exception_text(error), code_of(error))
         finally:
             backend.batch = ()
 
@@ -75,7 +75,7 @@ class TritonAdapter(Adapter):
                 raise Failure("is_ready() must return a boolean value, found type '%s'." % type(said))
         except (Exception, SystemExit) as error:
             report(error)
-            return words(error)
+            return exception_text(error)
         return "" if said else "Model '%s' is not ready (user-defined check failed)." % self._backend.instance
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class TritonAdapter(Adapter):
 
         def failed(error: BaseException) -> None:
             report(error)
-            for request, failure in zip(requests, _failed(requests, words(error), code_of(error))):
+            for request, failure in zip(requests, _failed(requests, exception_text(error), code_of(error))):
                 if failure is not None:
                     request._item.send(failure, True)
 
@@ -191,7 +191,7 @@ def _loaded(setup: Setup, config: str) -> Any:
         raise
     except Exception as error:
         report(error)
-        raise Failure(words(error), "load failed") from error
+        raise Failure(exception_text(error), "load failed") from error
 
 
 def _arguments(setup: Setup, config: str) -> Any:

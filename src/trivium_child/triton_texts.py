@@ -14,7 +14,7 @@ _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 
 
-def words(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message

@@ -5,7 +5,7 @@ is refused at the door is an INTERNAL error with the refusal in it; what a model
 """
 
 from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Operation
@@ -30,7 +30,7 @@ def _of_load(error: ServeError, model: str) -> str:
     reason = error.reason
     if error.code is Code.NOT_FOUND or reason == request_reasons.UNREADABLE:
         return f"failed to load '{model}', failed to poll from model repository. {error.message}"
-    told = said(error, False, {"model": model})
+    told = error_text(error, False, {"model": model})
     return error.message if told is None else told.text
 
 
@@ -51,5 +51,5 @@ def _told(error: ServeError, call: Infer) -> str:
     """Return the text of an ensemble's step as it is, be it that a queue is full or that it never ends."""
     if isinstance(error.__cause__, ServeError):
         return error.message
-    told = said(error, False, {"model": call.model, "id": call.id})
+    told = error_text(error, False, {"model": call.model, "id": call.id})
     return error.message if told is None else told.text

@@ -304,7 +304,7 @@ _FIXED: Mapping[Code, ErrorText] = {
 }
 
 
-def said(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
+def error_text(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
     """Return the text by the tables; None for an error without a row. `about`: the model and the id of the request,
     for texts that name what the error itself does not know.
     """

@@ -12,7 +12,7 @@ from trivium.types.findings import Finding
 from trivium.types.spec import TensorSpec
 
 
-def told(finding: Finding, text: str) -> Finding:
+def with_fact(finding: Finding, text: str) -> Finding:
     """Return the finding with the text as a fact; model and version are added by `of_version`."""
     return replace(finding, info=ErrorInfo.of(reasons.NOT_LOADED, text=f"Invalid argument: {text}"))
 

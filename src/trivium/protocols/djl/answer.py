@@ -5,7 +5,7 @@ no property breaks out of its line. Framing headers belong to the front end.
 """
 
 from trivium.codecs.conversion import negotiated
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
@@ -129,7 +129,7 @@ def _health(listing: Listing) -> dict[str, dict[str, str]]:
     for row in listing.versions:
         state = _HEALTH.get(row.state)
         if state is not None:
-            found.setdefault(carried(row.model), set()).add(state)
+            found.setdefault(wire_text(row.model), set()).add(state)
     return {
         model: {"status": next(state for state in _WORST_FIRST if state in states)}
         for model, states in found.items()

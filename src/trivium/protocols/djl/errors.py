@@ -7,7 +7,7 @@ of DJL know; the texts are our own.
 from collections.abc import Mapping
 from math import ceil
 
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.types.errors import Code, ServeError
@@ -78,7 +78,7 @@ def chunk(error: ServeError) -> bytes:
 
 
 def _body(error: ServeError, status: int, type_name: str) -> bytes:
-    message = carried(error.message)
+    message = wire_text(error.message)
     if error.code is Code.MODEL_FAILED:
         return indented({"code": status, "message": HANDLER_FAILED, "error": message})
     return indented({"code": status, "type": type_name, "message": message})

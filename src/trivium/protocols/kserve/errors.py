@@ -9,7 +9,7 @@ from math import ceil
 
 import msgspec
 
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -86,7 +86,7 @@ def refuse(error: ServeError) -> HttpAnswer:
 
 def error_text(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
-    return msgspec.json.encode({"error": carried(error.message)})
+    return msgspec.json.encode({"error": wire_text(error.message)})
 
 
 def unwritable(error: Exception) -> ServeError:

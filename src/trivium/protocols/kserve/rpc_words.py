@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.grpc_errors import (
     INTERNAL,
     INVALID_ARGUMENT,
@@ -65,7 +65,7 @@ class TritonRpcErrors:
         """Translate by what the method makes of the error, then by its facts."""
         found = _by_method(error, method, model)
         if found is None:
-            row = said(error, True, {"model": model, "id": request_id})
+            row = error_text(error, True, {"model": model, "id": request_id})
             if row is not None:
                 found = TranslatedRpcError(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:

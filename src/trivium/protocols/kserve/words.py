@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
-from trivium.dialects.triton.texts import Said, said
+from trivium.dialects.triton.texts import Said, error_text
 from trivium.protocols.kserve.errors import TranslatedError
 from trivium.protocols.kserve.routes import Verb
 from trivium.types import reasons
@@ -94,19 +94,21 @@ class TritonErrors:
             return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
         if error.code is Code.NOT_FOUND and error.status is None:
             return NOT_FOUND
-        return _worded(error, said(error, False, {}) if reason else None, False)
+        return _worded(error, error_text(error, False, {}) if reason else None, False)
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
         """Translate by the error's facts."""
         about = {"model": target.model, "id": id_in(text), "size": size}
-        return _worded(error, said(error, False, about), False)
+        return _worded(error, error_text(error, False, about), False)
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
         """Translate by what the route makes of the errors, then by the error's facts."""
         about = {"model": model, "id": request_id}
-        return _by_route(error, verb, model) or _worded(error, said(error, False, about), error.info is None)
+        return _by_route(error, verb, model) or _worded(
+            error, error_text(error, False, about), error.info is None
+        )
 
     def forgives(self, error: ServeError, verb: str) -> bool:
         """Return True for a name that is not there: it may be unloaded."""
@@ -135,7 +137,7 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
     if verb == Verb.READY:
         return NOT_READY
     if verb == Verb.INFER and reason in (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING):
-        found = said(error, False, {"model": model})
+        found = error_text(error, False, {"model": model})
         return _worded(error, found, True)
     if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
         told = TranslatedError(400, error.message, retry_after=error.retry_after)

@@ -9,7 +9,7 @@ from math import ceil
 
 import msgspec
 
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.types import reasons
@@ -112,14 +112,14 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
 
 
 def _message(error: ServeError, row: ErrorRow, target: Target, exact: bool) -> str:
-    ours = carried(error.message)
+    ours = wire_text(error.message)
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
         known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")
         if error.status is not None or known:  # a handler of this dialect has said it in its own words
             return known if exact and known else ours
     if exact and row.text:
         told = target.model or error.metadata.get("model", "")
-        model, version = carried(str(told)), carried(target.version)
+        model, version = wire_text(str(told)), wire_text(target.version)
         place = f'{model}" Version {version}' if version else model
         return row.text.format(model=model, version=version, place=place)
     is_fixed = row.text and "{" not in row.text

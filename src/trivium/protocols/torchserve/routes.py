@@ -8,7 +8,7 @@ Whether there is such a model the core knows.
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
-from trivium.codecs.path_segments import decoded, shown
+from trivium.codecs.path_segments import decoded, quoted
 from trivium.protocols.torchserve.errors import RouteRefusal
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -64,7 +64,7 @@ def find_target(head: Head) -> Target:
                 Code.UNSUPPORTED,
                 "Workflows are not supported in this version. Call their models one after another.",
             )
-    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.")
+    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.")
 
 
 def url_path(head: Head) -> str:
