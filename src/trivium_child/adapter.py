@@ -9,7 +9,7 @@ from trivium_child.values import Item, Outcome, Payload, Scalar, SequencePlace
 
 
 class Setup:
-    """What a worker is told at start. `root` is the model's folder, `entry` the file in it (or a module),
+    """The setup of a worker. `root` is the model's folder, `entry` the file in it (or a module),
     `function` what to call in it; `settings` the dialect's own document, `parameters` the model's.
     """
 
@@ -38,7 +38,7 @@ class Answer:
 
 
 class Host:
-    """What an adapter may ask. All calls may come from any thread; those that wait, wait for the server."""
+    """The server as an adapter sees it. All calls may come from any thread; those that wait, wait for the server."""
 
     def call(  # noqa: PLR0913 - the fields of a request
         self,
@@ -85,7 +85,7 @@ class Adapter:
         raise NotImplementedError
 
     def run(self, items: List[Item]) -> List[Outcome]:
-        """An outcome per item, in order. A raised Failure is every item's; anything else raised is told with
+        """Return an outcome per item, in order. A raised Failure is every item's; anything else raised is reported with
         its traceback. A wrong number of results is for the adapter to find and to say in its dialect's words.
         """
         raise NotImplementedError

@@ -73,7 +73,7 @@ class DjlAdapter(Adapter):
             raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
 
     def _call(self, inputs: Any) -> Any:
-        """What the handler returned, an Output; else a Failure, or a Raw without content for None."""
+        """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
         try:
             output = self._function(inputs)
         except Exception as error:
@@ -102,7 +102,7 @@ class DjlAdapter(Adapter):
         return self._finished(items, outcomes, output)
 
     def _finished(self, items: Sequence[Item], outcomes: List[Outcome], output: Any) -> List[Outcome]:
-        """What was to be done when the answer is out needs the answers sent now."""
+        """Send the answers now if something is to be done when they are out."""
         if not output.has_finalizers():
             return outcomes
         for item, outcome in zip(items, outcomes):
@@ -144,7 +144,7 @@ def _pieces(pieces: Any, formatter: Any) -> Iterator[bytes]:
 
 
 def _guarded(make: Any, *arguments: Any) -> Any:
-    """What a function makes of an answer, or a Failure where user code put together what cannot be sent."""
+    """Return what a function makes of an answer, or a Failure where user code put together what cannot be sent."""
     try:
         return make(*arguments)
     except Failure as failure:
@@ -154,7 +154,7 @@ def _guarded(make: Any, *arguments: Any) -> Any:
 
 
 def _failure(error: Exception) -> Failure:
-    """What user code raised, with its traceback on stderr; one item's or a batch's."""
+    """Return what user code raised, with its traceback on stderr; one item's or a batch's."""
     traceback.print_exc()
     if isinstance(error, Failure):
         return error

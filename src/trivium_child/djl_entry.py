@@ -29,8 +29,8 @@ def load_function(root: str, entry: str, name: str) -> Callable[[Any], Any]:
         )
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise Failure(
-            "%s in %s is an async function; asynchronous handlers are left for a later issue. Define it without async."
-            % (name, entry),
+            "%s in %s is an async function; asynchronous handlers are not supported in this version. "
+            "Define it without async." % (name, entry),
             "load failed",
         )
     found: Callable[[Any], Any] = function

@@ -74,7 +74,7 @@ def closing(pieces: Any) -> Iterator[None]:
 
 
 def content_type_of(properties: Dict[str, str]) -> str:
-    """What the handler says that it sends; empty where it does not."""
+    """Return what the handler says that it sends; empty where it does not."""
     return next((text for key, text in properties.items() if key.lower() == "content-type"), "")
 
 

@@ -1,4 +1,4 @@
-"""What becomes of whatever an adapter's `run` raises: outcomes, and words for them.
+"""Turns whatever an adapter's `run` raises into outcomes, and words for them.
 
 An exception fails the batch that it came out of; only what shall end the process does.
 """
@@ -31,7 +31,7 @@ def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
 
 
 def fault(error: BaseException) -> Failure:
-    """The error that is told of an exception, which is printed with its traceback."""
+    """Return the error for an exception, which is printed with its traceback."""
     with contextlib.suppress(Exception):  # user code may have closed its standard error
         traceback.print_exception(type(error), error, error.__traceback__)
     where = traceback.extract_tb(error.__traceback__)
@@ -40,7 +40,7 @@ def fault(error: BaseException) -> Failure:
 
 
 def _words(error: BaseException) -> str:
-    """What the exception says of itself, if it can."""
+    """Return what the exception says of itself, if it can."""
     try:
         return str(error)
     except Exception:

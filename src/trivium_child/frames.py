@@ -127,7 +127,7 @@ def wanted(buffer: Buffer, at: int) -> int:
 
 
 def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffer]]:
-    """How tensors are described, and their data in that order."""
+    """Return the description of tensors, and their data in that order."""
     rows, blobs = [], []
     for tensor in tensors:
         rows.append([tensor.name, tensor.datatype, list(tensor.shape), len(tensor.data)])
@@ -136,7 +136,7 @@ def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffe
 
 
 def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
-    """How a raw body is described, and the data of its parts."""
+    """Return the description of a raw body, and the data of its parts."""
     told = {
         "parts": [[part.name, part.content_type, part.filename, len(part.data)] for part in raw.parts],
         "properties": raw.properties,

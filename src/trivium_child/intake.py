@@ -1,4 +1,4 @@
-"""Who reads the socket: the main thread while it has nothing to do, a second thread while user code computes.
+"""Reads the socket: the main thread while it has nothing to do, a second thread while user code computes.
 
 A thread that reads for another has to wake it, which costs more than the rest of a short request. So whoever
 waits reads: the main thread when it is idle; the second one takes over when user code has had the same batch
@@ -30,7 +30,7 @@ PIECE = 2**18
 
 
 class FrameReader:
-    """`take` is told every frame (its kind, the bytes that came, where its body begins and ends) by whichever thread
+    """Calls `take` with every frame (its kind, the bytes that came, where its body begins and ends) in whichever thread
     reads; `todo` is what it leaves for the main thread.
     """
 
@@ -61,7 +61,7 @@ class FrameReader:
             self._wake_reader()
 
     def wait(self) -> None:
-        """Of the main thread, with nothing in hand: returns when there may be something to do."""
+        """Wait in the main thread, with nothing in hand, until there may be something to do."""
         self._sleeps = True
         if self._todo:
             self._sleeps = False
@@ -76,7 +76,7 @@ class FrameReader:
             self._sleeps = False
 
     def glance(self) -> None:
-        """Of the main thread, between two long batches: what has come is read now, if nobody reads. A cancellation
+        """Read in the main thread, between two long batches, what has come, if nobody reads. A cancellation
         of the next one would else come too late, since the other thread only looks once in a tick.
         """
         if self._leads.acquire(False):

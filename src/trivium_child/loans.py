@@ -19,8 +19,8 @@ Kept = List[Tuple[int, Any]]
 
 
 class RetainedBlocks:
-    """Of one worker. `out` are weak references to the roots of blocks, by item; `freed` numbers of blocks that were
-    kept and are not any more. Any thread may use it; a root can go in any thread and at any moment.
+    """Blocks that one worker keeps. `out` are weak references to the roots of blocks, by item; `freed` numbers of
+    blocks that were kept and are not any more. Any thread may use it; a root can go in any thread and at any moment.
     """
 
     def __init__(self, arena: memoryview) -> None:
@@ -54,7 +54,9 @@ class RetainedBlocks:
         return size
 
     def written(self, kept: Kept) -> None:
-        """The server has been told: from now on it may be told as well that a block is not kept any more."""
+        """Note that the server knows of a block: from now on it may learn as well that the block is not kept any
+        more.
+        """
         while kept:
             number, root = kept.pop()
 

@@ -1,4 +1,4 @@
-"""The worker's life: descriptors, setup, the adapter, then batches until it is told to stop.
+"""The worker's life: descriptors, setup, the adapter, then batches until the server says stop.
 
 Descriptors come by number on the command line: the socket, the page of marks, the arena of request bodies.
 Exit status 0 after a stop, 1 where the adapter could not be made; what user code asked for by SystemExit.
@@ -58,7 +58,7 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
 
 
 def _status(error: SystemExit) -> int:
-    """As the interpreter would have it: text is printed, and means 1."""
+    """Return the exit status as the interpreter would: text is printed, and means 1."""
     if error.code is None or isinstance(error.code, int):
         return (error.code or 0) & 0xFF
     with contextlib.suppress(Exception):

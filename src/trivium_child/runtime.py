@@ -81,13 +81,13 @@ class Runtime:
         self._writer.send(frames.frame(frames.REFUSED, frames.text({"message": message, "code": code})))
 
     def forget(self) -> None:
-        """In a process that user code forked: it is no worker."""
+        """Forget the worker in a process that user code forked: it is none."""
         self._writer.is_mine = False
         with contextlib.suppress(OSError):
             os.close(self._wire.fileno())
 
     def run(self, adapter: Adapter) -> None:
-        """Serve until told to stop. What ends user code's process ends it here, too: SystemExit passes."""
+        """Serve until the server says stop. What ends user code's process ends it here, too: SystemExit passes."""
         self._checks = Checks(adapter, self._writer)
         self._writer.send(frames.frame(frames.READY, frames.text({"checks": adapter.has_check})))
         pending: List[Any] = []
@@ -129,7 +129,7 @@ class Runtime:
             self._writer.send(self.loans.take_freed())
 
     def _outlast(self) -> None:
-        """Told to stop: what ends by its own parts, from threads of user code, still ends."""
+        """Let answers in progress end after the server has said stop: threads of user code still send their parts."""
         while self._items:
             self._intake.needed()
             sleep(LAST_WAIT)

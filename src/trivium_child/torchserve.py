@@ -86,7 +86,7 @@ class TorchServeAdapter(Adapter):
                 item.send(Failure(message, status=code if 400 <= code <= 599 else 500))
 
     def close(self) -> None:
-        """Handlers of this dialect have nothing to be told."""
+        """Do nothing: handlers of this dialect have no method for the end."""
 
     def _check_criteria(self, elements: List[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
@@ -94,8 +94,8 @@ class TorchServeAdapter(Adapter):
         if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
             raise Failure(
                 "The handler set context.stopping_criteria to be called again for the same requests: that is "
-                "continuous batching, which is not served yet and comes with the issue that completes the TorchServe "
-                "dialect. Send parts by send_intermediate_predict_response instead.",
+                "continuous batching, which is not supported in this version. Send parts by "
+                " send_intermediate_predict_response instead.",
                 "unsupported",
             )
 

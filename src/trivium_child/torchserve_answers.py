@@ -1,4 +1,4 @@
-"""What becomes of what a TorchServe handler returns or raises.
+"""Turns what a TorchServe handler returns or raises into outcomes.
 
 Source: spec sheet `torchserve`, section 4.3: bytes, text, a torch tensor, else JSON; no content type but the handler's
 own. A failure begins with the original's text, which the wire may keep to, and says more behind it.
@@ -69,7 +69,7 @@ def elements_of(result: Any, count: int) -> List[Any]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """What a handler raised, as every request of its batch is told; the traceback goes to the log."""
+    """Return what a handler raised, as every request of its batch gets it; the traceback goes to the log."""
     if isinstance(error, Failure):
         return error
     traceback.print_exception(type(error), error, error.__traceback__)

@@ -19,8 +19,8 @@ DEFAULT = "handle"
 
 
 def entry_point(root: str, entry: str, function: str, context: Any) -> EntryPoint:
-    """What is called with `(data, context)` for each batch. `entry` is a file below `root`, or the name of a handler
-    that `ts.torch_handler` has.
+    """Return the function that is called with `(data, context)` for each batch. `entry` is a file below `root`, or
+    the name of a handler that `ts.torch_handler` has.
     """
     module = _module(root, entry)
     name = function or DEFAULT
@@ -78,7 +78,7 @@ def _module(root: str, entry: str) -> ModuleType:
 def _refuse_coroutine(function: Any, name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise Failure(
-            "%s is `async def`, which needs asyncCommunication: it is not served yet and comes with the issue that "
-            "completes the TorchServe dialect. Write it as a plain `def`." % name,
+            "%s is `async def`, which needs asyncCommunication: it is not supported in this version. "
+            "Write it as a plain `def`." % name,
             "load failed",
         )

@@ -1,4 +1,4 @@
-"""How a request looks to a TorchServe handler: `data[i]`, and its headers.
+"""Makes the rows that a TorchServe handler sees, `data[i]` and its headers, from requests.
 
 Source: spec sheet `torchserve`, section 4.2. Whole bodies and files are read by their content type, form fields are
 always bytes. A request of tensors becomes the document of the v2 protocol, or its only BYTES element the body.
@@ -30,7 +30,7 @@ _FORMS = {
 
 
 def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """What the handler gets, and the request's headers with those that the original adds: one per input, `explain`
+    """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`
     and `url_path`. Without `decodes` every input is bytes.
     """
     payload = item.payload
@@ -79,7 +79,9 @@ def _tensors_row(item: Item, tensors: List[Tensor]) -> Dict[str, Any]:
 
 
 def _described(tensor: Tensor) -> Dict[str, Any]:
-    """As v2 JSON has it, data flat. BYTES are text; where one is no UTF-8 all are base64, and `parameters` say so."""
+    """Return tensors as v2 JSON has them, data flat. BYTES are text, or all base64 if one is no UTF-8: `parameters`
+    say so.
+    """
     told: Dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "datatype": tensor.datatype}
     if tensor.datatype == "BYTES":
         elements = tensor.elements()

@@ -13,7 +13,7 @@ from typing import Any, List, Optional
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.triton_loading import load_module
 from trivium_child.triton_loop import EventLoop
-from trivium_child.triton_texts import code_of, report, words
+from trivium_child.triton_texts import code_of, exception_text, report
 from trivium_child.values import Failure, Item, Outcome
 
 
@@ -59,12 +59,14 @@ class TritonAdapter(Adapter):
             return self._all(requests, returned)
         except Exception as error:
             report(error)
-            return _failed(requests, words(error), code_of(error))
+            return _failed(requests, exception_text(error), code_of(error))
         finally:
             backend.batch = ()
 
     def check(self) -> str:
-        """What `is_ready` says, which may be a coroutine (sheet "triton", section 8.1); what it raises means no."""
+        """Return the answer of `is_ready`, which may be a coroutine (sheet "triton", section 8.1); what it raises
+        means no.
+        """
         try:
             said = self._model.is_ready()
             if asyncio.iscoroutine(said):
@@ -73,7 +75,7 @@ class TritonAdapter(Adapter):
                 raise Failure("is_ready() must return a boolean value, found type '%s'." % type(said))
         except (Exception, SystemExit) as error:
             report(error)
-            return words(error)
+            return exception_text(error)
         return "" if said else "Model '%s' is not ready (user-defined check failed)." % self._backend.instance
 
     def close(self) -> None:
@@ -150,13 +152,13 @@ class TritonAdapter(Adapter):
         return outcome
 
     def _awaited(self, coroutine: Any, requests: List[Any], items: List[Item]) -> Any:
-        """What it returns; of a decoupled model it goes on by itself."""
+        """Return what the coroutine returns; that of a decoupled model goes on by itself."""
         if not self._backend.is_decoupled:
             return self._loop.result(coroutine, tuple(items))
 
         def failed(error: BaseException) -> None:
             report(error)
-            for request, failure in zip(requests, _failed(requests, words(error), code_of(error))):
+            for request, failure in zip(requests, _failed(requests, exception_text(error), code_of(error))):
                 if failure is not None:
                     request._item.send(failure, True)
 
@@ -189,11 +191,11 @@ def _loaded(setup: Setup, config: str) -> Any:
         raise
     except Exception as error:
         report(error)
-        raise Failure(words(error), "load failed") from error
+        raise Failure(exception_text(error), "load failed") from error
 
 
 def _arguments(setup: Setup, config: str) -> Any:
-    """What `initialize` gets: all values are text."""
+    """Return what `initialize` gets: all values are text."""
     return {
         "model_config": config,
         "model_instance_kind": setup.device.upper(),
@@ -210,7 +212,7 @@ def _failed(requests: List[Any], message: str, code: str) -> List[Outcome]:
 
 
 def check_numpy() -> None:
-    """Raises Failure ("load failed") where it lacks."""
+    """Raise Failure ("load failed") where numpy is missing."""
     try:
         import numpy  # noqa: F401 - only whether it is there
     except ImportError as error:

@@ -61,7 +61,7 @@ class EventLoop:
 
 
 async def _guarded(coroutine: Any, items: Items) -> Any:
-    """What it returns, or what it raised: a SystemExit, raised here, would end the loop's thread unheard."""
+    """Return what the coroutine returns or raised: a SystemExit, raised here, would end the loop's thread unheard."""
     from c_python_backend_utils.backend import COROUTINE_ITEMS
 
     COROUTINE_ITEMS.set(items)

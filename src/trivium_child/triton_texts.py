@@ -1,4 +1,4 @@
-"""What is told of an exception of user code: its name and words, and where it came from, innermost first.
+"""Words an exception of user code: its name and text, and where it came from, innermost first.
 
 The form is the original's (sheet "triton", section 8.2), so that clients that look for it find it.
 """
@@ -14,7 +14,7 @@ _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 
 
-def words(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message

@@ -1,4 +1,4 @@
-"""What user code asks of the server: other models, loads, log lines, custom metrics - as frames.
+"""Sends what user code asks of the server: other models, loads, log lines, custom metrics - as frames.
 
 A call waits in the thread that makes it, for the parts of its answer, which the reading thread puts into its
 box. A call ends when its final part has come, when it is closed, or when the item that made it is cancelled.
@@ -23,7 +23,7 @@ RECEIPT = frames.WINDOW // 2
 
 
 class _Box:
-    """Where the parts of one call's answer arrive."""
+    """The box in which the parts of one call's answer arrive."""
 
     def __init__(self, parent: int) -> None:
         self.parent = parent

@@ -1,4 +1,4 @@
-"""What passes between the runtime and an adapter: items with tensors or a raw body in, outcomes out.
+"""Values between the runtime and an adapter: items with tensors or a raw body in, outcomes out.
 
 An adapter is one handler dialect: it shows items to user code in the dialect's own form, and turns what user
 code returns into outcomes. Nothing here knows a socket or a thread; numpy is imported when it is asked for.
@@ -73,7 +73,7 @@ class Tensor:
 
     @classmethod
     def of_array(cls, name: str, array: Any) -> "Tensor":
-        """From a numpy array. Text becomes UTF-8; TypeError for a dtype that v2 lacks."""
+        """Make a tensor from a numpy array. Text becomes UTF-8; TypeError for a dtype that v2 does not know."""
         import numpy
 
         if array.dtype.kind in "SUO":
@@ -186,13 +186,13 @@ class Item:
 
     @property
     def parameters(self) -> Dict[str, Scalar]:
-        """As the client sent them."""
+        """Return the parameters as the client sent them."""
         parameters: Dict[str, Scalar] = self._about.get("parameters", {})
         return parameters
 
     @property
     def method(self) -> str:
-        """What the client asks for: predict or explain."""
+        """Return what the client asks for: predict or explain."""
         method: str = self._about.get("method", "predict")
         return method
 

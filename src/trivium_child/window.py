@@ -1,4 +1,4 @@
-"""How much of one answer may be on its way to the server: so many parts, and so many bytes of them.
+"""Bounds the part of one answer that is on its way to the server: so many parts, and so many bytes of them.
 
 Whoever sends waits here while the answer's receiver is full; the thread that reads the wire tells what has been taken.
 It knows no frames and no user code.
@@ -15,7 +15,7 @@ BYTES = 2**20
 
 
 class Window:
-    """Of one item. Used by any thread."""
+    """The window of one item. Used by any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -58,7 +58,7 @@ class Window:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody wants more: those who wait are told so."""
+        """Tell those who wait that nobody wants more."""
         with self._changed:
             self._is_open = False
             self._changed.notify_all()

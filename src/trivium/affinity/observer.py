@@ -94,7 +94,7 @@ class AffinityObserver:
             self._arm()
 
     def _measure(self, now: float) -> Idleness | None:
-        """How idle processors were in the last second of sharing; None before it is over."""
+        """Return how idle processors were in the last second of sharing; None before it is over."""
         if not self._placed or now - self._measured_at < SECOND:
             return None
         self._let_go()

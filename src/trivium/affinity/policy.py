@@ -1,4 +1,4 @@
-"""Which instances share the processor of the loop, and when? Pure: a view and a time -> a decision.
+"""Decides which instances share the processor of the loop, and when. Pure: a view and a time -> a decision.
 
 A run of microseconds waits for the loop before it and has the loop wait for it behind: the two hardly ever work at the
 same time. On two processors each hand-over wakes one up, and fetches the other's caches; on one it does neither.
@@ -29,7 +29,8 @@ class Idleness(msgspec.Struct, frozen=True, gc=False):
 
 
 class View(msgspec.Struct, frozen=True, gc=False):
-    """What is to be known: hand-overs per second of those that could share; whether instances are being opened, which
+    """The facts for a decision: hand-overs per second of those that could share; whether instances are being opened,
+    which
     inherit the place of whoever opens them; how idle processors were, where instances share now and a second is over;
     until when nothing is to be shared (seconds of the clock), and how long that pause is.
     """
@@ -42,7 +43,7 @@ class View(msgspec.Struct, frozen=True, gc=False):
 
 
 class AffinityDecision(msgspec.Struct, frozen=True, gc=False):
-    """Whether to share, and what to show in the next view."""
+    """A decision: whether to share, and what to show in the next view."""
 
     is_shared: bool
     until: float

@@ -1,4 +1,4 @@
-"""Where threads run, and how busy processors are: the edge to the system's scheduler. Linux has what it takes.
+"""Places threads on processors, and measures how busy those are: the edge to the scheduler of Linux.
 
 Sources: sched(7), sched_setaffinity(2), sched_setscheduler(2), proc(5).
 """
@@ -21,13 +21,15 @@ class ThreadPlace(NamedTuple):
     policy: int
 
     def behind(self, processor: int) -> "ThreadPlace":
-        """On this one alone, and woken without interrupting whoever works there: ordinary threads as SCHED_BATCH."""
+        """Return the place of this processor alone: ordinary threads become SCHED_BATCH, woken without an
+        interruption.
+        """
         return ThreadPlace(
             frozenset({processor}), os.SCHED_BATCH if self.policy == os.SCHED_OTHER else self.policy
         )
 
     def anywhere(self) -> "ThreadPlace":
-        """On all that there are and that the process may use."""
+        """Return the place of all processors that the process may use."""
         return ThreadPlace(frozenset(range(os.cpu_count() or 1)), self.policy)
 
 
@@ -39,7 +41,7 @@ class Processors:
         return int(_read("/proc/thread-self/stat").rpartition(b")")[2].split()[_PROCESSOR])
 
     def place(self, thread: int) -> ThreadPlace | None:
-        """Of a thread by its native id; None where it is gone."""
+        """Return the place of a thread by its native id; None where it is gone."""
         try:
             return ThreadPlace(os.sched_getaffinity(thread), os.sched_getscheduler(thread))
         except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What `trivium check` prints: each model with where its values come from, and each fault with its hint.
+"""The output of `trivium check`: each model with where its values come from, and each fault with its hint.
 
 Presentation only. Nothing is cut off but a value as long as a document: what does not fit a line goes on in the
 next. Must not judge.
@@ -101,7 +101,7 @@ def _shown(value: object) -> str:
 
 
 def _origin(spec: ModelSpec, field: str) -> str:
-    """Of the field, else of the innermost field around it that has an origin; of a file its name suffices."""
+    """Return the origin of the field, or of the innermost field around it that has one; a file's is its name."""
     while field and field not in spec.origin:
         field = field.rpartition("." if "." in field else "[")[0]
     if not field:

@@ -1,4 +1,4 @@
-"""What a serving process sets for itself before it starts: memory, descriptors, switching, the event loop."""
+"""Settings of a serving process for itself before it starts: memory, descriptors, switching, the event loop."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def keep_memory() -> None:
 
 
 def allow_descriptors() -> None:
-    """As many open descriptors as the system lets this process have: each connection is one, and the usual soft
+    """Allow as many open descriptors as the system lets this process have: each connection is one, and the usual soft
     limit of 1024 is less than `max_connections`.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""What a person sees of a server: a progress line while models load, then a table and requests to paste."""
+"""The screen of a server: a progress line while models load, then a table and requests to paste."""
 
 import json
 import math
@@ -47,7 +47,7 @@ class Progress:
         self._is_over = True
 
     def __call__(self, status: VersionStatus) -> None:
-        """A version changed its state. Only told of while the server comes up."""
+        """Show that a version changed its state, as long as the server is starting."""
         if self._is_over:
             return
         key = (status.model, status.version)

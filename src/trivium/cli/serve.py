@@ -1,4 +1,4 @@
-"""`trivium serve PATH...`: listen, load, tell what is up, serve until told to stop, then drain."""
+"""`trivium serve PATH...`: listens, loads, says what is ready, serves until a signal to stop, then drains."""
 
 import asyncio
 import signal
@@ -38,7 +38,7 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
-    """Serve until told to stop; a refusal ends the command with its sentence."""
+    """Serve until a signal to stop; a refusal ends the command with its sentence."""
     if config.wide and not config.security.open:
         raise click.ClickException(
             f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "

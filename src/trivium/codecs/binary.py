@@ -1,4 +1,4 @@
-"""v2 binary tensors: raw little-endian, row-major bytes without padding, viewed and never copied.
+"""Binary tensors of the v2 protocol: raw little-endian, row-major bytes without padding, viewed and never copied.
 
 Source: the binary tensor data extension of the Open Inference Protocol v2 (spec sheet `triton`, section
 4.6). An array may lie at any address of its buffer: who needs aligned memory looks at `array.flags.aligned`.

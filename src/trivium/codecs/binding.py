@@ -1,4 +1,4 @@
-"""Which tensor of a body is which of a model's: by name, else by position; and the batch dimension it may lack.
+"""Binds the tensors of a body to a model's inputs, by name or by position, and adds a missing batch dimension.
 
 Pure rules on names and ranks. Whether datatypes and shapes fit the model, the core's admission says.
 """

@@ -114,7 +114,7 @@ def _likes(field: str) -> list[tuple[str, float]]:
 
 
 def _pieces(data: Buffer, coding: str) -> Iterator[bytes]:
-    """What a body unpacks to, at most `_STEP` bytes at a time. gzip may have several members."""
+    """Yield what a body unpacks to, at most `_STEP` bytes at a time. gzip may have several members."""
     rest: Buffer = data
     while True:
         unpacker = zlib.decompressobj(_WINDOWS[coding])

@@ -1,4 +1,4 @@
-"""How a raw body becomes a model's tensors, a handler's answer its outputs, and tensors a body on their way out.
+"""Converts raw bodies to a model's tensors, a handler's answer to its outputs, and tensors to a body to send.
 
 The rows are those of `payload_table`: looked for by content type first, by the first bytes where that tells
 nothing. Pixels are never guessed at: a picture goes into a BYTES input or is refused. Whether what was read
@@ -8,7 +8,7 @@ fits the model, the core's admission says.
 from trivium.codecs import json_documents, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, one_element
-from trivium.codecs.media_types import by_preference, essence
+from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError

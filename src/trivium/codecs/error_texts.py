@@ -4,7 +4,7 @@ LONGEST = 4000
 """Characters of a message: it may quote the request, which may be huge."""
 
 
-def carried(message: str) -> str:
+def wire_text(message: str) -> str:
     """The message with lone surrogates, which hostile paths bring, escaped; the middle of a long one is left out."""
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 2 :]}"

@@ -8,7 +8,7 @@ is searched for once, and the header of a part only so far.
 import re
 from urllib.parse import unquote, unquote_to_bytes
 
-from trivium.codecs.media_types import essence, parameters
+from trivium.codecs.header_text import essence, parameters
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import RawPart
 

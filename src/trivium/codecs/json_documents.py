@@ -95,7 +95,7 @@ def _fields(data: bytes | memoryview) -> dict[str, msgspec.Raw]:
 
 
 def _under_a_key(fields: dict[str, msgspec.Raw], wanted: Wanted) -> tuple[Tensor, ...] | None:
-    """v2 inputs, or the value of the only input."""
+    """Return v2 inputs, or the value of the only input."""
     entries = _entries(fields, "inputs")
     if entries is not None:
         return entries
@@ -222,3 +222,8 @@ def _names(fields: Any) -> str:
 
 def _invalid(found: str, hint: str) -> ServeError:
     return ServeError(Code.INVALID, f"The JSON of the body cannot be made tensors: {found}. {hint}")
+
+
+def indented(document: object) -> bytes:
+    """Return JSON over several lines, as DJL and TorchServe write it, with a line end behind it."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -30,7 +30,7 @@ _FAULTY_INDEX = re.compile(r"\$\[(\d+)\]")
 
 
 class _Form:
-    """How the elements of one datatype look in JSON, in a type for msgspec and in words."""
+    """The form of one datatype's elements in JSON, in a type for msgspec and in words."""
 
     def __init__(self, element: Any, expected: str) -> None:
         self.flat = list[element]

@@ -16,10 +16,10 @@ def decoded(segment: str) -> str:
     except UnicodeDecodeError as error:
         raise ServeError(
             Code.INVALID,
-            f"The path segment {shown(segment)} is not percent-encoded UTF-8. Encode the name so.",
+            f"The path segment {quoted(segment)} is not percent-encoded UTF-8. Encode the name so.",
         ) from error
 
 
-def shown(text: str) -> str:
-    """What a client sent, in quotes, and not without end."""
+def quoted(text: str) -> str:
+    """Return text that a client sent, in quotes and of bounded length."""
     return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")

@@ -1,4 +1,4 @@
-"""Batches of items whose shapes differ: one behind the other without rows, and told of by further inputs.
+"""Batches of items whose shapes differ: laid one behind the other without rows, with further inputs for the shapes.
 
 Beside `rows`, for models that ask for it. What is told, and what outputs follow, `types.batch_shapes` says. Decides
 nothing about what may share a batch.
@@ -21,7 +21,7 @@ Shapes = Sequence[tuple[int, ...]]
 
 
 class RaggedRules:
-    """Of one model with inputs of such a kind, prepared once."""
+    """Rules of one model with ragged inputs, prepared once."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)

@@ -99,7 +99,7 @@ def encode(tensors: Sequence[Tensor]) -> tuple[Buffer, ...]:
 
 
 def _header(data: bytes | memoryview) -> tuple[dict[str, _Entry], int]:
-    """What the header says of each tensor, and where the data begins."""
+    """Return what the header says of each tensor, and where the data begins."""
     if len(data) < _LENGTH.size:
         raise _refused(f"its {len(data)} bytes are too few for the length of a header")
     (length,) = _LENGTH.unpack_from(data)

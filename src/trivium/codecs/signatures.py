@@ -1,4 +1,4 @@
-"""What the first bytes of a body tell, where its content type tells nothing.
+"""Recognises a body by its first bytes, where its content type says nothing.
 
 Source: sheet `djl`, section 9.1, made a little stricter, so that text is not taken for a header's length. It
 looks at the first bytes only, but for `content_type_of`: whether the rest holds what they promise, codecs say.
@@ -63,7 +63,7 @@ def picture_type(start: bytes) -> str:
 
 
 def content_type_of(body: bytes | memoryview) -> str:
-    """A content type for a whole body of which nobody said one: a picture's, JSON's, that of text, or of bytes."""
+    """Return a content type for a whole body that came without one: a picture's, JSON's, that of text, or of bytes."""
     start = bytes(body[:LOOKED_AT])
     picture = picture_type(start)
     if picture:

@@ -30,7 +30,7 @@ Read = Callable[[int], bytes]
 
 
 class TarKind(Enum):
-    """What a member is; the value is for people."""
+    """The kind of a member; the value is for people."""
 
     FILE = "a file"
     FOLDER = "a folder"
@@ -112,7 +112,7 @@ def _pieces(read: Read, size: int) -> Iterator[bytes]:
 
 
 def _blocks(read: Read, size: int) -> bytes:
-    """Whole blocks, of which the first `size` bytes are given."""
+    """Return whole blocks whose first `size` bytes are the member's."""
     return b"".join(_pieces(read, size + -size % _BLOCK))[:size]
 
 
@@ -140,7 +140,7 @@ def _digits(text: bytes, base: int) -> int:
 
 
 def _told(kind: bytes, data: bytes) -> dict[str, bytes]:
-    """What a header says of the next member."""
+    """Return the fields that an extended header gives for the next member."""
     if kind == b"L":
         return {"path": data.partition(b"\0")[0]}
     if kind == b"K":

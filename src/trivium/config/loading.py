@@ -1,4 +1,4 @@
-"""From a file, the environment and flags to a configuration: who wins, and what is said of values that do not fit.
+"""Makes a configuration from a file, the environment and flags: who wins, and what is said of values that do not fit.
 
 Flags win over variables, variables over the file, the file over the defaults. What does not fit is a fault, and all
 faults are named at once; what is only worth knowing is a notice. Must not know what an option is for.

@@ -1,4 +1,4 @@
-"""What one option is: its flag, default, bounds and help, which values it takes, and its names in each source.
+"""One option: its flag, default, bounds and help, which values it takes, and its names in each source.
 
 Pure. Must not know which options there are, nor who reads them.
 """
@@ -39,7 +39,7 @@ class Option:
 
     @property
     def place(self) -> str:
-        """Where it stands in the file, like `port in [http]`."""
+        """Return where it stands in the file, like `port in [http]`."""
         return f"{self.key} in [{self.group}]"
 
     @property
@@ -49,7 +49,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """Which values it takes, in words."""
+        """Return which values it takes, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.kind in (str, bool):

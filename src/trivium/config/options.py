@@ -1,4 +1,4 @@
-"""What can be configured: every option of the server, in groups.
+"""Every option of the server, in groups.
 
 A field here is a flag, an environment variable, a key of the file and a row of the manual at once: its flag, type,
 default, bounds and help are all there is to say. Within its group an option has the name of its flag, without the
@@ -18,7 +18,9 @@ _LONG = _INT / 1000  # gRPC counts milliseconds in 32 bits
 
 @dataclass(frozen=True, slots=True)
 class GeneralConfig:
-    """Where the server listens, whose behaviour it shows, what it logs, and the limits that HTTP and gRPC share."""
+    """Options of the whole server: its address, whose behaviour it shows, its log, and the limits that HTTP and gRPC
+    share.
+    """
 
     host: str = option(
         "--host", "127.0.0.1", "Address to listen on; one that is not loopback needs --open.", is_common=True
@@ -231,7 +233,7 @@ class TracingConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelsConfig:
-    """How models are found, completed, loaded, queued for and cached."""
+    """Options of models: how they are found, completed, loaded, queued for and cached."""
 
     control: str = option(
         "--model-control",
@@ -303,7 +305,7 @@ class WorkersConfig:
 
 @dataclass(frozen=True, slots=True)
 class SecurityConfig:
-    """Who may reach this server, and what clients may do."""
+    """Options of security: who may reach this server, and what clients may do."""
 
     open: bool = option(
         "--open", False, "Listen beyond loopback, for anybody who reaches this machine.", is_common=True

@@ -28,7 +28,7 @@ _HEADER_LENGTH = "Inference-Header-Content-Length"
 
 
 class ClassifyError(Exception):
-    """What went wrong, in one line for the person who asked."""
+    """An error in one line for the person who asked."""
 
 
 def to_tensor(path: Path) -> Tensor:
@@ -83,7 +83,7 @@ def binary_request(url: str, model: str, tensor: Tensor) -> Request:
 
 
 def json_body(tensor: Tensor) -> str:
-    """The same request in JSON alone, to be sent by hand."""
+    """Return the same request in JSON alone, to be sent by hand."""
     numbers = [float(str(number)) for number in tensor.ravel()]  # str: as few digits as give back FP32
     return json.dumps(
         {"inputs": [_input(tensor) | {"data": numbers}], "outputs": [{"name": "probabilities"}]}
@@ -121,7 +121,7 @@ def _verdicts(url: str, model: str, pictures: Sequence[Path]) -> Iterator[str]:
 
 
 def _grey(picture: Image.Image) -> Image.Image:
-    """With 8 bits a pixel; what is transparent shows white paper."""
+    """Return the picture with 8 bits a pixel; what is transparent shows white paper."""
     if picture.mode.startswith(("I", "F")):  # Pillow would cut their levels off, not scale them
         raise ValueError("it has more than 8 bits per pixel; save it with 8")
     if picture.has_transparency_data:

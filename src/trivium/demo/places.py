@@ -1,4 +1,4 @@
-"""Where the shipped examples lie on this machine: models, and pictures to ask them about.
+"""The places of the shipped examples on this machine: models, and pictures to ask them about.
 
 Files of the installed package; the package is never imported from an archive. Knows no model's content.
 """
@@ -15,12 +15,14 @@ def models() -> Path:
 
 
 def bare_model() -> Path:
-    """The same network as a bare file, served as `digits-bare`."""
+    """Return the same network as a bare file, served as `digits-bare`."""
     return _DEMO / "bare" / "digits-bare.onnx"
 
 
 def handlers() -> tuple[Path, ...]:
-    """The same network behind a handler of each dialect: a Triton repository, a DJL folder, a TorchServe archive."""
+    """Return the same network behind a handler of each dialect: a Triton repository, a DJL folder, a TorchServe
+    archive.
+    """
     folder = _DEMO / "handlers"
     return (
         folder / "triton",

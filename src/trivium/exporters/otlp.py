@@ -53,7 +53,7 @@ NAMES = SpanNames(
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Where spans go, and how: `resource` is what all of them say of the server, `queue` spans wait at most, `delay`
+    """The destination of spans: `resource` is what all of them say of the server, `queue` spans wait at most, `delay`
     seconds at most, and are sent at most `batch` at a time.
     """
 
@@ -70,7 +70,9 @@ class Spans:
     follows = True
 
     def __init__(self, collector: Collector, names: SpanNames = NAMES) -> None:
-        """UNSUPPORTED, with the install command, where the SDK lacks; INVALID for settings that it refuses."""
+        """Raise UNSUPPORTED, with the install command, where the SDK is missing; INVALID for settings that it
+        refuses.
+        """
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
             from opentelemetry.sdk.resources import Resource
@@ -189,7 +191,7 @@ class Spans:
 
 
 class _Numbers:
-    """Implements the SDK's `IdGenerator`: the ids of the next span, where they were told before it is made."""
+    """Implements the SDK's `IdGenerator`: the next span gets the ids that were set before it is made."""
 
     def __init__(self) -> None:
         self._trace = self._span = 0
@@ -200,21 +202,21 @@ class _Numbers:
         self._trace, self._span = int(trace, 16), 0 if is_root else int(span, 16)
 
     def generate_span_id(self) -> int:
-        """What was told, once; then anything."""
+        """Return the id that was set, once; then any."""
         span, self._span = self._span, 0
         return span or getrandbits(64) or 1
 
     def generate_trace_id(self) -> int:
-        """What was told."""
+        """Return the id that was set."""
         return self._trace or getrandbits(128) or 1
 
     def is_trace_id_random(self) -> bool:
-        """What clients tell is not ours to say."""
+        """Return False: the ids come from clients, which may choose them in any way."""
         return False
 
 
 def _outer(trace: Trace) -> "Context | None":
-    """What its client told of the trace that it is a part of."""
+    """Return the context of the trace that the client's request is a part of."""
     from opentelemetry.context import Context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

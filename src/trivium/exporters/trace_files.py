@@ -71,7 +71,7 @@ class TraceFiles:
             self._done += 1
 
     def _append(self, records: bytes) -> None:
-        """In place of the bracket that ends the array. What the disk takes only in part is not in the file at all."""
+        """Write over the bracket that ends the array. What the disk takes only in part is not in the file at all."""
         before = b"]" if self._is_begun else b""
         added = (b"," if self._is_begun else b"[") + records + b"]"
         with self._path.open("r+b" if self._is_begun else "wb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""The one extractor: a model archive (zip, tar, tar.gz, told by its first bytes) -> a private folder, or a refusal.
+"""The one extractor: a model archive (zip, tar, tar.gz, by its first bytes) -> a private folder, or a refusal.
 
 Decides which members may become files and how many bytes they may have; what the files mean, formats know. All is
 counted as it comes, since what an archive says of itself may lie. Names are compared by components.
@@ -28,7 +28,7 @@ from trivium.types.findings import Finding, Severity
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an archive may come to: bytes unpacked, files and folders, and bytes unpacked per byte of its own
+    """Bounds of an archive: bytes unpacked, files and folders, and bytes unpacked per byte of its own
     (beyond `free_bytes`: a small archive of zeros is no bomb).
     """
 
@@ -58,7 +58,7 @@ class _Member:
 
 
 class _Refused(Exception):
-    """What was found, what is expected, and what to do."""
+    """A refusal: what was found, what is expected, and what to do."""
 
     def __init__(self, found: str, expected: str, hint: str = _REPACK) -> None:
         super().__init__(found, expected, hint)
@@ -269,7 +269,7 @@ def _zip_data(archive: ZipFile, info: ZipInfo, allowance: _Allowance) -> Iterato
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """What is raised at damaged bytes, by `zipfile` of many kinds, becomes a refusal."""
+    """Turn whatever damaged bytes raise, by `zipfile` of many kinds, into a refusal."""
     try:
         yield
     except ServeError as error:

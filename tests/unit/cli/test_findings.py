@@ -22,7 +22,7 @@ from trivium.types.spec import (
 
 LONG = "/models/" + "a-very-long-folder-name/" * 6 + "config.pbtxt"
 NOTICE = Finding(
-    Severity.NOTICE, LONG, 12, "response_cache.enable", "not served yet: every request is computed"
+    Severity.NOTICE, LONG, 12, "response_cache.enable", "not supported: every request is computed"
 )
 ERROR = Finding(Severity.ERROR, LONG, 7, "input[0].dims", "the text 'a'", "an integer", "Write dims: 1.")
 

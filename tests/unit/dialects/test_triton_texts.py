@@ -8,7 +8,7 @@ import pytest
 from trivium.codecs import data_reasons
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, STATUS, ErrorCode
-from trivium.dialects.triton.texts import ROWS, RPC_ROWS, said
+from trivium.dialects.triton.texts import ROWS, RPC_ROWS, error_text
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
@@ -48,7 +48,7 @@ def test_every_reason_is_defined_once_and_has_its_metadata_behind_it():
 @pytest.mark.parametrize("kind", [*ROWS, *RPC_ROWS])
 def test_every_row_needs_no_other_facts(kind, over_rpc):
     error = ServeError(Code.INVALID, "own words", info=ErrorInfo.of(kind, **_metadata(kind)))
-    found = said(error, over_rpc, ABOUT | {"size": 3})
+    found = error_text(error, over_rpc, ABOUT | {"size": 3})
     row = RPC_ROWS.get(kind) if over_rpc else None
     if row is None and kind not in ROWS:
         assert found is None
@@ -59,7 +59,7 @@ def test_every_row_needs_no_other_facts(kind, over_rpc):
 
 
 def _said(kind, over_rpc=False, about=ABOUT, **facts):
-    found = said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(kind, **facts)), over_rpc, about)
+    found = error_text(ServeError(Code.INVALID, "own", info=ErrorInfo.of(kind, **facts)), over_rpc, about)
     assert found is not None
     return found
 
@@ -150,14 +150,16 @@ def test_what_both_wires_say_otherwise():
     ],
 )
 def test_what_the_queue_says(code, text):
-    found = said(ServeError(code, "own"), False, ABOUT)
+    found = error_text(ServeError(code, "own"), False, ABOUT)
     assert found is not None
     assert (found.code, found.text) == (ErrorCode.UNAVAILABLE, text)
 
 
 def test_what_has_no_row_keeps_its_words():
-    assert said(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
-    assert said(ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS)), True, ABOUT) is None
+    assert error_text(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
+    assert (
+        error_text(ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS)), True, ABOUT) is None
+    )
 
 
 def test_every_code_has_a_status():

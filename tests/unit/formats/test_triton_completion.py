@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from trivium.dialects.triton.description import config_json
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.batch_shapes import BatchInput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
@@ -202,7 +202,7 @@ def test_a_client_is_told_in_the_originals_words(
 ) -> None:
     with pytest.raises(ConfigError) as error:
         FORMAT.finish(read(tmp_path, config), facts)
-    answer = said(error.value, False, {})
+    answer = error_text(error.value, False, {})
     assert answer is not None
     assert answer.text == (
         f"load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: {words};\n"

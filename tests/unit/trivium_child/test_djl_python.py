@@ -76,7 +76,7 @@ LEFT = [
 def test_what_is_left_says_so_when_it_is_used(module, name):
     found = getattr(importlib.import_module(module), name)
     for use in (lambda: found(), lambda: found(print), lambda: found.anything):
-        with pytest.raises(NotImplementedError, match=f"{name} is not served yet"):
+        with pytest.raises(NotImplementedError, match=f"{name} is not supported in this version"):
             use()
     assert not hasattr(importlib.import_module(module), "__wrapped__")
     assert not hasattr(found, "__wrapped__")

@@ -1,4 +1,4 @@
-"""What keeps `tritonserver` from starting, as it says so: the kind of failure, then the text."""
+"""Errors that keep `tritonserver` from starting: the kind of failure, then the text."""
 
 
 class CannotStart(Exception):

@@ -1,4 +1,4 @@
-"""What a flag of `tritonserver` is: its name, the form of its value, whether and how it is served here.
+"""A flag of `tritonserver`: its name, the form of its value, whether and how it is served here.
 
 Pure. Reads one value of one flag; which flags there are says `flag_table`, what they do `settings`. Source: spec
 sheet `triton`, section 1.1.
@@ -22,7 +22,7 @@ class FlagKind(Enum):
 
 
 class Support(Enum):
-    """What becomes of a flag."""
+    """The support of a flag by this server."""
 
     YES = "yes"
     PARTLY = "partly"

@@ -1,4 +1,4 @@
-"""The life of a `tritonserver`: load, tell what is up, open the ports, serve until told to stop, drain, unload.
+"""The life of a `tritonserver`: load, say what is ready, open the ports, serve until a signal, drain, unload.
 
 Decides the order of these, the lines that tell of them and the exit status, all as the original (spec sheet `triton`,
 section 1.2). What is served and how it is configured says `settings`.
@@ -37,7 +37,7 @@ _FAILED = 1
 
 
 async def live(settings: CommandSettings) -> int:
-    """From start to end; the exit status."""
+    """Run from start to end; returns the exit status."""
     stop = asyncio.Event()
 
     def end(number: signal.Signals) -> None:
@@ -104,7 +104,7 @@ def _folders(repositories: Sequence[str]) -> list[Path]:
 
 
 async def _load(server: Server, settings: CommandSettings, stop: asyncio.Event) -> Listing | None:
-    """What came of loading; None if it was told to stop meanwhile."""
+    """Return the result of loading; None if a signal to stop came meanwhile."""
     loading = asyncio.ensure_future(server.start(_tell, settings.startup))
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")

@@ -76,7 +76,7 @@ def default_rows(values: Mapping[str, Any]) -> int:
 
 
 def cache_bytes(values: Mapping[str, Any]) -> int:
-    """How many bytes of answers are kept; 0 for none."""
+    """Return how many bytes of answers are kept; 0 for none."""
     size: int = values["--response-cache-byte-size"]
     for text in values["--cache-config"]:
         cache, comma, setting = text.partition(",")

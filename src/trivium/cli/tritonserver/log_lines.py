@@ -1,4 +1,4 @@
-"""How `tritonserver` writes its log: the form of a line, and where it goes.
+"""The log of `tritonserver`: the form of a line, and where it goes.
 
 Source: spec sheet `triton`, section 1.2. Formats records of the standard logging module; must not decide what is worth
 a record.

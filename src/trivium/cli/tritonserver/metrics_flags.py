@@ -55,5 +55,5 @@ def _is_on(told: Mapping[str, str], key: str, default: str) -> bool:
 
 
 def _quantiles(text: str) -> str:
-    """Without the errors: ours are of a fixed kind."""
+    """Return the quantiles without their errors: ours are of a fixed kind."""
     return ",".join(pair.partition(":")[0].strip() for pair in text.split(","))

@@ -1,4 +1,4 @@
-"""What `tritonserver` logs of a model's life: changes of its state in the original's words.
+"""Logs a model's life as `tritonserver` does: changes of its state in the original's words.
 
 Pure. Source: spec sheet `triton`, sections 1.2 and 2.5.
 """

@@ -1,4 +1,4 @@
-"""What `tritonserver` tells of itself at its start: the four tables, and what differs from what it was told.
+"""The report of `tritonserver` at its start: the four tables, and where it differs from what the flags ask for.
 
 Gathers; how tables are drawn says `tables`, what was told `settings`.
 """
@@ -32,7 +32,7 @@ def tables(server: Server, listing: Listing, settings: CommandSettings) -> tuple
 
 
 def used_options(settings: CommandSettings) -> str:
-    """The table of what the server was told."""
+    """Return the table of the options that the server was given."""
     return options_table(_options(settings))
 
 

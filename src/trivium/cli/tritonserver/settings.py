@@ -1,4 +1,4 @@
-"""From the flags of `tritonserver` to the configuration of a server: which flag sets what, and what cannot be had.
+"""Translates the flags of `tritonserver` to the configuration of a server, and reports what cannot be had.
 
 Pure but for the environment that `config` reads. Raises ServeError for what the original refuses as a bad command
 line, CannotStart for what keeps it from starting. Must not start anything.
@@ -81,12 +81,12 @@ class CommandSettings:
 
     @property
     def control(self) -> str:
-        """none, poll or explicit."""
+        """Return the mode of control: none, poll or explicit."""
         return str(self.values["--model-control-mode"])
 
 
 def settle(given: Mapping[str, Any]) -> CommandSettings:
-    """From the flags that were given, by name."""
+    """Return the settings for the flags that were given, by name."""
     values = {name: given.get(name, () if flag.repeats else flag.default) for name, flag in FLAGS.items()}
     _check(values)
     log = LogSettings(

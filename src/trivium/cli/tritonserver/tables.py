@@ -55,7 +55,7 @@ def models_table(versions: Iterable[VersionStatus]) -> str:
 
 
 def options_table(options: Iterable[tuple[str, str]]) -> str:
-    """What the server was told."""
+    """Return the table of the options that the server was given."""
     return table(("Option", "Value"), options)
 
 

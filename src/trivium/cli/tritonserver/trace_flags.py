@@ -60,7 +60,7 @@ def trace_fields(values: Mapping[str, Any]) -> dict[str, object]:
 
 
 def unused_traces(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is told of traces for nothing, with the reason."""
+    """Return the trace settings that have no effect, each with the reason."""
     fields = trace_fields(values)
     if fields["trace_levels"] and not (fields.get("trace_file") or fields.get("trace_endpoint")):
         return ("--trace-config level (there is no --trace-config triton,file to write traces to)",)

@@ -17,7 +17,7 @@ BAD_WORDS = 1
 
 
 def reader(flag: Flag) -> Callable[[str], Value]:
-    """What reads the flag's value for click; a refusal ends the command."""
+    """Return what reads the flag's value for click; a refusal ends the command."""
 
     def read(text: str) -> Value:
         try:
@@ -42,7 +42,7 @@ class Usage(click.Command):
             refuse(error.format_message(), ctx)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As the original puts it."""
+        """Write the usage as the original does."""
         formatter.write_usage("tritonserver", "[options]")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,77 +1,59 @@
-"""Which engine a folder is for, by the names in it, where nobody says so.
+"""Recognises the engine of a folder by the names in it, where serving.properties does not say.
 
 Source: spec sheet `djl`, section 2.5: the first rule that hits wins. Ours differs in one place: Python code goes
 before a TorchScript file, since who adds a model.py wants it to run. Pure; judges names, opens nothing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trivium.dialects.djl.keys import DjlEngine
+from trivium.dialects.djl.engines import ENGINES, MXNET, PYTHON, DjlEngine
 
 FOREIGN_MARKS = ("config.pbtxt", "MAR-INF")
 """What makes a folder another format's, whatever else lies in it."""
 
-_SKLEARN = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
-
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """`engine` is DJL's name of it, `entry` the file that it opens; `rule` says by what it was recognised. `serves` is
-    empty for an engine that is not served.
+    """The engine of a folder, with the file that it opens; `rule` says by what it was recognised.
+
+    `built_in` is the handler of DJL's own that the model needs, empty where it needs none.
     """
 
-    engine: str
+    engine: DjlEngine
     entry: str
     rule: str
-    serves: DjlEngine | None = None
     built_in: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    engine: str
-    suffixes: tuple[str, ...]
-    serves: DjlEngine | None = None
-    built_in: str = ""
-
-
-_BY_FILE = (
-    _Rule("Python", (".py",), DjlEngine.PYTHON),
-    _Rule("PyTorch", (".pt",), DjlEngine.PYTORCH),
-    _Rule("OnnxRuntime", (".onnx",), DjlEngine.ONNX),
-    _Rule("XGBoost", (".json", ".xgb", ".bst")),
-    _Rule("Python", _SKLEARN, DjlEngine.PYTHON, "djl_python.sklearn_handler"),
-    _Rule("TensorRT", (".trt", ".uff")),
-    _Rule("TFLite", (".tflite",)),
-    _Rule("Llama", (".gguf",)),
-)
-_BY_NAME: Mapping[str, str] = {
-    "saved_model.pb": "TensorFlow",
-    "__model__": "PaddlePaddle",
-    "inference.pdmodel": "PaddlePaddle",
-}
+    @property
+    def is_served(self) -> bool:
+        """Does one of our engines run it?"""
+        return bool(self.engine.engine) and not self.built_in
 
 
 def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool = False) -> Detected | None:
-    """The engine of a folder with these names; `prefixes` are the names that its files may begin with, beside
-    `model`. None where nothing is recognised.
+    """Return the engine of a folder with these names, or None.
+
+    `prefixes` are the names, besides `model`, that its files may begin with.
     """
-    for rule in _BY_FILE:
-        entry = find_file(names, prefixes, rule.suffixes)
-        if entry:
-            return Detected(rule.engine, entry, f"the file {entry}", rule.serves, rule.built_in)
-    for name, engine in _BY_NAME.items():
-        if name in names:
-            return Detected(engine, name, f"the file {name}")
+    for engine in ENGINES:
+        if entry := find_file(names, prefixes, engine.suffixes):
+            return Detected(engine, entry, f"the file {entry}")
+    for engine in ENGINES:
+        for suffix, handler in engine.built_in.items():
+            if entry := find_file(names, prefixes, (suffix,)):
+                return Detected(engine, entry, f"the file {entry}", handler)
+    for engine in ENGINES:
+        if entry := next((name for name in engine.files if name in names), ""):
+            return Detected(engine, entry, f"the file {entry}")
     if has_model_id or "config.json" in names:
-        rule_text = "option.model_id" if has_model_id else "the file config.json"
-        return Detected("Python", "", rule_text, DjlEngine.PYTHON, "djl_python.huggingface")
+        rule = "option.model_id" if has_model_id else "the file config.json"
+        return Detected(PYTHON, "", rule, "djl_python.huggingface")
     for prefix in (*prefixes, "model"):
         for name in sorted(names):
             middle = name.removeprefix(f"{prefix}-").removesuffix(".params")
             if len(middle) == 4 and middle.isdecimal() and name == f"{prefix}-{middle}.params":
-                return Detected("MXNet", name, f"the file {name}")
+                return Detected(MXNET, name, f"the file {name}")
     return None
 
 

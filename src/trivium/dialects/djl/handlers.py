@@ -1,4 +1,4 @@
-"""Whose handler a model.py holds, read from its text: the code is parsed and never run.
+"""Tells whose handler a model.py holds by its text: the code is parsed and never run.
 
 Source: section 8.1 of the spec sheets `djl`, `torchserve` and `triton`. Several systems call their file model.py; by
 what it defines they can be told apart.
@@ -14,7 +14,7 @@ LONGEST = 2**20
 
 
 class HandlerKind(Enum):
-    """Whose handler it is. UNKNOWN: it cannot be parsed, or defines none of them at its top."""
+    """The system whose handler a file holds. UNKNOWN: it cannot be parsed, or defines none of them at its top."""
 
     DJL = "a function of one argument"
     TORCHSERVE = "a class with handle(self, data, context), or handle(data, context)"
@@ -23,7 +23,7 @@ class HandlerKind(Enum):
 
 
 def kind_of(text: str, function: str = "handle") -> HandlerKind:
-    """Whose handler this module holds. `function` is the name that DJL would call."""
+    """Return whose handler this module holds. `function` is the name that DJL would call."""
     module = _parsed(text)
     if module is None:
         return HandlerKind.UNKNOWN
@@ -63,7 +63,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _statements(module: ast.Module) -> Iterator[ast.stmt]:
-    """At the top, and inside its if, try and with."""
+    """Yield the statements at the top, and inside its if, try and with."""
     waiting = list(reversed(module.body))
     while waiting:
         node = waiting.pop()

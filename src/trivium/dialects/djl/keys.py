@@ -1,32 +1,21 @@
-"""What becomes of each key of serving.properties: used, passed on, reported (answers stay the same) or refused.
+"""Keys of serving.properties: each is used, passed on, reported (answers stay the same) or refused.
 
 Source: spec sheet `djl`, sections 3.1 to 3.3. A key without a row is passed on to the handler, whose argument it is;
-a native engine has nobody to take it, which is reported. The texts say what happens instead of serving it.
+a native engine has nobody to take it, which is reported. The texts say what happens instead. `engines` has the keys of
+each engine.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from trivium.dialects.djl.properties import Properties
-from trivium.types.findings import Finding, Severity
-
 
 class DjlKeyRole(Enum):
-    """What the format does with a key."""
+    """The role of a key: what the format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"
     REPORTED = "reported"
     REFUSED = "refused"
-
-
-class DjlEngine(Enum):
-    """The engines of DJL whose models are served; the value is DJL's name."""
-
-    PYTHON = "Python"
-    PYTORCH = "PyTorch"
-    ONNX = "OnnxRuntime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,7 @@ def _refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> d
     return {key: DjlKey(DjlKeyRole.REFUSED, text, harmless) for key in keys}
 
 
-_EVERY = {
+EVERY = {
     **_used("engine", "load_on_devices", "job_queue_size", "batch_size", "max_dynamic_batch_size"),
     **_used("max_batch_delay", "max_idle_time", "option.max_batch_delay", "option.max_idle_time"),
     **_used(
@@ -85,7 +74,8 @@ _EVERY = {
     **_reported("the model directory is the folder that is served", "option.model_dir"),
 }
 
-_PYTHON = {
+PYTHON = {
+    **EVERY,
     **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
     **_used("option.predict_timeout"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
@@ -98,41 +88,47 @@ _PYTHON = {
         "option.enable_venv",
         harmless=_NO,
     ),
-    **_reported("adapters are left for a later issue", "option.enable_lora", harmless=_NO),
     **_reported(
-        "sessions are left for a later issue: SessionManager says so when it is used",
+        "adapters are not supported in this version: merge the adapter into the model's weights",
+        "option.enable_lora",
+        harmless=_NO,
+    ),
+    **_reported(
+        "sessions are not supported in this version: keep state in a store of the handler's own",
         "option.enable_stateful_sessions",
         "option.sessions_path",
         "option.sessions_expiration",
         harmless=_NO,
     ),
     **_reported(
-        "formatters of generated text are left for a later issue",
+        "formatters of generated text are not supported in this version: format the text in the handler",
         "option.output_formatter",
         "option.input_formatter",
     ),
     **_refused(
-        "Several accelerators in one worker are left for a later issue: remove it, or set it to 1.",
+        "Several accelerators in one worker are not supported in this version: remove it, or set it to 1.",
         "option.tensor_parallel_degree",
         "option.pipeline_parallel_degree",
         harmless=_ONE,
     ),
     **_refused(
-        "Asynchronous handlers are left for a later issue: remove it, and let the handler return its Output.",
+        "Asynchronous handlers are not supported in this version: remove it, and let the handler return its Output.",
         "option.async_mode",
         harmless=_NO,
     ),
     **_refused(
-        "Continuous batching is left for a later issue: remove it, or set it to disable.",
+        "Continuous batching is not supported in this version: remove it, or set it to disable.",
         "option.rolling_batch",
         harmless=frozenset({"", "disable"}),
     ),
 }
+"""Keys of models that run a handler."""
 
-_NATIVE = {
+NATIVE = {
+    **EVERY,
     **_used("batchifier"),
     **_refused(
-        "Translators are left for a later issue: remove it to serve plain tensors, or write a model.py.",
+        "Translators are not supported in this version: remove it to serve plain tensors, or write a model.py.",
         "translatorFactory",
         "translator",
         "application",
@@ -142,17 +138,18 @@ _NATIVE = {
     **_refused("Blocks written in Java cannot run here: export the model to a file.", "blockFactory"),
 }
 
-_PYTORCH = {
-    **_NATIVE,
+PYTORCH = {
+    **NATIVE,
     **_reported(
         "the model is loaded to the instance's device", "option.mapLocation", harmless=frozenset({"true"})
     ),
     **_reported("files inside the archive that nothing here reads", "option.extraFiles"),
     **_reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
 }
+"""Keys of TorchScript files."""
 
-_ONNX = {
-    **_NATIVE,
+ONNX = {
+    **NATIVE,
     **_used(
         "option.interOpNumThreads", "option.intraOpNumThreads", "option.executionMode", "option.optLevel"
     ),
@@ -165,39 +162,4 @@ _ONNX = {
         "option.customOpLibrary",
     ),
 }
-
-ROWS: Mapping[DjlEngine, Mapping[str, DjlKey]] = {
-    DjlEngine.PYTHON: {**_EVERY, **_PYTHON},
-    DjlEngine.PYTORCH: {**_EVERY, **_PYTORCH},
-    DjlEngine.ONNX: {**_EVERY, **_ONNX},
-}
-
-_UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
-_NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there is none")
-
-
-def row_of(engine: DjlEngine, key: str) -> DjlKey:
-    """The key's row, or that of all keys without one."""
-    return ROWS[engine].get(key) or (_UNKNOWN if engine is DjlEngine.PYTHON else _NOBODYS)
-
-
-def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
-    """A notice per reported key, an error per refused one."""
-    findings = []
-    for key, entry in properties.entries.items():
-        row = row_of(engine, key)
-        if (
-            row.role not in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
-            or entry.value.strip().lower() in row.harmless
-        ):
-            continue
-        found = f"{key}={entry.value}"
-        if row.role is DjlKeyRole.REPORTED:
-            finding = Finding(
-                Severity.NOTICE, properties.file, entry.line, key, f"{found} is not served: {row.text}"
-            )
-        else:
-            found = f"{found} is not served with the engine {engine.value}"
-            finding = Finding(Severity.ERROR, properties.file, entry.line, key, found, "", row.text)
-        findings.append(finding)
-    return findings
+"""Keys of ONNX files."""

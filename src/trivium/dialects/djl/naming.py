@@ -1,41 +1,15 @@
-"""Names as DJL infers them: a model's from its folder or archive, a file's prefix, an engine's from how it is written.
+"""Infers names as DJL does: a model's from its folder or archive, and a file's prefix.
 
-Source: spec sheet `djl`, sections 2.2, 2.3 and 3.1. Pure text; looks at no file.
+Source: spec sheet `djl`, sections 2.2 and 2.3. Pure text; looks at no file.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-
-from trivium.dialects.djl.keys import DjlEngine
+from collections.abc import Iterable
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.z", ".tar")
 """What is unpacked. A .mar belongs to TorchServe."""
 
 _ODD = re.compile(r"[^A-Za-z0-9_]")
-
-ENGINES: Mapping[str, DjlEngine] = {
-    "python": DjlEngine.PYTHON,
-    "mpi": DjlEngine.PYTHON,
-    "deepspeed": DjlEngine.PYTHON,
-    "pytorch": DjlEngine.PYTORCH,
-    "onnxruntime": DjlEngine.ONNX,
-    "onnx": DjlEngine.ONNX,
-}
-"""As written, in lower case -> the engine that serves it."""
-
-OTHER_ENGINES = (
-    "TensorFlow",
-    "MXNet",
-    "PaddlePaddle",
-    "XGBoost",
-    "LightGBM",
-    "TensorRT",
-    "TFLite",
-    "Rust",
-    "TritonServer",
-    "Llama",
-)
-"""Engines of DJL that nothing here runs."""
 
 
 def archive_suffix(name: str) -> str:
@@ -73,7 +47,7 @@ def inner_folder(names: Iterable[str]) -> str:
 
 
 def top_names(names: Iterable[str]) -> frozenset[str]:
-    """What lies at the top of an archive, behind the nested folder if there is one."""
+    """Return what lies at the top of an archive, behind the nested folder if there is one."""
     members = tuple(names)
     folder = inner_folder(members)
     prefix = f"{folder}/" if folder else ""

@@ -81,7 +81,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """At the first `=`, `:` or blank that no backslash hides; blanks around it are of neither side."""
+    """Split at the first `=`, `:` or blank that no backslash hides; blanks around it belong to neither side."""
     at = 0
     while at < len(line) and line[at] not in "=:" and line[at] not in _BLANKS:
         at += 2 if line[at] == "\\" else 1

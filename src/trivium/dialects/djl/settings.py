@@ -77,7 +77,7 @@ class DjlSettings:
         return variables
 
     def devices(self, gpus: int) -> tuple[Setting[tuple[Device, int]], ...]:
-        """Where the model goes: of each device its number, -1 for the CPU. `*` is every GPU, else the CPU."""
+        """Return the devices of the model, each with its number, -1 for the CPU. `*` is every GPU, else the CPU."""
         key = "load_on_devices"
         text = self.text([key], "*")
         every = [(Device.GPU, gpu) for gpu in range(gpus)] or [(Device.CPU, -1)]
@@ -98,7 +98,7 @@ class DjlSettings:
         return tuple(Setting(device, text.origin) for device in devices)
 
     def options(self) -> dict[str, str]:
-        """Options, their prefix stripped, and all arguments: what the handler is told when it starts."""
+        """Return the options, their prefix stripped, and all arguments, which the handler gets when it starts."""
         entries = self.properties.entries
         told = {key.removeprefix(OPTION): entries[key].value for key in entries if key.startswith(OPTION)}
         told.pop("env", None)  # the worker's, not the handler's

@@ -1,4 +1,4 @@
-"""What becomes of each key of model-config.yaml: used, passed on, reported (no effect on results) or refused.
+"""Keys of model-config.yaml: each is used, passed on, reported (no effect on results) or refused.
 
 A row per key of the sheet's table (spec sheet `torchserve`, section 3.4). A key that is not here is the handler's own
 and reaches it untouched, as all of them do. `harmless` is the value for which a reported or refused key makes no
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class TorchServeKeyRole(Enum):
-    """What a format does with a key."""
+    """The role of a key: what a format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"
@@ -20,7 +20,7 @@ class TorchServeKeyRole(Enum):
 
 
 class ValueKind(Enum):
-    """What its value must be; the value is for people."""
+    """The kind of value that a key takes; the text is for people."""
 
     NUMBER = "a whole number"
     NUMBERS = "a list of whole numbers"
@@ -40,22 +40,23 @@ class TorchServeKey:
     harmless: object = None
 
 
-_ISSUE = "it comes with the issue that completes the TorchServe dialect"
-
-
 def _used(kind: ValueKind, least: int = 0) -> TorchServeKey:
     return TorchServeKey(TorchServeKeyRole.USED, kind, least)
 
 
 def _refused(kind: ValueKind, text: str, harmless: object = None) -> TorchServeKey:
-    return TorchServeKey(TorchServeKeyRole.REFUSED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
+    return TorchServeKey(TorchServeKeyRole.REFUSED, kind, text=text, harmless=harmless)
 
 
 def _reported(kind: ValueKind, text: str, harmless: object = None) -> TorchServeKey:
-    return TorchServeKey(TorchServeKeyRole.REPORTED, kind, text=f"{text} ({_ISSUE})", harmless=harmless)
+    return TorchServeKey(TorchServeKeyRole.REPORTED, kind, text=text, harmless=harmless)
 
 
-_SEQUENCE = "it has an effect with sequenceBatching only, which is not served yet"
+_SEQUENCE = "it has an effect with sequenceBatching only, which is not supported in this version"
+_PARALLEL = (
+    "one model over several processes is not supported in this version: fit it to one device, or start the processes "
+    "in the handler"
+)
 
 ROWS: Mapping[str, TorchServeKey] = {
     "minWorkers": _used(ValueKind.NUMBER, 1),
@@ -85,12 +86,32 @@ ROWS: Mapping[str, TorchServeKey] = {
     "sequenceTimeoutMSec": _reported(ValueKind.NUMBER, _SEQUENCE, 0),
     "maxSequenceJobQueueSize": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
     "maxNumSequence": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
-    "parallelType": _refused(ValueKind.TEXT, "one model over several processes is not served yet"),
-    "parallelLevel": _refused(ValueKind.NUMBER, "one model over several processes is not served yet", 0),
-    "torchrun": _refused(ValueKind.ANY, "workers started by torchrun are not served yet"),
-    "continuousBatching": _refused(ValueKind.FLAG, "continuous batching is not served yet", False),
-    "sequenceBatching": _refused(ValueKind.FLAG, "stateful sequences are not served yet", False),
+    "parallelType": _refused(
+        ValueKind.TEXT,
+        _PARALLEL,
+    ),
+    "parallelLevel": _refused(
+        ValueKind.NUMBER,
+        _PARALLEL,
+        0,
+    ),
+    "torchrun": _refused(
+        ValueKind.ANY,
+        "workers started by torchrun are not supported in this version: let the handler start its processes",
+    ),
+    "continuousBatching": _refused(
+        ValueKind.FLAG,
+        "continuous batching is not supported in this version: let batchSize and maxBatchDelay form batches",
+        False,
+    ),
+    "sequenceBatching": _refused(
+        ValueKind.FLAG,
+        "stateful sequences are not supported in this version: keep state in a store of the handler's own",
+        False,
+    ),
     "asyncCommunication": _refused(
-        ValueKind.FLAG, "handlers with `async def handle` are not served yet", False
+        ValueKind.FLAG,
+        "handlers with `async def handle` are not supported in this version: write it as a plain `def`",
+        False,
     ),
 }

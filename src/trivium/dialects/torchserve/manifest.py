@@ -45,7 +45,7 @@ _MODEL_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest says. `document` is all of it; `lines` has the line of each key that was found; names of
+    """The contents of a manifest. `document` is all of it; `lines` has the line of each key that was found; names of
     files are relative to the model's folder, and empty where there is none.
     """
 

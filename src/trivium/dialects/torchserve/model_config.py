@@ -151,7 +151,7 @@ def _fits(value: object, row: TorchServeKey) -> bool:
 
 def _unserved(config: ModelConfig, key: str, row: TorchServeKey) -> Finding:
     if row.role is TorchServeKeyRole.REPORTED:
-        return config.notice(key, f"is read and not served yet: {row.text}")
+        return config.notice(key, f"is read and has no effect: {row.text}")
     hint = "Remove it, if the handler works without."
     return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.text, f"no {key}", hint)
 

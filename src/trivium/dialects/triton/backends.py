@@ -1,4 +1,4 @@
-"""Which backend serves a model: by platform, backend, file name, or what lies in the first version folder.
+"""Chooses the backend of a model: by platform, backend, file name, or what lies in the first version folder.
 
 The table and its order are the original's (sheet "triton", section 2.4, step A). Pure: file names come in.
 """
@@ -120,7 +120,7 @@ def _by_platform(text: ConfigText) -> Backend | Finding:
 
 
 def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:
-    """Of a backend with several file kinds the one whose file is named or there, else the first."""
+    """Return the row of a backend with several file kinds whose file is named or there, else the first."""
     for clue in ({filename}, files):
         for backend in rows:
             if backend.filename in clue:

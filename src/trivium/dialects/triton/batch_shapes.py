@@ -1,4 +1,4 @@
-"""What `batch_input` and `batch_output` must not say, and where they have no effect (sheet "triton", 3.1). Pure."""
+"""Checks `batch_input` and `batch_output`, and finds those without effect (sheet "triton", 3.1). Pure."""
 
 from collections.abc import Collection, Iterator, Sequence
 

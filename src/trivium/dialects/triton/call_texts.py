@@ -1,11 +1,11 @@
-"""What a handler is told of a call of another model (BLS), or of a load, that went wrong: the Python backend's words.
+"""Errors of calls of other models (BLS) and of loads, as the Python backend words them for a handler.
 
 Source: spec sheet `triton`, section 8.6, and what `tests/e2e/side_by_side/calls.py` observes beside the original. What
 is refused at the door is an INTERNAL error with the refusal in it; what a model answers is told as it is.
 """
 
 from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Operation
@@ -14,7 +14,7 @@ _UNREADY = frozenset({reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NO
 
 
 def translate_error(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
-    """The same error, as user code gets it. Where the original's text does not say why, our own reason follows."""
+    """Return the error as user code gets it. Where the original's text does not say why, our own reason follows."""
     if isinstance(asked, Load):
         return ServeError(error.code, _of_load(error, asked.model))
     if not isinstance(asked, Infer):
@@ -30,7 +30,7 @@ def _of_load(error: ServeError, model: str) -> str:
     reason = error.reason
     if error.code is Code.NOT_FOUND or reason == request_reasons.UNREADABLE:
         return f"failed to load '{model}', failed to poll from model repository. {error.message}"
-    told = said(error, False, {"model": model})
+    told = error_text(error, False, {"model": model})
     return error.message if told is None else told.text
 
 
@@ -48,8 +48,8 @@ def _of_door(error: ServeError, call: Infer) -> str:
 
 
 def _told(error: ServeError, call: Infer) -> str:
-    """What an ensemble says of one of its steps is told as it is, be it that a queue is full or that it never ends."""
+    """Return the text of an ensemble's step as it is, be it that a queue is full or that it never ends."""
     if isinstance(error.__cause__, ServeError):
         return error.message
-    told = said(error, False, {"model": call.model, "id": call.id})
+    told = error_text(error, False, {"model": call.model, "id": call.id})
     return error.message if told is None else told.text

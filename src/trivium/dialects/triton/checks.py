@@ -1,4 +1,4 @@
-"""What a config.pbtxt must not say, though it can be read: the original's own checks and a few more.
+"""Checks a config.pbtxt that can be read: the original's own checks and a few more.
 
 Pure: what depends on the folder (versions, files) is the format's. Each check takes the text, whose message is
 whole, and yields findings at the keys concerned (sheet "triton", sections 2.5 and 3.2).
@@ -47,7 +47,7 @@ def check(text: ConfigText, gpus: int) -> list[Finding]:
 
 
 def check_completed(text: ConfigText) -> Iterator[Finding]:
-    """What can be wrong with inputs, outputs and batching that were filled in after the file had been checked."""
+    """Check inputs, outputs and batching that were filled in after the file had been checked."""
     for section in ("input", "output"):
         yield from _tensors(text, section)
     yield from check_reshapes(text)
@@ -123,7 +123,9 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
             expected = f"a count from 1 to {MOST_INSTANCES}"
             yield text.fault(f"{key}.count", f"the count {group.count}", expected, hint)
         if group.kind == KIND_MODEL:
-            yield text.notice(f"{key}.kind", "KIND_MODEL is read and not served yet: placed as KIND_CPU")
+            yield text.notice(
+                f"{key}.kind", "KIND_MODEL is not supported in this version: placed as KIND_CPU"
+            )
         if group.kind in (KIND_CPU, KIND_MODEL) and group.gpus:
             hint = "Remove gpus, or write kind: KIND_GPU."
             yield text.fault(f"{key}.gpus", "GPUs for instances that run on the CPU", "no gpus", hint)
@@ -154,7 +156,7 @@ def _runtime(text: ConfigText) -> Iterator[Finding]:
 
 
 def _cache(text: ConfigText) -> Iterator[Finding]:
-    """What answers several times, or by what came before, cannot be answered from a cache."""
+    """Refuse a cache for a model that answers several times, or by what came before."""
     config = text.config
     if not config.response_cache.enable:
         return

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration in Triton's own words, for clients that ask for a load (sheet "triton", 2.5).
+"""Words the faults of a configuration as Triton does, for clients that ask for a load (sheet "triton", 2.5).
 
 Finds them by the key that a finding is about. Whether a fault is met while the repository is polled or while the model
 is loaded decides what clients are told of it. Pure; what has no row keeps the sentence that it has.
@@ -18,7 +18,7 @@ from trivium.types.findings import Finding, Severity
 
 
 class About(NamedTuple):
-    """Where a finding was made: in the configuration of `model`, at the key that `place` was found in."""
+    """The place of a finding: in the configuration of `model`, at the key that `place` was found in."""
 
     text: ConfigText
     model: str
@@ -33,7 +33,7 @@ _INVALID, _INTERNAL = "Invalid argument: ", "Internal: "
 def in_tritons_words(
     text: ConfigText, model: str, version: str, findings: Sequence[Finding]
 ) -> list[Finding]:
-    """The same findings, errors among them with the facts that a client of Triton is told. `version` is the one that
+    """Return the findings, errors with the facts that a client of Triton reads. `version` is the one that
     would have been loaded.
     """
     read = {finding for finding in text.findings if finding.severity is Severity.ERROR}

@@ -25,7 +25,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """What the reader made of a file. Where there is no file, `file` names the folder and there are no lines.
+    """A file as the reader understood it. Where there is no file, `file` names the folder and there are no lines.
 
     `config` is whole only if no finding is an error.
     """
@@ -41,7 +41,9 @@ class ConfigText:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def line(self, key: str) -> int | None:
-        """Of the key, else of the innermost block around it; for a missing key of the file itself, 1."""
+        """Return the line of the key, else of the innermost block around it; for a missing key of the file itself,
+        1.
+        """
         while key and key not in self.entries:
             key = key.rpartition(".")[0]
         if key:

@@ -24,7 +24,7 @@ DIALECT = "triton"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What `Foreign` holds of this dialect: the file with its configuration as completed so far, and how many
+    """The contents of `Foreign` for this dialect: the file with its configuration as completed so far, and how many
     rows a model that turns out to batch may have (the server's default when the file was read).
     """
 

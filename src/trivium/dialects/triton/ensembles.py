@@ -1,4 +1,4 @@
-"""What the ensemble of a config.pbtxt must not say, as far as its own file shows it.
+"""Checks the ensemble of a config.pbtxt, as far as its own file shows it.
 
 Whether the steps' models are there, and fit together, the core finds out when it has them (sheet "triton", section
 2.5). Pure.

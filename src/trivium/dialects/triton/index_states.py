@@ -1,4 +1,4 @@
-"""What the repository index calls the states of a version: the one table (sheet "triton", section 4.9)."""
+"""The repository index's names for the states of a version: the one table (sheet "triton", section 4.9)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What becomes of each key: used, passed on, reported (no effect on results) or refused (wrong results).
+"""Keys of config.pbtxt: each is used, passed on, reported (no effect on results) or refused (wrong results).
 
 One row per field of each message; below a reported or refused block nothing needs a row. The texts say what
 happens instead. A value that changes nothing (the default, or `harmless`) is not worth a word.
@@ -14,7 +14,7 @@ from trivium.types.findings import Finding
 
 
 class TritonKeyRole(Enum):
-    """What a format does with a key."""
+    """The role of a key: what a format does with it."""
 
     USED = "used"
     PASSED_ON = "passed on"
@@ -170,5 +170,7 @@ def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
 def _finding(text: ConfigText, key: str, row: TritonKey) -> Finding:
     name = key.rpartition(".")[2]
     if row.role is TritonKeyRole.REFUSED:
-        return text.fault(key, f"{name}, which is not served yet", f"a model without {name}", row.text)
-    return text.notice(key, f"{name} is read and not served yet: {row.text}")
+        return text.fault(
+            key, f"{name}, which is not supported in this version", f"a model without {name}", row.text
+        )
+    return text.notice(key, f"{name} is read and has no effect: {row.text}")

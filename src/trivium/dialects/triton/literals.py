@@ -37,7 +37,7 @@ class Unfit(Exception):
 
 
 def expectation(field: Field) -> str:
-    """What a value of the field looks like, in words."""
+    """Return what a value of the field looks like, in words."""
     if field.is_block:
         return f"a block: {field.name} {{ ... }}"
     if field.is_enum:

@@ -68,14 +68,14 @@ class Accelerator(Message):
 
 
 class ExecutionAccelerators(Message):
-    """In the order in which they are tried, for instances on GPUs and on the CPU."""
+    """Accelerators in the order in which they are tried, for instances on GPUs and on the CPU."""
 
     gpu_execution_accelerator: Blocks[Accelerator]
     cpu_execution_accelerator: Blocks[Accelerator]
 
 
 class ModelOptimizationPolicy(Message):
-    """Of this block the graph's level and the accelerators have an effect here."""
+    """The optimisation block; the graph's level and the accelerators have an effect here."""
 
     graph: GraphMessage
     execution_accelerators: ExecutionAccelerators
@@ -121,7 +121,7 @@ class ModelEnsembling(Message):
 
 
 class ControlMessage(Message):
-    """What a control input tells; `kind` is one of the CONTROL numbers. One of the three pairs, or a data type."""
+    """A control input; `kind` is one of the CONTROL numbers. It has one of the three pairs, or a data type."""
 
     kind: int
     int32_false_true: MutableSequence[int]
@@ -145,7 +145,7 @@ class StrategyDirect(Message):
 
 
 class StrategyOldest(Message):
-    """Whoever waits longest."""
+    """The strategy that serves the sequence that has waited longest."""
 
     max_candidate_sequences: int
     preferred_batch_size: MutableSequence[int]
@@ -154,7 +154,7 @@ class StrategyOldest(Message):
 
 
 class InitialState(Message):
-    """What a state begins with: one of two sources."""
+    """The first value of a state: one of two sources."""
 
     data_type: int
     dims: MutableSequence[int]
@@ -192,7 +192,7 @@ class RateResource(Message):
 
 
 class ModelRateLimiter(Message):
-    """What an instance needs while it runs."""
+    """The resources that an instance needs while it runs."""
 
     resources: Blocks[RateResource]
     priority: int
@@ -221,7 +221,7 @@ class ModelParameter(Message):
 
 
 class ModelTransactionPolicy(Message):
-    """How many responses a request has."""
+    """The number of responses to a request: one, or any number."""
 
     decoupled: bool
 
@@ -258,14 +258,14 @@ class HistogramOptions(Message):
 
 
 class MetricControl(Message):
-    """How one metric is counted."""
+    """The way in which one metric is counted."""
 
     metric_identifier: MetricIdentifier
     histogram_options: HistogramOptions
 
 
 class ModelMetricsMessage(Message):
-    """How the model's metrics are counted."""
+    """The ways in which the model's metrics are counted."""
 
     metric_control: Blocks[MetricControl]
 

@@ -52,7 +52,7 @@ def _decode(file: str, data: bytes) -> tuple[str, list[Finding]]:
 
 
 def _objections(file: str, text: str, config: ModelConfigMessage) -> list[Finding]:
-    """What protobuf's own parser, the referee, has against the text or against our reading of it."""
+    """Return the objections of protobuf's own parser, the referee, to the text or to our reading of it."""
     try:
         theirs = text_format.Parse(text, new_config())
     except text_format.ParseError as error:

@@ -1,4 +1,4 @@
-"""What a file must say: the keys without which a block means nothing, and how a dropped one is named.
+"""Required keys of a file: those without which a block means nothing, and how a dropped one is named.
 
 Judges what was written, not what the message holds, so that it can speak about a file with other faults too.
 """
@@ -90,7 +90,7 @@ _CHOICES = {
 
 
 def unspecified(text: ConfigText) -> Iterator[Finding]:
-    """An error per input or output whose type or dimensions nobody has told, be it in the file or afterwards: of a
+    """Yield an error per input or output without type or dimensions, in the file or afterwards: for a
     file that lacks them the very ones of `missing`.
     """
     for section, type_ in (("input", "ModelInput"), ("output", "ModelOutput")):
@@ -104,7 +104,7 @@ def unspecified(text: ConfigText) -> Iterator[Finding]:
 
 
 def missing(text: ConfigText) -> Iterator[Finding]:
-    """An error per required key that a block of the file lacks, at the block's line."""
+    """Yield an error per missing required key of a block, at the block's line."""
     for type_, mends in REQUIRED.items():
         for block in text.blocks(type_):
             for name, hint in mends.items():

@@ -1,4 +1,4 @@
-"""What the `reshape` of an input or output must not say (sheet "triton", sections 2.5 and 3.2). Pure."""
+"""Checks the `reshape` of an input or output (sheet "triton", sections 2.5 and 3.2). Pure."""
 
 from collections.abc import Iterator, Sequence
 from math import prod

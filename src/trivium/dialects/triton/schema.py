@@ -40,7 +40,7 @@ class Field:
 
     @property
     def default(self) -> object:
-        """What a scalar that is not given holds."""
+        """Return what a scalar that is not given holds."""
         return {"string": "", "bool": False, "float": 0.0, "double": 0.0}.get(self.type, 0)
 
 

@@ -30,7 +30,7 @@ class Scope:
         return f"the block {self.path} (line {self.line})" if self.path else "the file itself"
 
     def key(self, name: str) -> str:
-        """Of a field of this block."""
+        """Return the key of a field of this block."""
         return f"{self.path}.{name}" if self.path else name
 
     def next_key(self, known: Field) -> str:
@@ -42,7 +42,7 @@ class Scope:
         return f"{self.key(known.name)}[{index}]"
 
     def clash(self, known: Field) -> Words | None:
-        """What is wrong with giving this field (again).
+        """Return the fault of giving this field (again), None where there is none.
 
         Like protobuf's parsers, a plain scalar that was given its default before may be given again.
         """

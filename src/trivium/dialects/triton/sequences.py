@@ -1,4 +1,4 @@
-"""What the sequence batcher of a config.pbtxt must not say (sheet "triton", sections 3.1 and 7.7). Pure."""
+"""Checks the sequence batcher of a config.pbtxt (sheet "triton", sections 3.1 and 7.7). Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -54,7 +54,7 @@ def check_sequences(text: ConfigText) -> Iterator[Finding]:
 
 
 def _states(text: ConfigText, names: set[str]) -> Iterator[Finding]:
-    """`names` are those of the inputs that there are beside states."""
+    """Check the states. `names` are those of the other inputs."""
     given: set[str] = set()
     for i, state in enumerate(text.config.sequence_batching.state):
         key = f"sequence_batching.state[{i}]"

@@ -143,7 +143,7 @@ class LogSettingsMessage(Message):
 
 
 class IndexRequest(Message):
-    """What the index shall list."""
+    """A request for the index of models."""
 
     repository_name: str
     ready: bool

@@ -38,18 +38,18 @@ _RPC_FIELDS = {
 
 
 def several_fields(facts: Facts) -> str:
-    """Of an input whose data are given in several places."""
+    """Return the text about an input whose data are given in several places."""
     fields = " ".join(f"'{name}'" for name in _names(facts["fields"]))
     return f"{ONE_OF}set {fields}"
 
 
 def misread(expected: str) -> str:
-    """What its JSON reader says of a value that is not of the type `expected`."""
+    """Return the text of its JSON reader about a value that is not of the type `expected`."""
     return f"attempt to access JSON non-{expected} as {'double' if expected == 'number' else expected}"
 
 
 def element(facts: Facts) -> str:
-    """Of an element that does not fit its datatype."""
+    """Return the text about an element that does not fit its datatype."""
     datatype = facts["datatype"]
     assert isinstance(datatype, DataType)
     if datatype is DataType.BYTES:
@@ -59,26 +59,26 @@ def element(facts: Facts) -> str:
 
 
 def parameter(facts: Facts) -> str:
-    """Of a parameter that the protocol knows and that has another type."""
+    """Return the text about a parameter that the protocol knows and that has another type."""
     return f"Unable to parse '{facts['key']}': {misread(str(facts['expected']))}"
 
 
 def no_object(facts: Facts) -> str:
-    """Of a value that has to be an object; `key` is its name, if it has one."""
+    """Return the text about a value that has to be an object; `key` is its name, if it has one."""
     if "key" in facts:
         return f"Expected JSON object for keyword: '{facts['key']}': {misread('object')}"
     return "attempt to get members for non-object"
 
 
 def rpc_parameter(facts: Facts) -> str:
-    """The same over gRPC."""
+    """Return the text about a parameter of another type over gRPC."""
     key = str(facts["key"])
     end = "" if key == "classification" else "."
     return f"invalid value type for '{key}' parameter, expected {_RPC_FIELDS.get(key, 'int64_param')}{end}"
 
 
 def many_strings(facts: Facts) -> str:
-    """Of more strings than a shape has elements: the original counts no further than the first of them."""
+    """Return the text about more strings than a shape has elements: the original counts no further than the first."""
     expected = facts["expected"]
     assert isinstance(expected, int)
     return (
@@ -88,7 +88,7 @@ def many_strings(facts: Facts) -> str:
 
 
 def input_count(facts: Facts) -> str:
-    """Of a request with more or fewer inputs than the model takes."""
+    """Return the text about a request with more or fewer inputs than the model takes."""
     least, most, got = facts["least"], facts["most"], _names(facts["got"])[::-1]
     model = facts["model"]
     if least == most:
@@ -104,14 +104,14 @@ def input_count(facts: Facts) -> str:
 
 
 def shape(facts: Facts) -> str:
-    """Of an input of another shape."""
+    """Return the text about an input of another shape."""
     text = f"unexpected shape for input '{facts['input']}' for model '{facts['model']}'. "
     text += f"Expected {_dims(facts['expected'])}, got {_dims(facts['found'])}. "
     return text + _NOTE if facts["has_rows"] else text
 
 
 def contents_type(facts: Facts) -> str:
-    """Of contents in the field of another datatype."""
+    """Return the text about contents in the field of another datatype."""
     found = _FIELDS.get(str(facts["found"]), "<invalid>")
     return (
         f"unexpected explicit tensor data for input tensor '{facts['input']}' for model '{facts['model']}' of type "

@@ -44,7 +44,7 @@ class ErrorText(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a client is told; `is_plain` as in `ErrorText`."""
+    """The text that a client reads; `is_plain` as in `ErrorText`."""
 
     code: ErrorCode
     text: str
@@ -304,9 +304,9 @@ _FIXED: Mapping[Code, ErrorText] = {
 }
 
 
-def said(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
-    """By the tables; None for an error without a row. `about`: the model and the id of the request, for texts that
-    name what the error itself does not know.
+def error_text(error: ServeError, over_rpc: bool, about: Facts) -> Said | None:
+    """Return the text by the tables; None for an error without a row. `about`: the model and the id of the request,
+    for texts that name what the error itself does not know.
     """
     if error.info is None:
         row, facts = _FIXED.get(error.code), about

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class TokenKind(Enum):
-    """What a token is; `TORN` is a string without its closing quote, `END` comes once, last."""
+    """The kind of a token; `TORN` is a string without its closing quote, `END` comes once, last."""
 
     WORD = "word"
     NUMBER = "number"
@@ -37,7 +37,7 @@ class Token(NamedTuple):
         return self.kind is TokenKind.MARK and self.text in "}>]"
 
     def __str__(self) -> str:
-        """As a person would call it."""
+        """Return the token as a person would call it."""
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         match self.kind:
             case TokenKind.END:
@@ -102,7 +102,7 @@ class Cursor:
         return False
 
     def strings(self) -> list[Token]:
-        """Step over one token, and over strings that stand beside it if it is one."""
+        """Step over one token, and over strings that follow it if it is one."""
         tokens = [self.advance()]
         while tokens[0].kind is TokenKind.STRING and self.token.kind in (TokenKind.STRING, TokenKind.TORN):
             tokens.append(self.advance())

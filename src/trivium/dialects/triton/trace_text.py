@@ -95,7 +95,9 @@ def _activities(trace: Trace, activity: str, tensors: Iterable[Tensor]) -> Itera
 
 
 def _elements(tensor: Tensor) -> str:
-    """With commas between; texts in quotes, numbers as C++ prints them: six digits, and truth as 0 and 1."""
+    """Return the elements with commas between; texts in quotes, numbers as C++ prints them: six digits, truth as 0
+    and 1.
+    """
     if tensor.datatype in _BLOBS:
         return ""
     values = tensor.array.reshape(-1).tolist()

@@ -1,7 +1,7 @@
-"""Which engine runs a folder and which file or module it opens, or why nothing here does.
+"""Chooses the engine that runs a folder and the file or module that it opens, or says why nothing here does.
 
-Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. What only a later issue brings is an error that says so: these
-models could not work without it.
+Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. A key without whose effect the
+model could not work is an error with a way out.
 """
 
 import difflib
@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trivium.dialects.djl.detection import detect, find_file
+from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of
-from trivium.dialects.djl.keys import DjlEngine
-from trivium.dialects.djl.naming import ENGINES, OTHER_ENGINES
 from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
-_SUFFIXES = {DjlEngine.PYTHON: ".py", DjlEngine.PYTORCH: ".pt", DjlEngine.ONNX: ".onnx"}
 _ENTRY = "option.entryPoint"
 _FUNCTION = "option.handler"
 _MODEL_ID = "option.model_id"
@@ -40,10 +38,10 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     if engine is None:
         return None
     function = settings.text([_FUNCTION], "handle")
-    if engine.value is DjlEngine.PYTHON:
+    if engine.value.runs_handlers:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
-        entry = _model_file(settings, folder, prefixes, _SUFFIXES[engine.value])
+        entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
     return None if entry is None else Choice(engine, entry, function)
 
 
@@ -57,37 +55,38 @@ def _engine(
 ) -> Setting[DjlEngine] | None:
     written = settings.text(["engine"])
     if written.value:
-        engine = ENGINES.get(written.value.lower())
-        if engine is None:
-            settings.fault("engine", f"engine={written.value}", _expected_engines(), _mend(written.value))
-            return None
-        if written.value.lower() in ("mpi", "deepspeed"):
-            settings.notice(
-                "engine", f"engine={written.value} is served as Python: one process, without mpirun"
+        engine, report = NAMES.get(written.value.lower(), (None, ""))
+        if engine is None or not engine.engine:
+            settings.fault(
+                "engine", f"engine={written.value}", served_names(), _way_out(engine, written.value)
             )
+            return None
+        if report:
+            settings.notice("engine", f"engine={written.value} is served as {engine.name}: {report}")
         return Setting(engine, written.origin)
     has_model_id = bool(settings.text([_MODEL_ID]).value)
     detected = detect(folder.files, prefixes, has_model_id)
     if detected is None and settings.text([_ENTRY]).value:
-        return Setting(DjlEngine.PYTHON, Origin(f"the key {_ENTRY}", ""))
+        return Setting(PYTHON, Origin(f"the key {_ENTRY}", ""))
     if detected is None:
         there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
         found = f"no model file by which to choose an engine; the folder has {there}"
         settings.fault("engine", found, "model.py, model.pt or model.onnx", "Add one, or set engine.")
         return None
-    if detected.serves is None:
-        found = f"a model of the engine {detected.engine} ({detected.rule})"
-        settings.fault("engine", found, _expected_engines(), _mend(detected.engine))
+    if not detected.engine.engine:
+        found = f"a model of the engine {detected.engine.name} ({detected.rule})"
+        settings.fault("engine", found, served_names(), detected.engine.way_out)
         return None
-    return Setting(detected.serves, Origin(detected.rule, ""))
+    return Setting(detected.engine, Origin(detected.rule, ""))
 
 
 def _model_file(
-    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffix: str
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffixes: tuple[str, ...]
 ) -> Setting[str] | None:
-    file = find_file(folder.files, prefixes, (suffix,))
+    file = find_file(folder.files, prefixes, suffixes)
     if file:
         return Setting(file, Origin(str(folder.path / file), ""))
+    (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
     others = sorted(name for name in folder.files if name.endswith(suffix))
     hint = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
@@ -109,13 +108,13 @@ def _entry_point(
     if not _check_entry(settings, folder, entry.value):
         return None
     if entry.value.endswith(".py") and is_asynchronous(folder.text(entry.value), function):
-        found = f"{function} in {entry.value} is an async function, which is left for a later issue"
+        found = f"{function} in {entry.value} is an async function, which is not supported in this version"
         settings.fault(_FUNCTION, found, "a function that returns its Output", "Define it without async.")
     return entry
 
 
 def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
-    """By the folder's name, then model.py; of several the first that holds a handler."""
+    """Return the file by the folder's name, then model.py; of several the first that holds a handler."""
     names = [
         name
         for name in dict.fromkeys(f"{prefix}.py" for prefix in (*prefixes, "model"))
@@ -131,7 +130,9 @@ def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: 
 def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:
     if entry.startswith(_REMOTE):
         hint = "Download it into the folder, and name the file."
-        settings.fault(_ENTRY, f"{entry} lies on the network; that is left for a later issue", "a file", hint)
+        settings.fault(
+            _ENTRY, f"{entry} lies on the network, which is not supported in this version", "a file", hint
+        )
         return False
     if entry == "djl_python" or entry.startswith("djl_python."):
         _refuse_missing(settings, folder, entry)
@@ -152,7 +153,7 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
 
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:
     if built_in:
-        found = f"the model needs DJL's own handler {built_in}, which is left for a later issue"
+        found = f"the model needs DJL's own handler {built_in}, which is not supported in this version"
         settings.fault(
             _ENTRY, found, "a handler of the folder's own", "Write a model.py with handle(inputs)."
         )
@@ -164,19 +165,14 @@ def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str
 def _check_model_id(settings: DjlSettings) -> None:
     model_id = settings.text([_MODEL_ID]).value
     if model_id.startswith(_STORES):
-        found = f"{_MODEL_ID}={model_id}: fetching models is left for a later issue"
+        found = f"{_MODEL_ID}={model_id}: fetching models is not supported in this version"
         settings.fault(
             _MODEL_ID, found, "a local path, or a name for the handler", "Download it, and name the folder."
         )
 
 
-def _expected_engines() -> str:
-    return "Python, PyTorch or OnnxRuntime"
-
-
-def _mend(name: str) -> str:
-    if name.lower() in {other.lower() for other in OTHER_ENGINES}:
-        return "Export the model to ONNX or TorchScript, or run it in a model.py."
-    names = ("Python", "MPI", "PyTorch", "OnnxRuntime", *OTHER_ENGINES)
-    near = difflib.get_close_matches(name, names, n=1)
+def _way_out(engine: DjlEngine | None, name: str) -> str:
+    if engine is not None:
+        return engine.way_out
+    near = difflib.get_close_matches(name, SPELLINGS, n=1)
     return f"Did you mean {near[0]}?" if near else "Write one of them."

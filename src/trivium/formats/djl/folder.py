@@ -9,9 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.dialects.djl.detection import FOREIGN_MARKS, Detected, detect
+from trivium.dialects.djl.detection import FOREIGN_MARKS, detect
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
-from trivium.dialects.djl.keys import DjlEngine
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
 from trivium.formats import archive
 
@@ -38,7 +37,7 @@ class DjlModelFolder:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the names of its files may begin with."""
+        """Return what the names of its files may begin with."""
         return tuple(dict.fromkeys((stem(self.title), self.path.name)))
 
     @property
@@ -84,9 +83,9 @@ def looks_like_model(folder: DjlModelFolder) -> bool:
     if PROPERTIES in folder.files:
         return True
     detected = detect(folder.files, folder.prefixes)
-    if not _is_served(detected):
+    if detected is None or not detected.is_served:
         return False
-    if detected is not None and detected.serves is DjlEngine.PYTHON:
+    if detected.engine.runs_handlers:
         return kind_of(folder.text(detected.entry)) is HandlerKind.DJL
     return True
 
@@ -126,11 +125,8 @@ def _holds_model(path: Path) -> bool:
     names = top_names(archive.names(path))
     if _is_foreign(names):
         return False
-    return PROPERTIES in names or _is_served(detect(names, (stem(path.name),)))
-
-
-def _is_served(detected: Detected | None) -> bool:
-    return detected is not None and detected.serves is not None and not detected.built_in
+    detected = detect(names, (stem(path.name),))
+    return PROPERTIES in names or (detected is not None and detected.is_served)
 
 
 def _is_foreign(names: Collection[str]) -> bool:

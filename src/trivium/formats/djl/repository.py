@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trivium.dialects.djl.keys import DjlEngine, judge
+from trivium.dialects.djl.engines import judge
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.dialects.djl.settings import DjlSettings
@@ -119,15 +119,17 @@ def _read_model(folder: DjlModelFolder, defaults: Defaults) -> ModelSpec:
 
 
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
-    if choice.engine.value is not DjlEngine.PYTHON:
+    if not choice.engine.value.runs_handlers:
         return
     if "requirements.txt" in folder.files:
         hint = "Install them for the interpreter that option.pythonExecutable names."
-        settings.notice(
-            "", "the packages of requirements.txt are not installed: left for a later issue", hint
-        )
+        settings.notice("", "the packages of requirements.txt are not installed", hint)
     if "adapters" in folder.folders:
-        settings.notice("", "the folder adapters is not looked into: adapters are left for a later issue")
+        settings.notice(
+            "",
+            "the folder adapters is not looked into: adapters are not supported in this version",
+            "Merge the adapter into the model's weights.",
+        )
 
 
 def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:

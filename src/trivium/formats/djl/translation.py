@@ -7,7 +7,6 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 from collections.abc import Iterator
 from typing import TypeVar
 
-from trivium.dialects.djl.keys import DjlEngine
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
@@ -27,7 +26,6 @@ from trivium.types.spec import (
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
 
-_ENGINES = {DjlEngine.PYTHON: "python-djl", DjlEngine.PYTORCH: "torch", DjlEngine.ONNX: "onnx"}
 _BATCH = ("batch_size", "max_dynamic_batch_size")
 _OURS = Limits()
 Value = TypeVar("Value")
@@ -43,25 +41,25 @@ class Translation:
         self._folder = folder
         self._choice = choice
         self._defaults = defaults
-        self._is_python = choice.engine.value is DjlEngine.PYTHON
+        self._is_python = choice.engine.value.runs_handlers
         self._origin: dict[str, Origin] = {}
 
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
         folder, choice = self._folder, self._choice
-        told = parameters(self._settings, choice.engine.value)
+        own = parameters(self._settings, choice.engine.value)
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
             version="1",
             root=folder.path,
-            engine=_ENGINES[self._from("engine", choice.engine)],
+            engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),
             batching=batching,
             scheduling=self._scheduling(batching),
             groups=tuple(self._groups()),
             limits=self._limits(),
-            parameters={name: self._from(f"parameters[{name}]", value) for name, value in told.items()},
+            parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
             origin=self._origin,
         )
@@ -84,13 +82,13 @@ class Translation:
         return Batching(False, rows, rows > 1)
 
     def _native_batch(self, size: Setting[int], key: str) -> Setting[int]:
-        """Without a batchifier a batch runs item by item: as well may each run alone."""
+        """Return the batch size of a native engine: 1 without a batchifier, since such a batch runs item by item."""
         settings = self._settings
         batchifier = settings.text(["batchifier"], "stack" if size.value > 1 else "none")
         if batchifier.value.lower() == "none":
             return Setting(1, batchifier.origin)
         if size.value > 1:
-            found = f"{key}={size.value}: the batchifier {batchifier.value} is left for a later issue"
+            found = f"{key}={size.value}: the batchifier {batchifier.value} is not supported in this version"
             settings.fault(key, found, "1, or batchifier=none", "Let clients send the batch dimension.")
         return size
 

@@ -1,4 +1,4 @@
-"""What on a disk is a TorchServe model: an archive, a folder with MAR-INF, or a model store of those.
+"""Recognises a TorchServe model on a disk: an archive, a folder with MAR-INF, or a model store of those.
 
 Looks at names only, but for unpacking an archive. Source: spec sheet `torchserve`, sections 1 and 3.1.
 """
@@ -26,8 +26,8 @@ def is_model(path: Path) -> bool:
 
 
 def models(path: Path) -> list[Path]:
-    """The path itself, or the models of a store: a folder of which every entry that is not hidden is one. Empty where
-    it is neither. Raises OSError.
+    """Return the path itself, or the models of a store: a folder in which every entry that is not hidden is one.
+    Empty where it is neither. Raises OSError.
     """
     if is_model(path):
         return [path]

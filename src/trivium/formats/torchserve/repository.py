@@ -77,7 +77,7 @@ class TorchServeFormat:
         return ReadResult(tuple(specs.values()), tuple(unreadable))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """As it is: a handler declares no tensors."""
+        """Return the spec as it is: a handler declares no tensors."""
         return spec
 
 
@@ -180,10 +180,7 @@ def _check_handler(folder: Path, manifest: Manifest, ref: HandlerRef) -> list[Fi
     if ref.name == SERVED_BUILT_IN:
         return []
     found = f"{ref.name}, a handler that TorchServe brings along"
-    hint = (
-        "Pack a handler of your own, for example one that extends BaseHandler; the built-in ones come with the issue "
-        "that completes the TorchServe dialect."
-    )
+    hint = "It is not supported in this version: pack a handler of your own, for example one that extends BaseHandler."
     return [manifest.fault("model.handler", found, "a handler in the archive, or base_handler", hint)]
 
 

@@ -69,7 +69,7 @@ def groups(
 
 
 def limits(config: ModelConfig, defaults: Defaults) -> Limits:
-    """Of the queue, of an answer's time and of a worker's start."""
+    """Return the limits of the queue, of an answer's time and of a worker's start."""
     return Limits(
         queue_items=config.number("jobQueueSize") or defaults.queue_items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
@@ -78,7 +78,7 @@ def limits(config: ModelConfig, defaults: Defaults) -> Limits:
 
 
 def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
-    """What `trivium_child.torchserve` is told, beside what every worker is told."""
+    """Return what `trivium_child.torchserve` needs to know besides what every worker gets."""
     return {
         "manifest": dict(manifest.document),
         "model_yaml_config": config.document,
@@ -91,41 +91,41 @@ def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
 def origins(
     manifest: Manifest, config: ModelConfig, defaults: Defaults, handler: str
 ) -> Mapping[str, Origin]:
-    """Where each field comes from: a key of one of the two files, or a rule."""
+    """Return where each field comes from: a key of one of the two files, or a rule."""
 
-    def told(key: str, rule: str) -> Origin:
+    def config_origin(key: str, rule: str) -> Origin:
         if config.number(key) is None and key not in config.values:
             return Origin(rule, "")
         return Origin(config.file, key, config.lines.get(key))
 
-    def said(key: str, rule: str) -> Origin:
+    def manifest_origin(key: str, rule: str) -> Origin:
         line = manifest.lines.get(f"model.{key}")
         return Origin(manifest.file, f"model.{key}", line) if line else Origin(rule, "")
 
     one = f"default of one worker (the original starts one per CPU: {defaults.cpus} here)"
-    batch = told("batchSize", "TorchServe's default: one request at a time")
+    batch = config_origin("batchSize", "TorchServe's default: one request at a time")
     return {
-        "name": said("modelName", "the file's name"),
-        "version": said("modelVersion", "TorchServe's default"),
+        "name": manifest_origin("modelName", "the file's name"),
+        "version": manifest_origin("modelVersion", "TorchServe's default"),
         "engine": Origin("a TorchServe handler is Python", ""),
-        "entry": said("handler", "") if manifest.handler else Origin(handler, ""),
-        "handler.function": said("handler", "rule: `handle`, else the only class"),
+        "entry": manifest_origin("handler", "") if manifest.handler else Origin(handler, ""),
+        "handler.function": manifest_origin("handler", "rule: `handle`, else the only class"),
         "batching.batch_axis": Origin("a batch is a list of requests", ""),
         "batching.max_rows": batch,
         "batching.merge": batch,
-        "scheduling.max_delay": told(
+        "scheduling.max_delay": config_origin(
             "maxBatchDelay", f"TorchServe's default: {DELAY_MS} ms where requests are batched"
         ),
-        "groups[0].name": said("modelName", "the model's name"),
-        "groups[0].minimum": told("minWorkers", one),
-        "groups[0].maximum": told(
+        "groups[0].name": manifest_origin("modelName", "the model's name"),
+        "groups[0].minimum": config_origin("minWorkers", one),
+        "groups[0].maximum": config_origin(
             "maxWorkers", "as many as the least" if "minWorkers" in config.values else one
         ),
-        "groups[0].device": told("deviceType", f"a GPU where there is one: {defaults.gpus} here"),
-        "groups[0].device_ids": told("deviceIds", "all GPUs in turn"),
-        "limits.queue_items": told("jobQueueSize", "the server's default bound"),
-        "limits.run_deadline": told("responseTimeout", "TorchServe's default"),
-        "limits.startup_deadline": told("startupTimeout", "TorchServe's default"),
+        "groups[0].device": config_origin("deviceType", f"a GPU where there is one: {defaults.gpus} here"),
+        "groups[0].device_ids": config_origin("deviceIds", "all GPUs in turn"),
+        "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
+        "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
+        "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
         "version_policy": Origin("every archive is served", ""),
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),
         "handler.directory": Origin("rule: the model's folder", ""),

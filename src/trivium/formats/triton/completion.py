@@ -1,4 +1,4 @@
-"""What the model file says, put beside what its configuration says: completed, and checked.
+"""Completes a configuration by its model file, and checks the one against the other.
 
 Sheet "triton", section 2.4, step C, for the ONNX Runtime backend. Pure rules on ModelFacts; must not open the
 file, nor know the engine.
@@ -13,7 +13,7 @@ from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document, document_of, fill_tensors
 from trivium.dialects.triton.descriptor import new_config
 from trivium.formats.triton import disagreements, translation
-from trivium.formats.triton.disagreements import of_version, told
+from trivium.formats.triton.disagreements import of_version, with_fact
 from trivium.formats.triton.normalisation import fill_preferred
 from trivium.formats.triton.own_completion import complete_by_model
 from trivium.types.errors import ConfigError
@@ -41,7 +41,7 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     rules: dict[str, str] = {}
     if not (spec.inputs or len(config.batch_input)) or not spec.outputs:
         if config.max_batch_size > 0 and not facts.batchable:
-            fault = told(_not_batchable(text, facts), disagreements.autofill(spec.name))
+            fault = with_fact(_not_batchable(text, facts), disagreements.autofill(spec.name))
             raise ConfigError(of_version((fault,), spec.name, spec.version))
         _fill(document.default_rows, text, facts, rules)
     faults = [*_contradictions(text, facts), *(check_warmups(text) if rules else ())]
@@ -75,7 +75,7 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
 
 
 def _without_rows(tensor: TensorSpec, first: int) -> TensorSpec:
-    """What has no dimension but the batch is shown with one more, of size 1: a configuration has no empty dims."""
+    """Show a tensor without any dimension but the batch with one more, of size 1: a configuration has no empty dims."""
     dims = tensor.dims[first:]
     return replace(tensor, dims=dims) if dims or not first else replace(tensor, dims=(1,), inner=())
 
@@ -140,7 +140,7 @@ def _contradictions(text: ConfigText, facts: ModelFacts) -> Iterator[Finding]:
             hint = f'Add input {{ name: "{tensor.name}" ... }}, or remove all inputs to have them filled in.'
             expected = f"every input of the model file: {_names(facts.inputs)}"
             words = disagreements.count(text.config.name, len(inputs), len(facts.inputs))
-            yield told(text.fault("input", found, expected, hint), words)
+            yield with_fact(text.fault("input", found, expected, hint), words)
 
 
 def _compare(
@@ -156,7 +156,7 @@ def _compare(
             fault = text.fault(
                 f"{key}.name", found, f"one of {_names(there)}", "Name it as the model file does."
             )
-            yield told(fault, disagreements.name(section, ours.name, there))
+            yield with_fact(fault, disagreements.name(section, ours.name, there))
             continue
         if ours.datatype is not theirs.datatype:
             found = f"{ours.datatype.wire} for the {section} {ours.name}"
@@ -164,7 +164,7 @@ def _compare(
             fault = text.fault(
                 f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", hint
             )
-            yield told(fault, disagreements.datatype(text.config.name, section, ours, theirs))
+            yield with_fact(fault, disagreements.datatype(text.config.name, section, ours, theirs))
         if ours.name not in following:  # its elements are divided, whatever shape they come in
             yield from _compare_shapes(text, key, ours, theirs)
 
@@ -185,7 +185,7 @@ def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: Tensor
         expected = "a first dimension of any size (-1) in the model file"
         hint = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."
         words = disagreements.batch(text.config.name, ours.name, wanted)
-        yield told(text.fault("max_batch_size", found, expected, hint), words)
+        yield with_fact(text.fault("max_batch_size", found, expected, hint), words)
     elif not fits(whole, wanted):
         what = "dims" if ours.inner is None else "reshape"
         how = f" ([-1] for the batch, then {what} {list(dims)})" if batches else ""
@@ -193,7 +193,7 @@ def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: Tensor
         expected = f"{wanted}, as in the model file (-1 is any size)"
         words = disagreements.shape(text.config.name, ours.name, whole, wanted, batches)
         hint = f"Write dims: {wanted[1:] if batches else wanted}."
-        yield told(text.fault(f"{key}.dims", found, expected, hint), words)
+        yield with_fact(text.fault(f"{key}.dims", found, expected, hint), words)
 
 
 def _not_batchable(text: ConfigText, facts: ModelFacts) -> Finding:

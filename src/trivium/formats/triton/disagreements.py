@@ -1,4 +1,4 @@
-"""What ONNX Runtime's backend says where a model file and its configuration disagree: sheet "triton", 2.4, step C.
+"""Texts of ONNX Runtime's backend about a model file and its configuration that disagree: sheet "triton", 2.4, C.
 
 Texts for clients of a load, beside the sentences of `completion`. Decides nothing.
 """
@@ -12,13 +12,13 @@ from trivium.types.findings import Finding
 from trivium.types.spec import TensorSpec
 
 
-def told(finding: Finding, text: str) -> Finding:
-    """The same, with the text as a fact; model and version are added by `of_version`."""
+def with_fact(finding: Finding, text: str) -> Finding:
+    """Return the finding with the text as a fact; model and version are added by `of_version`."""
     return replace(finding, info=ErrorInfo.of(reasons.NOT_LOADED, text=f"Invalid argument: {text}"))
 
 
 def of_version(findings: Sequence[Finding], model: str, version: str) -> tuple[Finding, ...]:
-    """The same, each fact with the model and version that it is of."""
+    """Return the findings, each fact with its model and version."""
     about = {"model": model, "version": version}
     return tuple(
         replace(one, info=ErrorInfo.of(one.info.reason, **{**one.info.metadata, **about}))
@@ -36,13 +36,13 @@ def count(model: str, configured: int, there: int) -> str:
 
 
 def name(section: str, name: str, there: Sequence[TensorSpec]) -> str:
-    """Of a tensor that the file does not have."""
+    """Return the text about a tensor that the file does not have."""
     allowed = ", ".join(tensor.name for tensor in there)
     return f"unexpected inference {section} '{name}', allowed {section}s are: {allowed}"
 
 
 def datatype(model: str, section: str, ours: TensorSpec, theirs: TensorSpec) -> str:
-    """Of a tensor that is of another type."""
+    """Return the text about a tensor of another type."""
     return (
         f"unable to load model '{model}', configuration expects datatype TYPE_{_type(ours)} for {section} "
         f"'{ours.name}', model provides TYPE_{_type(theirs)}"
@@ -50,7 +50,7 @@ def datatype(model: str, section: str, ours: TensorSpec, theirs: TensorSpec) -> 
 
 
 def shape(model: str, tensor: str, whole: Sequence[int], wanted: Sequence[int], batches: bool) -> str:
-    """Of a tensor that has another shape."""
+    """Return the text about a tensor of another shape."""
     text = f"model '{model}', tensor '{tensor}': the model expects {len(wanted)} dimensions (shape {_shape(wanted)}) "
     text += f"but the model configuration specifies {len(whole)} dimensions "
     if batches:
@@ -60,7 +60,7 @@ def shape(model: str, tensor: str, whole: Sequence[int], wanted: Sequence[int], 
 
 
 def batch(model: str, tensor: str, wanted: Sequence[int]) -> str:
-    """Of a tensor without a batch dimension, while there is a max_batch_size."""
+    """Return the text about a tensor without a batch dimension, while there is a max_batch_size."""
     return (
         f"model '{model}', tensor '{tensor}': for the model to support batching the shape should have at least 1 "
         f"dimension and the first dimension must be -1; but shape expected by the model is {_shape(wanted)}"
@@ -68,7 +68,7 @@ def batch(model: str, tensor: str, wanted: Sequence[int]) -> str:
 
 
 def autofill(model: str) -> str:
-    """Of a model that cannot batch, and should, whose tensors are not configured."""
+    """Return the text about a model that cannot batch, and should, whose tensors are not configured."""
     text = "model does not support batching while non-zero max_batch_size is specified"
     return f"autofill failed for model '{model}': {text}"
 

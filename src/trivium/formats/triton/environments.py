@@ -25,7 +25,7 @@ _EXPECTED = "the absolute path of an environment: its folder, a tar archive of i
 
 
 def interpreter(text: ConfigText, folder: TritonModelFolder, scratch: Path | None) -> str | Finding:
-    """Of the environment that the configuration names: empty if it names none, or what is wrong. A packed one is
+    """Return the interpreter of the configured environment: empty if none is named, or what is wrong. A packed one is
     unpacked below `scratch`; blocking.
     """
     if ENVIRONMENT not in text.config.parameters:
@@ -49,7 +49,7 @@ def interpreter(text: ConfigText, folder: TritonModelFolder, scratch: Path | Non
 
 
 def key_of(text: ConfigText, parameter: str) -> str:
-    """Where the value of a parameter stands."""
+    """Return where the value of a parameter stands."""
     for block in text.blocks("ModelConfig.parameters"):
         if text.entries[f"{block}.key"].value == parameter:
             return f"{block}.value.string_value"

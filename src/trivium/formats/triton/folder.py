@@ -47,7 +47,7 @@ class TritonModelFolder:
 
     @property
     def first_files(self) -> frozenset[str]:
-        """What the first version folder holds: by it the backend is recognised."""
+        """Return what the first version folder holds: by it the backend is recognised."""
         return next(iter(self.versions.values()), frozenset())
 
     @property

@@ -1,4 +1,4 @@
-"""What a config.pbtxt says of its model's metrics: labels for all of them, and the buckets of one histogram.
+"""Reads a config.pbtxt's settings of metrics: labels for all of them, and the buckets of one histogram.
 
 Source: spec sheet `triton`, sections 3.1 and 6.2. Milliseconds there are seconds here.
 """
@@ -14,7 +14,9 @@ _FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
 
 
 def metrics(text: ConfigText) -> ModelMetrics:
-    """Of several buckets for the one family the last ones count. Without any the server's own do."""
+    """Return the model's metrics: of several buckets for the one family the last ones count, without any the
+    server's own.
+    """
     bounds: tuple[float, ...] = ()
     for control in text.config.model_metrics.metric_control:
         if control.metric_identifier.family == _FIRST_RESPONSE:

@@ -51,7 +51,7 @@ def normalise(
 
 
 def fill_preferred(config: ModelConfigMessage, rules: dict[str, str]) -> None:
-    """Without a preferred batch size the greatest is preferred."""
+    """Prefer the greatest batch size where none is preferred."""
     if not config.HasField("dynamic_batching") or config.max_batch_size == 0:
         return
     if not config.dynamic_batching.preferred_batch_size:

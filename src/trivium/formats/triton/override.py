@@ -81,7 +81,7 @@ def _link(folder: Path, original: Path) -> None:
 
 
 def _forget_others(folder: Path) -> None:
-    """What was sent goes before every configuration that the folder has, preferred ones too."""
+    """Remove every configuration of the folder, preferred ones too: the one that was sent goes before them."""
     others = folder / CONFIGS
     if others.is_symlink():
         others.unlink()

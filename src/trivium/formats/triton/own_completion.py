@@ -31,7 +31,9 @@ _PARTS = ("name", "data_type", "dims", "optional")  # of an input or output: nev
 
 
 def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
-    """The spec of a Python model by `told`, the whole configuration as JSON. ConfigError where that cannot be."""
+    """Return the spec of a Python model by `told`, the whole configuration as JSON. ConfigError where that cannot
+    be.
+    """
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
     config = new_config()
@@ -50,7 +52,7 @@ def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
 
 
 def _read(text: ConfigText, told: str) -> ModelConfigMessage:
-    """What the model may change of it, as a message; all else empty."""
+    """Return what the model may change of it, as a message; all else empty."""
     try:
         fields = json.loads(told)
         if not isinstance(fields, dict):
@@ -92,7 +94,9 @@ def _merge(config: ModelConfigMessage, told: ModelConfigMessage) -> dict[str, st
 
 
 def _merged(file: ModelTensor | None, told: ModelTensor) -> ModelTensor:
-    """What a model has a say in, as told; all else, such as label files and reshapes, as the file has it."""
+    """Return the tensor with the parts that a model may change; all else, such as label files and reshapes, as in
+    the file.
+    """
     mine, theirs = type(told)(), type(told)()
     mine.CopyFrom(told)
     if file is not None:

@@ -1,4 +1,4 @@
-"""What only the Python backend has: settings for its worker, and methods of the model that are called, or are not.
+"""The Python backend's own part: settings for its worker, and methods of the model that are called, or are not.
 
 Reads the text of model.py and never runs it. Sheet "triton", sections 8.1 and 8.8. Must not know the worker.
 """
@@ -27,7 +27,7 @@ _COMPLETES = "auto_complete_config"
 def check(
     text: ConfigText, folder: TritonModelFolder, backend: Backend, defaults: Defaults
 ) -> Iterator[Finding]:
-    """What the Python backend cannot serve, and what other backends cannot that it can."""
+    """Check for what the Python backend cannot serve, and for what only it can."""
     if backend.name != BACKEND:
         if text.config.model_transaction_policy.decoupled:
             found = f"decoupled with the backend {backend.name}"
@@ -50,7 +50,7 @@ def check(
 def handler(
     text: ConfigText, folder: TritonModelFolder, spec: ModelSpec, defaults: Defaults
 ) -> tuple[Handler | None, Mapping[str, Origin]]:
-    """How the worker of such a model is started, and where that was found; nothing for other backends.
+    """Return how the worker of such a model is started, and where that was found; nothing for other backends.
 
     The worker itself puts the folders of version and model at the end of `sys.path`, where the original has them.
     """

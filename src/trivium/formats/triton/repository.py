@@ -69,7 +69,7 @@ class TritonFormat:
         return {folder.name: folder for folder in folders}
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """By the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
+        """Complete the spec by the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
         return complete(spec, facts)
 
     def override(self, load: Load, source: Path, into: Path) -> Path:

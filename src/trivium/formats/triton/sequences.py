@@ -93,7 +93,7 @@ def sequence(config: ModelConfigMessage, folder: Path) -> Sequence:
 
 
 def _state(block: StateBlock, folder: Path, shown: Container[str]) -> State:
-    """Without an initial state it begins with zeros, and with one element where its size may be any."""
+    """Return a state; without an initial one it begins with zeros, and with one element where its size may be any."""
     datatype = datatype_of(block.data_type)
     dims = tuple(block.dims)
     first = WarmupInput(block.input_name, datatype, tuple(max(size, 1) for size in dims), SyntheticFill.ZERO)

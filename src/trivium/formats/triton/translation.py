@@ -85,7 +85,7 @@ def batching(text: ConfigText) -> Batching:
 
 
 def scheduling(text: ConfigText, folder: Path) -> Dynamic | Sequence | Graph:
-    """As the one scheduler that a configuration may name says; without one the dynamic one's defaults. `folder` is the
+    """Return the one scheduler that a configuration may name; without one the dynamic one's defaults. `folder` is the
     model's.
     """
     if text.config.HasField("ensemble_scheduling"):
@@ -104,7 +104,7 @@ def _step(step: EnsembleStep) -> Step:
 
 
 def _dynamic(text: ConfigText) -> Dynamic:
-    """Without priority_levels there is one level, whatever else is said about levels."""
+    """Return the dynamic scheduler; without priority_levels there is one level, whatever else is said about levels."""
     block = text.config.dynamic_batching
     levels = block.priority_levels
     return Dynamic(

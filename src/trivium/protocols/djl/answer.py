@@ -1,14 +1,13 @@
-"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+"""Writes the parts of an answer: a handler's own status, headers and body, or tensors.
 
 Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes a header line only where it can be one:
 no property breaks out of its line. Framing headers belong to the front end.
 """
 
-import re
-
 from trivium.codecs.conversion import negotiated
-from trivium.codecs.error_texts import carried
-from trivium.protocols.djl.answer_text import JSON, always, phrase, pretty
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
+from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, ResponsePart
@@ -20,8 +19,6 @@ _FRAMING = {"connection", "content-length", "keep-alive", "te", "trailer", "tran
 _OURS = frozenset(_FRAMING | {"x-request-id", "pragma", "cache-control", "expires"})
 """Header names that a handler does not decide: framing, and what every answer carries."""
 
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FAILED, _HEALTHY, _PENDING = "FAILED", "Healthy", "PENDING"
 _HEALTH = {
     VersionState.FAILED: _FAILED,
@@ -75,10 +72,12 @@ class DjlInferEncoder:
             size = sum(map(len, buffers))
             if self._begun:
                 return HttpAnswer(200, b"", buffers, size, part.final)
-            fields = always(self._request_id) + _line("Content-Type", kind)
+            fields = uncached_lines(self._request_id) + _line("Content-Type", kind)
             return HttpAnswer(200, fields, buffers, size, part.final)
         if payload is None:
-            return HttpAnswer(200, b"" if self._begun else always(self._request_id), (), 0, part.final)
+            return HttpAnswer(
+                200, b"" if self._begun else uncached_lines(self._request_id), (), 0, part.final
+            )
         raise ServeError(
             Code.UNSUPPORTED,
             f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
@@ -97,8 +96,8 @@ class DjlInferEncoder:
                 f"The handler's answer has the status {status}; expected is one from 200 to 999.",
             )
         kind = payload.parts[0].content_type if payload.parts else ""
-        fields = always(self._request_id) + _lines(payload, kind)
-        reason = phrase(payload.reason) if payload.reason else None
+        fields = uncached_lines(self._request_id) + _lines(payload, kind)
+        reason = reason_phrase(payload.reason) if payload.reason else None
         return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
 
 
@@ -119,19 +118,19 @@ class DjlPingEncoder:
             error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             return refuse(error, self._request_id)
         health = _health(part.answer) if self._is_ping and isinstance(part.answer, Listing) else {}
-        body = pretty(health)
+        body = indented(health)
         status = 500 if any(entry["status"] == _FAILED for entry in health.values()) else 200
-        fields = always(self._request_id) + JSON
+        fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
 
 
 def _health(listing: Listing) -> dict[str, dict[str, str]]:
-    """Of each model the state that is worst among its versions; those unloaded on purpose are none of it."""
+    """Return the worst state among each model's versions; those unloaded on purpose do not count."""
     found: dict[str, set[str]] = {}
     for row in listing.versions:
         state = _HEALTH.get(row.state)
         if state is not None:
-            found.setdefault(carried(row.model), set()).add(state)
+            found.setdefault(wire_text(row.model), set()).add(state)
     return {
         model: {"status": next(state for state in _WORST_FIRST if state in states)}
         for model, states in found.items()
@@ -154,7 +153,7 @@ def _lines(payload: Raw, content_type: str) -> bytes:
 
 def _line(name: str, value: str) -> bytes:
     value = value.strip()
-    if not _NAME.fullmatch(name) or _CONTROLS.search(value):
+    if not is_name(name) or has_controls(value):
         raise ServeError(
             Code.MODEL_FAILED,
             f"The handler's property {name[:80]!r} cannot be a header line ({HANDLER_FAILED}): expected is a name of "

@@ -1,4 +1,4 @@
-"""How DJL's protocol answers an error: the one table from codes to statuses and type names, and the bodies.
+"""Errors in DJL's protocol: the one table from codes to statuses and type names, and the bodies.
 
 Source: spec sheet `djl`, sections 4.4 and 4.6, and 8.5 for what a handler does. The type names are those that clients
 of DJL know; the texts are our own.
@@ -7,8 +7,9 @@ of DJL know; the texts are our own.
 from collections.abc import Mapping
 from math import ceil
 
-from trivium.codecs.error_texts import carried
-from trivium.protocols.djl.answer_text import JSON, always, phrase, pretty
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
+from trivium.codecs.json_documents import indented
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
 
@@ -55,7 +56,7 @@ def refuse(error: ServeError, request_id: str) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes."""
     status, type_name = TABLE[error.code]
     status = error.status or status
-    fields = always(request_id)
+    fields = uncached_lines(request_id)
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, DjlRefusal):
@@ -64,7 +65,7 @@ def refuse(error: ServeError, request_id: str) -> HttpAnswer:
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(status, fields, (), 0, closes=True)
     if error.code is Code.OUT_OF_MEMORY:
-        return HttpAnswer(status, fields, (), 0, reason=phrase(error.message), closes=True)
+        return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
     body = _body(error, status, type_name)
     return HttpAnswer(status, fields + JSON, (body,), len(body), reason=reason, closes=True)
@@ -77,7 +78,7 @@ def chunk(error: ServeError) -> bytes:
 
 
 def _body(error: ServeError, status: int, type_name: str) -> bytes:
-    message = carried(error.message)
+    message = wire_text(error.message)
     if error.code is Code.MODEL_FAILED:
-        return pretty({"code": status, "message": HANDLER_FAILED, "error": message})
-    return pretty({"code": status, "type": type_name, "message": message})
+        return indented({"code": status, "message": HANDLER_FAILED, "error": message})
+    return indented({"code": status, "type": type_name, "message": message})

@@ -67,7 +67,7 @@ class DjlHttp:
         return head.headers.get(_REQUEST_ID, b"").decode("latin-1") or self._make_id()
 
     def _known(self, error: ServeError, request_id: str) -> DjlRefusal:
-        """The same refusal, under the id that its request came with."""
+        """Return the same refusal, under the id that its request came with."""
         own = error if isinstance(error, DjlRefusal) else None
         refusal = DjlRefusal(
             error.code,

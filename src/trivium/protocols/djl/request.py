@@ -1,4 +1,4 @@
-"""From a prediction's bytes to an `Infer`: headers become properties, the query and the body's parts are kept apart.
+"""Reads a prediction's bytes as an `Infer`: headers become properties, the query and the body's parts are kept apart.
 
 Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this is its dialect's business.
 """
@@ -109,12 +109,12 @@ def _refuse_paging(head: Head) -> None:
     if headers.get(b"x-synchronous", b"").strip().lower() == b"false":
         raise ServeError(
             Code.UNSUPPORTED,
-            "x-synchronous: false asks for an answer to be fetched later, which is not served yet. Send the "
-            "request without this header and wait for its answer.",
+            "x-synchronous: false asks for an answer to be fetched later, which is not supported in this version. "
+            "Send the request without this header and wait for its answer.",
         )
     if b"x-starting-token" in headers:
         raise ServeError(
             Code.UNSUPPORTED,
-            "x-starting-token asks for an answer kept from before, and answers are not kept yet. Send the "
-            "request itself again.",
+            "x-starting-token asks for an answer kept from before, which is not supported in this version: no "
+            "answer is kept. Send the request itself again.",
         )

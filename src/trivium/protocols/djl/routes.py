@@ -1,18 +1,18 @@
-"""From method and path to a target: the inference routes of DJL Serving.
+"""Finds the target of a method and path: the inference routes of DJL Serving.
 
 Source: spec sheet `djl`, sections 4.1 and 4.2. Whether there is such a model the core knows.
 """
 
 from enum import StrEnum
 
-from trivium.codecs.path_segments import decoded, shown
+from trivium.codecs.path_segments import decoded, quoted
 from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal
 from trivium.types.errors import Code
 from trivium.types.wire import Head, Target
 
 
 class DjlVerb(StrEnum):
-    """What a target asks; the value is `Target.verb`."""
+    """The request that a target stands for; the value is `Target.verb`."""
 
     INFER = "infer"
     PING = "ping"
@@ -43,7 +43,7 @@ def find_target(head: Head) -> Target:
         case ["", ""] if head.method == "OPTIONS":
             return Target(DjlVerb.OPTIONS)
     raise DjlRefusal(
-        Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
+        Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
     )
 
 
@@ -52,6 +52,6 @@ def _posted(head: Head, target: Target) -> Target:
         return target
     raise DjlRefusal(
         Code.METHOD,
-        f"{shown(head.path)} is not served under the method {shown(head.method)}; use POST.",
+        f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use POST.",
         b"Allow: POST\r\n",
     )

@@ -1,4 +1,4 @@
-"""What a server of the v2 protocol lets its clients do: set once, when the protocol is put together.
+"""Options of a server of the v2 protocol: what its clients may do, set once, when the protocol is put together.
 
 Values only. What is switched off here is refused with a sentence where it is asked for.
 """

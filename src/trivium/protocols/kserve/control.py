@@ -72,7 +72,7 @@ def decode_control(head: Head, target: Target, body: Body, abilities: KServeOpti
 
 
 def _device_fault(region: str, body: Body) -> ErrorInfo:
-    """What there is to say of it beside that: a handle of CUDA has 64 bytes."""
+    """Return a fault of another kind if there is one: a handle of CUDA has 64 bytes."""
     handle = decode_object(body.data, "register request").get("raw_handle")
     text = handle.get("b64") if isinstance(handle, dict) else None
     try:
@@ -94,7 +94,7 @@ def _setting(head: Head, target: Target, body: Body, abilities: KServeOptions) -
 
 
 def _check_may_change(head: Head, target: Target, abilities: KServeOptions) -> None:
-    """Who got this far with a restricted route has shown its key."""
+    """Refuse a change, unless the route is restricted: whoever got this far has shown its key."""
     if not abilities.may_change and target.verb not in abilities.restricted:
         raise ServeError(
             Code.FORBIDDEN,

@@ -45,7 +45,7 @@ _DONE = json_answer(200, b"")
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
-    """As what the server presents itself on this wire; `extensions` by their names in the protocol."""
+    """The server's name and version on this wire; `extensions` by their names in the protocol."""
 
     name: str
     version: str
@@ -190,6 +190,6 @@ def _batch(batch: BatchStatistics) -> dict[str, object]:
 
 
 def _index_entry(status: VersionStatus) -> dict[str, str]:
-    """What is not known is left out: a model that cannot be read has no version."""
+    """Return an entry of the index without what is not known: a model that cannot be read has no version."""
     entry = {"name": status.model, "version": status.version, "state": INDEX_STATES[status.state]}
     return {key: value for key, value in (entry | {"reason": status.reason}).items() if value}

@@ -1,4 +1,4 @@
-"""How this protocol answers an error: the one table from codes to statuses, and the body `{"error": text}`.
+"""Errors in this protocol: the one table from codes to statuses, and the body `{"error": text}`.
 
 Source: the Open Inference Protocol v2's error object; the statuses are our own judgement by RFC 9110,
 section 15. Texts come with the errors and are not changed here, but for what no UTF-8 can hold.
@@ -9,7 +9,8 @@ from math import ceil
 
 import msgspec
 
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.header_text import JSON
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -36,7 +37,6 @@ STATUS: Mapping[Code, int] = {
     Code.EXPIRED: 504,
 }
 
-JSON_FIELDS = b"Content-Type: application/json\r\n"
 _PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
 
 
@@ -49,7 +49,7 @@ class WireRefusal(ServeError):
 
 
 class TranslatedError(ServeError):
-    """An error in another server's words, which is told as it is: status, text, content type, reason phrase;
+    """An error in another server's words, which is answered as it is: status, text, content type, reason phrase;
     `as_event`, on a stream of events, as the first of them.
     """
 
@@ -63,18 +63,18 @@ class TranslatedError(ServeError):
     ) -> None:
         super().__init__(Code.INTERNAL, message, retry_after, status)
         self.as_event = False
-        self.fields = _PLAIN_FIELDS if is_plain else JSON_FIELDS
+        self.fields = _PLAIN_FIELDS if is_plain else JSON
         self.phrase = phrase
 
 
 def json_answer(status: int, body: bytes) -> HttpAnswer:
     """A whole answer with one JSON text."""
-    return HttpAnswer(status, JSON_FIELDS, (body,), len(body))
+    return HttpAnswer(status, JSON, (body,), len(body))
 
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    fields = error.fields if isinstance(error, TranslatedError) else JSON_FIELDS
+    fields = error.fields if isinstance(error, TranslatedError) else JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, WireRefusal):
@@ -86,11 +86,13 @@ def refuse(error: ServeError) -> HttpAnswer:
 
 def error_text(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
-    return msgspec.json.encode({"error": carried(error.message)})
+    return msgspec.json.encode({"error": wire_text(error.message)})
 
 
 def unwritable(error: Exception) -> ServeError:
-    """Of an answer that fails while it is written: an encoder never raises, and the text says whose fault it is."""
+    """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
+    fault it is.
+    """
     if isinstance(error, ServeError):
         return error
     return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")

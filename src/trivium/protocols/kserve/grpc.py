@@ -110,7 +110,7 @@ class KServeGrpc:
         )
 
     def admit(self, call: RpcCall) -> None:
-        """Raise WithoutKey for a restricted RPC whose key the metadata lack."""
+        """Raise WithoutKey for a restricted RPC whose key is missing in the metadata."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
 
@@ -144,7 +144,7 @@ class KServeGrpc:
 
 
 def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:
-    """With the metadata that become parameters."""
+    """Return the request with the metadata that become parameters."""
     found: dict[str, str] = {}
     for name, value in call.metadata.items():
         if name != _ENDS_STREAM and pattern.fullmatch(name):
@@ -173,7 +173,7 @@ def _ready(data: bytes) -> Reading:
 
 
 def _ready_of_number(data: bytes) -> Reading:
-    """As in the original, a version that is no number is an error here, too."""
+    """Refuse a version that is no number, as the original does."""
     version = cast(Named, parse("ModelReadyRequest", data)).version
     if version and not version.isdigit():
         raise ServeError(

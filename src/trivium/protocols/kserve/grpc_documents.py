@@ -111,7 +111,7 @@ def nothing(message: str) -> Callable[[Answer], Message]:
 
 
 def log_settings(answer: Answer) -> Message:
-    """What is logged."""
+    """Return the message of what is logged."""
     assert isinstance(answer, LogReport)
     response = cast(LogSettingsMessage, new("LogSettingsResponse"))
     for key, value in log_document(answer.settings).items():
@@ -121,7 +121,7 @@ def log_settings(answer: Answer) -> Message:
 
 
 def trace_settings(answer: Answer) -> Message:
-    """What is traced."""
+    """Return the message of what is traced."""
     assert isinstance(answer, TraceReport)
     response = cast(TraceSettingsMessage, new("TraceSettingResponse"))
     for key, value in trace_document(answer).items():

@@ -1,4 +1,4 @@
-"""How gRPC is told of an error: the one table from codes to status numbers, and the text of the status.
+"""Turns errors into gRPC statuses: the one table from codes to status numbers, and the text of the status.
 
 Source: spec sheet `triton`, section 5.3; the numbers are those of gRPC's `google.rpc.Code`. Texts come with
 the errors and are only made short enough for a trailer.
@@ -82,7 +82,7 @@ class StreamRefusal(ServeError):
 
 
 class TranslatedRpcError(ServeError):
-    """An error in another server's words, which is told as it is, with that status number."""
+    """An error in another server's words, which is sent as it is, with that status number."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(Code.INTERNAL, message)

@@ -1,4 +1,4 @@
-"""From a part of an answer to a ModelInferResponse, alone or within a stream.
+"""Writes a part of an answer as a ModelInferResponse, alone or within a stream.
 
 Source: spec sheet `triton`, sections 5.3 and 5.4: outputs are always raw bytes; a response of a stream says
 whether it is the last one of its request, and an error of one request leaves the stream open.
@@ -31,7 +31,7 @@ _MOST_INT64 = 2**63 - 1
 
 
 class Layout(msgspec.Struct, frozen=True, gc=False):
-    """What an answer owes to its request: the id, and the outputs that belong in shared memory."""
+    """The parts of an answer that its request decides: the id, and the outputs that belong in shared memory."""
 
     id: str
     places: Mapping[str, RegionSlice] = {}

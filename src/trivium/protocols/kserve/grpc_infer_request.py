@@ -1,4 +1,4 @@
-"""From the bytes of a ModelInferRequest to an `Infer`.
+"""Reads the bytes of a ModelInferRequest as an `Infer`.
 
 Source: spec sheet `triton`, sections 5.2 and 5.3: of the inputs that are not in shared memory either all are raw
 bytes beside the tensors, or all are contents within them. Knows no model: whether the inputs are those of the

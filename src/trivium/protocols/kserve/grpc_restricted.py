@@ -44,7 +44,7 @@ class WithoutKey(ServeError):
 
 
 def parse_rpc_restrictions(text: str) -> dict[str, Key]:
-    """As `restricted.parse_restrictions`, of `--restricted-rpcs`. INVALID likewise."""
+    """Read `--restricted-rpcs` as `restricted.parse_restrictions` does its text. INVALID likewise."""
     keys: dict[str, Key] = {}
     for group, key in parse_rules(text, "--restricted-rpcs", _GROUPS):
         keys |= dict.fromkeys((_SERVICE + name for name in _GROUPS[group]), key)

@@ -146,7 +146,7 @@ class KServeHttp:
         return Body(self._inflater.inflate(body.data, coding)) if coding else body
 
     def _forwarded(self, head: Head, operation: Infer) -> Infer:
-        """With the header fields that become parameters, under their names in lower case."""
+        """Return the request with the header fields that become parameters, under their names in lower case."""
         pattern = self._forwards
         if pattern is None:
             return operation
@@ -189,7 +189,7 @@ def _read(target: Target) -> Operation:
 
 
 def _negotiated(head: Head, encoder: Encoder) -> Encoder:
-    """In the content coding that the client likes best, if it names any."""
+    """Return the encoder of the content coding that the client likes best, if it names any."""
     field = head.headers.get(b"accept-encoding")
     coding = accepted(field) if field is not None else ""
     return CompressedEncoder(encoder, coding) if coding else encoder

@@ -1,4 +1,4 @@
-"""From a part of an answer to the bytes of an infer response: JSON, or JSON and blobs behind it.
+"""Writes a part of an answer as the bytes of an infer response: JSON, or JSON and blobs behind it.
 
 Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
 4.3 and 4.6): key order, no `id` where none was given, flat data, blobs in the order of the outputs.
@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
+from trivium.codecs.memo import Memo
 from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
 from trivium.protocols.kserve.placement import Form, RegionSlice, write
 from trivium.protocols.kserve.routes import Verb
@@ -50,22 +51,16 @@ _ENCODER = msgspec.json.Encoder()
 _BINARY_FIELDS = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
 
 
-class KnownAnswers:
-    """Heads of answers of one binary output and nothing of the request's own (no id, no parameters), by all that
-    they depend on. Bounded: when it is full it is emptied.
+class KnownAnswers(Memo[_Key, tuple[bytes, bytes]]):
+    """Bounded memory of header lines and JSON of answers, by all that they depend on.
+
+    Only answers of one binary output and nothing of the request's own (no id, no parameters) are kept.
     """
 
     MOST = 512
 
     def __init__(self) -> None:
-        self._heads: dict[_Key, tuple[bytes, bytes]] = {}
-        self.get = self._heads.get
-
-    def keep(self, key: _Key, fields: bytes, text: bytes) -> None:
-        """The header lines and the JSON of an answer."""
-        if len(self._heads) >= self.MOST:
-            self._heads.clear()
-        self._heads[key] = fields, text
+        super().__init__(self.MOST)
 
 
 class InferEncoder(msgspec.Struct, frozen=True, gc=False):
@@ -112,7 +107,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         if head is None:
             text = self._text(part, [_described(tensor, _BinarySize(size), UNSET)])
             head = _BINARY_FIELDS % len(text), text
-            self.known.keep(key, *head)
+            self.known.keep(key, head)
         fields, text = head
         return HttpAnswer(200, fields, (text, blob), len(text) + size)
 

@@ -1,4 +1,4 @@
-"""From the bytes of an infer request to an `Infer`: the JSON header, and blobs behind it.
+"""Reads the bytes of an infer request as an `Infer`: the JSON header, and blobs behind it.
 
 Source: the Open Inference Protocol v2 and its binary tensor data extension (spec sheet `triton`, sections
 4.3 and 4.6). On the path of every request: nothing is copied or formatted unless it refuses. Knows no
@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
+from trivium.codecs.memo import Memo
 from trivium.codecs.shapes import element_count
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.infer_header import (
@@ -117,16 +118,16 @@ def said_length(head: Head) -> int | None:
 
 
 def json_of(head: Head, body: Body) -> Buffer:
-    """What of a body is JSON, for who looks a second time at one that was refused."""
+    """Return the JSON of a body, for a second look at one that was refused."""
     return body.data[: said_length(head)]
 
 
-_lengths: dict[bytes, int] = {}
-"""What header fields said that came before. Its single steps are atomic: several threads use it."""
+_lengths: Memo[bytes, int] = Memo(_MOST_LENGTHS)
+"""Header fields that came before, and their values."""
 
 
 def parsed_length(value: bytes) -> int:
-    """What the header field says. INVALID where that is no length."""
+    """Return the length that the header field gives. INVALID where that is no length."""
     known = _lengths.get(value)
     if known is not None:
         return known
@@ -137,9 +138,8 @@ def parsed_length(value: bytes) -> int:
             "the length in bytes of the JSON that the body begins with, in digits.",
             info=ErrorInfo.of(request_reasons.HEADER_LENGTH, found=value[:40].decode("latin-1")),
         )
-    if len(_lengths) >= _MOST_LENGTHS:
-        _lengths.clear()
-    _lengths[value] = length = int(value)
+    length = int(value)
+    _lengths.keep(value, length)
     return length
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from trivium.codecs.memo import Memo
 from trivium.protocols.kserve.infer_header import InferHeader
 from trivium.protocols.kserve.parameters import RequestParameters
 from trivium.protocols.kserve.placement import Form
@@ -35,7 +36,7 @@ class KnownInput(msgspec.Struct, frozen=True, gc=False):
 
 
 class Meaning(msgspec.Struct, frozen=True, gc=False):
-    """What a header says beside its inputs."""
+    """The meaning of a header apart from its inputs."""
 
     id: str
     outputs: tuple[WantedOutput, ...]
@@ -84,13 +85,11 @@ class KnownHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownHeaders:
-    """A bounded memory; when it is full it is emptied. Used by several threads: its single steps are atomic.
-    `encoder_of` makes the encoder of a header, once.
-    """
+    """Bounded memory of headers, used by several threads. `encoder_of` makes the encoder of a header, once."""
 
     def __init__(self, encoder_of: EncoderOf) -> None:
         self._encoder_of = encoder_of
-        self._headers: dict[bytes, KnownHeader] = {}
+        self._headers: Memo[bytes, KnownHeader] = Memo(MOST)
         self.get = self._headers.get
 
     def keep(self, text: bytes, header: InferHeader, meaning: Meaning) -> None:
@@ -105,10 +104,8 @@ class KnownHeaders:
                 return
             inputs.append(KnownInput(entry.name, entry.datatype, entry.shape, offset, size))
             offset += size
-        if len(self._headers) >= MOST:
-            self._headers.clear()
         said = meaning.parameters
-        self._headers[text] = KnownHeader(
+        known = KnownHeader(
             tuple(inputs),
             len(text),
             offset,
@@ -119,3 +116,4 @@ class KnownHeaders:
             said.sequence,
             self._encoder_of(meaning),
         )
+        self._headers.keep(text, known)

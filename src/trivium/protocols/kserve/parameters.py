@@ -22,7 +22,7 @@ _MIN_INT64 = -(2**63)
 
 
 class RequestParameters(msgspec.Struct, frozen=True, gc=False):
-    """What the parameters of a request say. `own` goes to the model, `queue_timeout` is in seconds.
+    """The parameters of a request. `own` goes to the model, `queue_timeout` is in seconds.
 
     `binary_output` is how outputs are written that do not say so themselves.
     """

@@ -28,7 +28,7 @@ Form = bool | RegionSlice
 
 
 def place_of(name: str, parameters: InputParameters | OutputParameters) -> RegionSlice | None:
-    """Where the parameters of an input or output place it; None for in the body. INVALID where they do not say all."""
+    """Return the region in which the parameters place an input or output, None for the body. INVALID if incomplete."""
     region, size = parameters.shared_memory_region, parameters.shared_memory_byte_size
     if region is UNSET and size is UNSET and not parameters.shared_memory_offset:
         return None

@@ -46,7 +46,7 @@ Restrictions = Mapping[str, Key]
 
 
 def parse_restrictions(text: str) -> dict[str, Key]:
-    """From `GROUP,GROUP:HEADER=VALUE`, several of them with a `;` between. INVALID for what is not of that form, and
+    """Read `GROUP,GROUP:HEADER=VALUE`, several of them with a `;` between. INVALID for what is not of that form, and
     for a group that is named twice.
     """
     keys: dict[str, Key] = {}

@@ -1,4 +1,4 @@
-"""From method and path to a target: the routes of the Open Inference Protocol v2 over HTTP.
+"""Finds the target of a method and path: the routes of the Open Inference Protocol v2 over HTTP.
 
 Source: the protocol's HTTP/REST part and spec sheet `triton`, section 4.1; HEAD and 405 by RFC 9110,
 sections 9.3.2 and 15.5.6. A version is any segment: whether there is such a version the core knows.
@@ -8,7 +8,7 @@ On the path of every request: no regular expression, no formatting unless it ref
 from difflib import get_close_matches
 from enum import StrEnum
 
-from trivium.codecs.path_segments import LONGEST_SHOWN, decoded, shown
+from trivium.codecs.path_segments import LONGEST_SHOWN, decoded, quoted
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import WireRefusal
 from trivium.types.error_info import ErrorInfo
@@ -17,7 +17,7 @@ from trivium.types.wire import Head, Target
 
 
 class Verb(StrEnum):
-    """What a target asks; the value is `Target.verb`."""
+    """The request that a target stands for; the value is `Target.verb`."""
 
     INFER = "infer"
     LIVE = "live"
@@ -96,8 +96,8 @@ def _of_server(head: Head, rest: list[str]) -> Target:
         case ["repository", name, "models", model, verb] if name and model and verb in _CHANGES:
             raise ServeError(
                 Code.UNSUPPORTED,
-                f"The repository {shown(name)} cannot be chosen: a model's name is unique over all paths served. "
-                f"Use /v2/repository/models/{shown(model)[1:-1]}/{verb}.",
+                f"The repository {quoted(name)} cannot be chosen: a model's name is unique over all paths served. "
+                f"Use /v2/repository/models/{quoted(model)[1:-1]}/{verb}.",
                 info=ErrorInfo.of(request_reasons.NAMED_REPOSITORY),
             )
         case [memory, verb] if memory in _REGIONS and verb != "register":
@@ -153,7 +153,7 @@ def _read(head: Head, verb: Verb, model: str = "", version: str = "") -> Target:
 def _wrong_method(head: Head, allowed: str) -> WireRefusal:
     return WireRefusal(
         Code.METHOD,
-        f"{shown(head.path)} is not served under the method {shown(head.method)}; use {allowed}.",
+        f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {allowed}.",
         b"Allow: %s\r\n" % allowed.encode(),
         ErrorInfo.of(request_reasons.METHOD, path=head.path),
     )
@@ -167,5 +167,5 @@ def _unknown(head: Head) -> ServeError:
     near = get_close_matches(path, (*_SERVER_PATHS, *routes), n=3, cutoff=0.0)
     return ServeError(
         Code.NOT_FOUND,
-        f"There is no route {shown(head.path)}. Routes near it: {', '.join(near)}.",
+        f"There is no route {quoted(head.path)}. Routes near it: {', '.join(near)}.",
     )

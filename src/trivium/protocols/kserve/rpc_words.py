@@ -1,4 +1,4 @@
-"""In whose words errors are told over gRPC: Trivium's own, or Triton's with its status codes. See `words`.
+"""Chooses whose words errors have over gRPC: Trivium's own, or Triton's with its status codes. See `words`.
 
 Source: spec sheet `triton`, sections 5.3 and 5.4.
 """
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.grpc_errors import (
     INTERNAL,
     INVALID_ARGUMENT,
@@ -24,10 +24,10 @@ _UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
 
 class RpcErrorTranslator(Protocol):
-    """How a client is told of an error: the same error, or one with another text and status."""
+    """Translates an error for a client: the same error, or one with another text and status."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
-        """Of a call to this method, by its name alone."""
+        """Translate an error of a call to this method, which is known by its name alone."""
         ...
 
     def blames_model(self, error: ServeError) -> bool:
@@ -43,11 +43,11 @@ class OwnRpcErrors:
     """Errors as they are."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
-        """The same."""
+        """Return the same error."""
         return error
 
     def blames_model(self, error: ServeError) -> bool:
-        """By its code."""
+        """Decide by the error's code."""
         return error.code in _BY_MODEL
 
     def forgives(self, error: ServeError, method: str) -> bool:
@@ -62,10 +62,10 @@ class TritonRpcErrors:
     """Triton's texts and statuses."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
-        """By what the method makes of it, then by the error's facts."""
+        """Translate by what the method makes of the error, then by its facts."""
         found = _by_method(error, method, model)
         if found is None:
-            row = said(error, True, {"model": model, "id": request_id})
+            row = error_text(error, True, {"model": model, "id": request_id})
             if row is not None:
                 found = TranslatedRpcError(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:
@@ -77,11 +77,11 @@ class TritonRpcErrors:
         return found
 
     def blames_model(self, error: ServeError) -> bool:
-        """Whatever was not refused before it came to the model."""
+        """Return True for whatever was not refused before it came to the model."""
         return error.info is None
 
     def forgives(self, error: ServeError, method: str) -> bool:
-        """What is not there may be unloaded."""
+        """Return True for a name that is not there: it may be unloaded."""
         return method == "RepositoryModelUnload" and error.reason in _UNKNOWN
 
 

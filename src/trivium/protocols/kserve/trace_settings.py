@@ -62,7 +62,7 @@ def read_json(fields: Mapping[str, Any], is_lenient: bool) -> TraceChange | None
 
 
 def read_rpc(settings: Mapping[str, Sequence[str]], is_lenient: bool) -> TraceChange | None:
-    """As `read_json`, of a message: a setting without a value is cleared."""
+    """Read a message as `read_json` does a document: a setting without a value is cleared."""
     return _read({key: values or None for key, values in settings.items()}, is_lenient)
 
 

@@ -1,4 +1,4 @@
-"""In whose words errors are told over HTTP: Trivium's own, or Triton's with its statuses and content types.
+"""Chooses whose words errors have over HTTP: Trivium's own, or Triton's with its statuses and content types.
 
 Decides nothing about what is wrong. The tables are the dialect's.
 """
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
-from trivium.dialects.triton.texts import Said, said
+from trivium.dialects.triton.texts import Said, error_text
 from trivium.protocols.kserve.errors import TranslatedError
 from trivium.protocols.kserve.routes import Verb
 from trivium.types import reasons
@@ -17,20 +17,20 @@ from trivium.types.wire import Target
 
 
 class ErrorTranslator(Protocol):
-    """How a client is told of an error: the same error, or one with another text and status."""
+    """Translates an error for a client: the same error, or one with another text and status."""
 
     def of_head(self, error: ServeError) -> ServeError:
-        """Of a request that is refused by its head."""
+        """Translate the error of a request that is refused by its head."""
         ...
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
-        """Of one that could not be decoded; `text` is its JSON, `size` that of its body."""
+        """Translate the error of a request that could not be decoded; `text` is its JSON, `size` that of its body."""
         ...
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
-        """Of one that the core refused, or that failed."""
+        """Translate the error of a request that the core refused, or that failed."""
         ...
 
     def forgives(self, error: ServeError, verb: str) -> bool:
@@ -46,17 +46,17 @@ class OwnErrors:
     """Errors as they are."""
 
     def of_head(self, error: ServeError) -> ServeError:
-        """The same."""
+        """Return the same error."""
         return error
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
-        """The same."""
+        """Return the same error."""
         return error
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
-        """The same."""
+        """Return the same error."""
         return error
 
     def forgives(self, error: ServeError, verb: str) -> bool:
@@ -94,27 +94,29 @@ class TritonErrors:
             return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
         if error.code is Code.NOT_FOUND and error.status is None:
             return NOT_FOUND
-        return _worded(error, said(error, False, {}) if reason else None, False)
+        return _worded(error, error_text(error, False, {}) if reason else None, False)
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
-        """By the error's facts."""
+        """Translate by the error's facts."""
         about = {"model": target.model, "id": id_in(text), "size": size}
-        return _worded(error, said(error, False, about), False)
+        return _worded(error, error_text(error, False, about), False)
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
-        """By what the route makes of them, then by the error's facts."""
+        """Translate by what the route makes of the errors, then by the error's facts."""
         about = {"model": model, "id": request_id}
-        return _by_route(error, verb, model) or _worded(error, said(error, False, about), error.info is None)
+        return _by_route(error, verb, model) or _worded(
+            error, error_text(error, False, about), error.info is None
+        )
 
     def forgives(self, error: ServeError, verb: str) -> bool:
-        """What is not there may be unloaded."""
+        """Return True for a name that is not there: it may be unloaded."""
         reason = error.reason
         return verb == Verb.UNLOAD and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 
     def needs_body(self, verb: str) -> bool:
-        """On generate, of settings, and of shared memory."""
+        """Return True on generate, for settings, and for shared memory."""
         return verb in _NEED_BODY
 
 
@@ -129,13 +131,13 @@ def id_in(text: bytes | memoryview) -> str:
 
 
 def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
-    """Where one and the same fault is told otherwise on some routes."""
+    """Return the translation that differs on some routes for one and the same fault."""
     facts = error.metadata
     reason = error.reason
     if verb == Verb.READY:
         return NOT_READY
     if verb == Verb.INFER and reason in (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING):
-        found = said(error, False, {"model": model})
+        found = error_text(error, False, {"model": model})
         return _worded(error, found, True)
     if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
         told = TranslatedError(400, error.message, retry_after=error.retry_after)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trivium.codecs.error_texts import carried
-from trivium.codecs.path_segments import shown
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.header_text import JSON
+from trivium.codecs.path_segments import quoted
 from trivium.protocols.prometheus import own, triton
 from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
 from trivium.types.errors import Code, ServeError
@@ -43,13 +44,12 @@ STATUS: Mapping[Code, int] = {
 """Code -> status."""
 
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
-_JSON = b"Content-Type: application/json\r\n"
 _ALLOW = b"Allow: GET, HEAD\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Which of the families whose presence is a matter of taste there are."""
+    """Optional families of metrics, each present or not."""
 
     durations: bool = True
     summaries: bool = False
@@ -65,7 +65,7 @@ class PrometheusHttp:
     def head(self, head: Head) -> Target:
         """NOT_FOUND for another path, METHOD for another method than GET (HEAD comes as GET)."""
         if head.path not in ("/metrics", "/metrics/"):
-            raise ServeError(Code.NOT_FOUND, f"There is no route {shown(head.path)}; there is /metrics.")
+            raise ServeError(Code.NOT_FOUND, f"There is no route {quoted(head.path)}; there is /metrics.")
         if head.method != "GET":
             raise ServeError(Code.METHOD, "Method Not Allowed")
         return Target("metrics")
@@ -120,6 +120,6 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 
 
 def _refusal(error: ServeError) -> HttpAnswer:
-    body = msgspec.json.encode({"error": carried(error.message)})
+    body = msgspec.json.encode({"error": wire_text(error.message)})
     status = error.status or STATUS[error.code]
-    return HttpAnswer(status, _JSON + _ALLOW if error.code is Code.METHOD else _JSON, (body,), len(body))
+    return HttpAnswer(status, JSON + _ALLOW if error.code is Code.METHOD else JSON, (body,), len(body))

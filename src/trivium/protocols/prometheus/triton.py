@@ -178,7 +178,7 @@ def counters(
 
 
 def gauges(rows: Sequence[TritonMetric], report: MetricsReport) -> Iterator[ExposedMetric]:
-    """What waits per version, the cache, and the machine."""
+    """Yield the gauges: what waits per version, the cache, and the machine."""
     waiting = (
         "nv_inference_pending_request_count",
         "Instantaneous number of pending requests awaiting execution per-model.",
@@ -206,7 +206,7 @@ def gauges(rows: Sequence[TritonMetric], report: MetricsReport) -> Iterator[Expo
 
 
 def first_parts(rows: Sequence[TritonMetric]) -> ExposedMetric:
-    """How long models that answer in several parts took to the first one."""
+    """Return the times to the first part of models that answer in several parts."""
     words = "Duration from request to first response in milliseconds"
     family = ExposedMetric("nv_inference_first_response_histogram_ms", "histogram", words)
     for row in rows:

@@ -1,14 +1,23 @@
-"""From the parts of an answer to what goes out: a handler's own status, headers and body, or tensors.
+"""Writes the parts of an answer: a handler's own status, headers and body, or tensors.
 
 Source: spec sheet `torchserve`, sections 0, 4.3 and 4.4: an empty reason phrase, no content type but the handler's own,
 a part of a stream as one chunk. Framing headers belong to the front end; no property breaks out of its line.
 """
 
-import re
 from collections.abc import Mapping
 
 from trivium.codecs.conversion import negotiated
-from trivium.protocols.torchserve.errors import ALWAYS, JSON, always, pretty, refuse
+from trivium.codecs.header_text import (
+    JSON,
+    NOT_CACHED,
+    is_name,
+    reason_phrase,
+    request_id_line,
+    uncached_lines,
+    without_controls,
+)
+from trivium.codecs.json_documents import indented
+from trivium.protocols.torchserve.errors import refuse
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
@@ -32,8 +41,6 @@ _FRAMING = frozenset(
 )
 """Header names that a handler does not decide."""
 
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FAILED = VersionState.FAILED
 
 
@@ -99,7 +106,7 @@ class PredictionEncoder:
         if kind and not any(name.lower() == "content-type" for name in properties):
             properties["Content-Type"] = kind
         fields = self._fields(properties, final)
-        reason = " ".join(payload.reason[:1000].split()).encode("latin-1", "replace")
+        reason = reason_phrase(payload.reason)
         return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
 
     def _fields(self, properties: Mapping[str, str], final: bool) -> bytes:
@@ -107,11 +114,11 @@ class PredictionEncoder:
         if self._begun:
             return b""
         if not properties and final:
-            return always(self._request_id)
+            return uncached_lines(self._request_id)
         # Of names that differ in case alone the last counts.
         said = {name.lower(): (name, value) for name, value in properties.items()}
-        lines = [f"x-request-id: {self._request_id}\r\n".encode()]
-        lines += [_line(name, value) for name, value in ALWAYS.items() if name.lower() not in said]
+        lines = [request_id_line(self._request_id)]
+        lines += [_line(name, value) for name, value in NOT_CACHED.items() if name.lower() not in said]
         lines += [_line(*field) for folded, field in said.items() if folded not in _FRAMING]
         if not final and STREAMS not in said:
             lines.append(_line(STREAMS, "true"))
@@ -134,19 +141,19 @@ class TorchServePingEncoder:
             error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             return refuse(error, self._request_id)
         is_healthy = not any(row.state is _FAILED for row in part.answer.versions)
-        body = pretty({"status": "Healthy" if is_healthy else "Unhealthy"})
-        fields = always(self._request_id) + JSON
+        body = indented({"status": "Healthy" if is_healthy else "Unhealthy"})
+        fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(200 if is_healthy else 500, fields, (body,), len(body), closes=not is_healthy)
 
 
 def _line(name: str, value: str) -> bytes:
     """A header line. MODEL_FAILED for a name that is none; what would end the line in a value becomes a space."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ServeError(
             Code.MODEL_FAILED,
             f"The handler sets the response header {name[:80]!r}, which is no header name. Use letters, digits and -.",
         )
-    clean = _CONTROLS.sub(" ", value).strip()
+    clean = without_controls(value).strip()
     try:
         raw = clean.encode("latin-1")
     except UnicodeEncodeError:

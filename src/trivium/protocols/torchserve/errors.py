@@ -1,4 +1,4 @@
-"""How TorchServe's protocol answers an error: the one table from codes to statuses, type names and texts.
+"""Errors in TorchServe's protocol: the one table from codes to statuses, type names and texts.
 
 Source: spec sheet `torchserve`, sections 0 and 4.3. The original says little more than that something failed; our own
 sentence stands behind its text, unless a profile wants that text alone. A status that a handler asked for goes first.
@@ -9,7 +9,9 @@ from math import ceil
 
 import msgspec
 
-from trivium.codecs.error_texts import carried
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.header_text import JSON, uncached_lines
+from trivium.codecs.json_documents import indented
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer, Target
@@ -71,15 +73,6 @@ HANDLER_TEXTS = (
 )
 """What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
 
-ALWAYS = {
-    "Pragma": "no-cache",
-    "Cache-Control": "no-cache; no-store, must-revalidate, private",
-    "Expires": "Thu, 01 Jan 1970 00:00:00 UTC",
-}
-"""Header fields of every answer, beside x-request-id."""
-
-JSON = b"Content-Type: application/json\r\n"
-_ALWAYS_LINES = b"".join(f"{name}: {value}\r\n".encode() for name, value in ALWAYS.items())
 _NOBODY = Target("")
 
 
@@ -91,11 +84,6 @@ class RouteRefusal(ServeError):
         self.fields = fields
 
 
-def always(request_id: str) -> bytes:
-    """The header lines of every answer."""
-    return b"x-request-id: %b\r\n%b" % (request_id.encode(), _ALWAYS_LINES)
-
-
 def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: bool = False) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `target` is what was asked for; `exact`: the
     original's text alone, where it has one. An answer that says that a request is too large is empty.
@@ -104,19 +92,14 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
         return HttpAnswer(413, b"", (), 0, closes=True)
     row = _row(error, target)
     status = error.status or row.status
-    fields = always(request_id) + JSON
+    fields = uncached_lines(request_id) + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, RouteRefusal):
         fields += error.fields
     message = _message(error, row, target, exact)
-    body = pretty({"code": status, "type": row.type_name, "message": message})
+    body = indented({"code": status, "type": row.type_name, "message": message})
     return HttpAnswer(status, fields, (body,), len(body), closes=True)
-
-
-def pretty(document: object) -> bytes:
-    """JSON over several lines, as the original writes it, with a line end behind it."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _row(error: ServeError, target: Target) -> ErrorRow:
@@ -129,14 +112,14 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
 
 
 def _message(error: ServeError, row: ErrorRow, target: Target, exact: bool) -> str:
-    ours = carried(error.message)
+    ours = wire_text(error.message)
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
         known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")
         if error.status is not None or known:  # a handler of this dialect has said it in its own words
             return known if exact and known else ours
     if exact and row.text:
         told = target.model or error.metadata.get("model", "")
-        model, version = carried(str(told)), carried(target.version)
+        model, version = wire_text(str(told)), wire_text(target.version)
         place = f'{model}" Version {version}' if version else model
         return row.text.format(model=model, version=version, place=place)
     is_fixed = row.text and "{" not in row.text

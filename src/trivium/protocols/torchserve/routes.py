@@ -1,4 +1,4 @@
-"""From method and path to a target: the inference routes of TorchServe.
+"""Finds the target of a method and path: the inference routes of TorchServe.
 
 Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own,
 behind the other routes nobody's (observed on 0.12.0: it is not looked at).
@@ -8,14 +8,17 @@ Whether there is such a model the core knows.
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
-from trivium.codecs.path_segments import decoded, shown
+from trivium.codecs.path_segments import decoded, quoted
 from trivium.protocols.torchserve.errors import RouteRefusal
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
 
 
 class TorchServeVerb(StrEnum):
-    """What a target asks; the value is `Target.verb`. INVOKE is a prediction whose query the handler sees, too."""
+    """The request that a target stands for; the value is `Target.verb`.
+
+    INVOKE is a prediction whose query the handler sees, too.
+    """
 
     PREDICT = "predict"
     EXPLAIN = "explain"
@@ -28,14 +31,17 @@ _ROUTES = (
     "/predictions/MODEL[/VERSION[/PATH]], /explanations/MODEL[/VERSION], /invocations, "
     "/models/MODEL/invoke and /ping"
 )
-_LEFT = "comes with the issue that completes the TorchServe dialect"
 
 
 def find_target(head: Head) -> Target:
-    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what is left for later."""
+    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what to do instead."""
     match head.path.split("/"):
         case ["", "predictions" | "explanations" | "models", _, *_] if head.method == "OPTIONS":
-            raise ServeError(Code.UNSUPPORTED, f"The description of a model as OpenAPI {_LEFT}.")
+            raise ServeError(
+                Code.UNSUPPORTED,
+                "The description of a model as OpenAPI is not supported in this version. Call the model at "
+                "/predictions/MODEL.",
+            )
         case ["", "predictions", model, *rest] if model:
             return Target(TorchServeVerb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
         case ["", "explanations", model, *rest] if model:
@@ -49,16 +55,20 @@ def find_target(head: Head) -> Target:
         case ["", ""] if head.method != "OPTIONS":
             raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
         case ["", "" | "api-description"]:
-            raise ServeError(Code.UNSUPPORTED, f"The description of the server as OpenAPI {_LEFT}.")
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"The description of the server as OpenAPI is not supported in this version. Its routes are {_ROUTES}.",
+            )
         case ["", "wfpredict", *_]:
             raise ServeError(
-                Code.UNSUPPORTED, "Workflows are not served yet. Call their models one after another."
+                Code.UNSUPPORTED,
+                "Workflows are not supported in this version. Call their models one after another.",
             )
-    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {shown(head.path)}. There are: {_ROUTES}.")
+    raise RouteRefusal(Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.")
 
 
 def url_path(head: Head) -> str:
-    """What stands behind the version in the path of a prediction."""
+    """Return the part of a prediction's path behind the version."""
     return "/".join(map(decoded, head.path.split("/")[4:]))
 
 

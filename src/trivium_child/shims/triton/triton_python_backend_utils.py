@@ -1,4 +1,4 @@
-"""What a Triton model imports as `pb_utils`: the whole public surface of sheet "triton", section 8.3.
+"""The module that a Triton model imports as `pb_utils`: the whole public surface of sheet "triton", section 8.3.
 
 Classes come from `c_python_backend_utils`; here are the functions and constants. Must not know the adapter.
 """
@@ -129,7 +129,7 @@ def using_decoupled_model_transaction_policy(model_config: Dict[str, Any]) -> bo
 
 
 def triton_string_to_numpy(triton_type_string: str) -> Any:
-    """numpy's type for "TYPE_FP32" and its like. KeyError for what numpy lacks."""
+    """Return numpy's type for a name such as "TYPE_FP32". KeyError for one that numpy does not know."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 

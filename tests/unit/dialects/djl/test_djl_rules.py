@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trivium.dialects.djl.detection import detect
+from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, judge, row_of
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of
-from trivium.dialects.djl.keys import ROWS, DjlEngine, DjlKeyRole, judge, row_of
+from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
 from trivium.dialects.djl.properties import read
 from trivium.dialects.djl.settings import DjlSettings
@@ -73,7 +74,7 @@ def test_what_lies_in_an_archive(members, inner, tops):
 )
 def test_engines_by_file(names, engine, entry):
     found = detect(names, ("m",))
-    assert (found.engine, found.entry) == (engine, entry)
+    assert (found.engine.name, found.entry) == (engine, entry)
 
 
 @pytest.mark.parametrize(
@@ -135,35 +136,35 @@ def settings_of(*lines):
 
 
 def test_every_row_says_what_happens_instead():
-    for rows in ROWS.values():
+    for rows in (engine.keys for engine in ENGINES):
         for key, row in rows.items():
             is_said = row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
             assert bool(row.text) == is_said, key
 
 
 def test_unknown_keys_are_the_handlers_or_reported():
-    assert row_of(DjlEngine.PYTHON, "topK").role is DjlKeyRole.PASSED_ON
-    assert row_of(DjlEngine.ONNX, "topK").role is DjlKeyRole.REPORTED
+    assert row_of(PYTHON, "topK").role is DjlKeyRole.PASSED_ON
+    assert row_of(ONNX, "topK").role is DjlKeyRole.REPORTED
 
 
 @pytest.mark.parametrize(
     ("line", "engine", "severity"),
     [
-        ("option.tensor_parallel_degree=2", DjlEngine.PYTHON, Severity.ERROR),
-        ("option.tensor_parallel_degree=1", DjlEngine.PYTHON, None),
-        ("option.rolling_batch=auto", DjlEngine.PYTHON, Severity.ERROR),
-        ("option.rolling_batch=Disable", DjlEngine.PYTHON, None),
-        ("option.async_mode=true", DjlEngine.PYTHON, Severity.ERROR),
-        ("option.enable_venv=true", DjlEngine.PYTHON, Severity.NOTICE),
-        ("option.mpi_mode=true", DjlEngine.PYTHON, Severity.NOTICE),
-        ("translatorFactory=a.b.C", DjlEngine.PYTHON, None),
-        ("translatorFactory=a.b.C", DjlEngine.ONNX, Severity.ERROR),
-        ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", DjlEngine.PYTORCH, None),
-        ("option.customOpLibrary=x.so", DjlEngine.ONNX, Severity.ERROR),
-        ("option.extraFiles=a.txt", DjlEngine.PYTORCH, Severity.NOTICE),
-        ("required_memory_mb=7", DjlEngine.PYTHON, Severity.NOTICE),
-        ("width=224", DjlEngine.PYTORCH, Severity.NOTICE),
-        ("batch_size=2", DjlEngine.ONNX, None),
+        ("option.tensor_parallel_degree=2", PYTHON, Severity.ERROR),
+        ("option.tensor_parallel_degree=1", PYTHON, None),
+        ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
+        ("option.rolling_batch=Disable", PYTHON, None),
+        ("option.async_mode=true", PYTHON, Severity.ERROR),
+        ("option.enable_venv=true", PYTHON, Severity.NOTICE),
+        ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
+        ("translatorFactory=a.b.C", PYTHON, None),
+        ("translatorFactory=a.b.C", ONNX, Severity.ERROR),
+        ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
+        ("option.customOpLibrary=x.so", ONNX, Severity.ERROR),
+        ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),
+        ("required_memory_mb=7", PYTHON, Severity.NOTICE),
+        ("width=224", PYTORCH, Severity.NOTICE),
+        ("batch_size=2", ONNX, None),
     ],
 )
 def test_what_becomes_of_a_key(line, engine, severity):
@@ -174,8 +175,21 @@ def test_what_becomes_of_a_key(line, engine, severity):
 
 def test_the_manual_has_every_key():
     page = (Path(__file__).parents[4] / "docs" / "djl.md").read_text()
-    missing = {key for rows in ROWS.values() for key in rows if f"`{key}`" not in page}
+    missing = {key for engine in ENGINES for key in engine.keys if f"`{key}`" not in page}
     assert missing == set()
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_the_manual_has_every_engine(engine):
+    page = (Path(__file__).parents[4] / "docs" / "djl.md").read_text()
+    names = ", ".join(f"`{name}`" for name in (engine.name, *engine.spellings))
+    files = ", ".join(f"`{name}`" for name in (*engine.suffixes, *engine.files))
+    assert f"\n| {names} | {files} | {engine.engine or f'no: {engine.way_out}'} |\n" in page
+
+
+def test_an_engine_that_is_served_has_keys_and_a_file():
+    assert {engine.name for engine in ENGINES if engine.engine} == {e.name for e in ENGINES if e.keys}
+    assert all(engine.suffixes for engine in ENGINES if engine.engine)
 
 
 # -- values -----------------------------------------------------------------------------------------------

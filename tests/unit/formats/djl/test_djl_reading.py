@@ -193,7 +193,7 @@ def test_batches_of_native_engines(tmp_path):
         (["batch_size=1000"], {"model_py": HANDLER}, "at most 999"),
         (["batch_size=x"], {"model_py": HANDLER}, "expected an integer"),
         (["a=\\u12"], {"model_py": HANDLER}, "the escape"),
-        (["translatorFactory=x.Y"], {"model_onnx": ""}, "Translators are left"),
+        (["translatorFactory=x.Y"], {"model_onnx": ""}, "Translators are not supported"),
         (["option.optLevel=7"], {"model_onnx": ""}, "one of no_opt"),
         (["option.ortDevice=tpu"], {"model_onnx": ""}, "TensorRT, ROCM or CoreML"),
         (["load_on_devices=nc0"], {"model_py": HANDLER}, "the device 'nc0'"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.errors import STATUS
 from trivium.protocols.kserve.http import KServeHttp
@@ -223,7 +223,7 @@ def test_what_the_log_document_says_can_be_set(settings):
 def test_log_settings_refused_in_tritons_words(document, code, text):
     with pytest.raises(ServeError) as caught:
         read_log_change(document, is_lenient=True)
-    told = said(caught.value, False, {})
+    told = error_text(caught.value, False, {})
     assert (told.code.name, told.text) == (code, text)
 
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -114,7 +114,7 @@ def test_of_a_key_that_comes_twice_the_first_value_counts():
 def test_wrong_types_in_triton_s_words(body, text):
     with pytest.raises(ServeError) as caught:
         decode(body)
-    told = said(caught.value, False, {"model": "m", "id": ""})
+    told = error_text(caught.value, False, {"model": "m", "id": ""})
     assert told is not None
     assert told.text == text
 

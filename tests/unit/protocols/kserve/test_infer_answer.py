@@ -16,7 +16,7 @@ PAYLOAD = Tensors.of({"a": A, "b": B})
 
 
 def encode(part, id="", forms=None, binary=False, known=None):
-    answer = InferEncoder(id, forms or {}, binary, known or KnownAnswers()).encode(part)
+    answer = InferEncoder(id, forms or {}, binary, KnownAnswers() if known is None else known).encode(part)
     assert answer.size == sum(map(len, answer.buffers))
     return answer
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.dialects.triton.texts import said
+from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.trace_settings import KEYS, read_json, read_rpc, trace_document
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import TraceReport
@@ -94,16 +94,16 @@ def test_who_is_lenient_ignores_what_is_not_known(fields):
     ],
 )  # fmt: skip
 def test_refusals_in_tritons_words(fields, code, text, rpc_text):
-    told = said(refusal(fields), False, {})
+    told = error_text(refusal(fields), False, {})
     assert (told.code.name, told.text) == (code, text)
     if rpc_text is not ...:
         listed = {key: value if isinstance(value, list) else [str(value)] for key, value in fields.items()}
-        told = said(refusal(listed, True, read_rpc), True, {})
+        told = error_text(refusal(listed, True, read_rpc), True, {})
         assert (told.code.name, told.text) == (code, rpc_text or text)
 
 
 def test_several_values_over_grpc():
-    told = said(refusal({"trace_rate": ["1", "2"]}, True, read_rpc), True, {})
+    told = error_text(refusal({"trace_rate": ["1", "2"]}, True, read_rpc), True, {})
     assert told.text == "expect only 1 value for 'trace_rate'"
 
 

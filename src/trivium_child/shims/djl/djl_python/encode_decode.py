@@ -13,7 +13,9 @@ _COLUMNS = ("question", "context", "inputs")
 def decode(
     inputs: Input, content_type: Optional[str], key: Optional[str] = None, require_csv_headers: bool = True
 ) -> Any:
-    """What a request says: JSON as it is, anything else as `{"inputs": value}`. ValueError for what is malformed."""
+    """Return the contents of a request: JSON as it is, anything else as `{"inputs": value}`. ValueError if
+    malformed.
+    """
     if not content_type:
         return inputs.get_as_json(key) if inputs.get_as_bytes(key) else {"inputs": ""}
     if "application/json" in content_type:

@@ -149,7 +149,7 @@ class Input:
         return "batch_size" in self.properties
 
     def get_batch_size(self) -> int:
-        """How many requests these are."""
+        """Return how many requests these are."""
         return int(self.properties.get("batch_size", 1))
 
     def get_batches(self) -> "List[Input]":

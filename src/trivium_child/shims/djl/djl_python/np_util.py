@@ -34,7 +34,9 @@ def to_nd_list(arrays: Any) -> bytearray:
 
 
 def from_nd_list(encoded: Buffer) -> List[Any]:
-    """The arrays of an NDList, writable. ValueError where it is none, or has a datatype that numpy lacks."""
+    """Return the arrays of an NDList, writable. ValueError where it is none, or has a datatype that numpy does not
+    know.
+    """
     import numpy
 
     arrays = []

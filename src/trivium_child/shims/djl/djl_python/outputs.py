@@ -1,4 +1,4 @@
-"""What a DJL handler answers: a status, properties (headers) and content, or a stream of pieces.
+"""The answer of a DJL handler: a status, properties (headers) and content, or a stream of pieces.
 
 Nothing here sets a content type but `error`: a handler says what it sends.
 """
@@ -26,7 +26,7 @@ class _JsonEncoder(json.JSONEncoder):
 
 
 def as_json(value: Any) -> str:
-    """As DJL writes it: indented, nothing behind a colon, not escaped to ASCII; ValueError for NaN and infinity."""
+    """Return JSON as DJL writes it: indented, no blank behind a colon, not escaped to ASCII; ValueError for NaN."""
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, indent=2, separators=(",", ":"), cls=_JsonEncoder
     )
@@ -152,7 +152,7 @@ class Output:
         return bool(self._finalizers)
 
     def execute_finalize(self) -> None:
-        """Call what was to be called; what that raises is told on stderr and goes no further."""
+        """Call the function for the end of the answer; what that raises is printed on stderr and goes no further."""
         for function, arguments in self._finalizers:
             try:
                 function(*arguments)

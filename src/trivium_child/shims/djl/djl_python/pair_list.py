@@ -38,7 +38,7 @@ class PairList:
         self.values += other.values
 
     def size(self) -> int:
-        """How many pairs there are."""
+        """Return how many pairs there are."""
         return len(self.keys)
 
     def is_empty(self) -> bool:

@@ -61,7 +61,7 @@ class RequestProcessor:
         return self._status_code
 
     def get_response_status_phrase(self) -> Optional[str]:
-        """The phrase beside the status."""
+        """Return the phrase that goes with the status."""
         return self._reason_phrase
 
     def add_response_property(self, key: str, value: Any) -> None:
@@ -121,7 +121,7 @@ class Context:
 
     @property
     def metrics(self) -> Any:
-        """Where custom metrics go."""
+        """Return where custom metrics go."""
         return self._metrics
 
     @metrics.setter

@@ -6,6 +6,6 @@ from ts.utils.util import PredictionException as PredictionException
 
 
 def emit_metrics(metrics: Iterable[Any]) -> None:
-    """Tell the server of metrics made as `ts.metrics.metric.Metric`; those of `context.metrics` are told at once."""
+    """Send metrics made as `ts.metrics.metric.Metric` to the server; those of `context.metrics` are sent at once."""
     for metric in metrics:
         metric.emit()

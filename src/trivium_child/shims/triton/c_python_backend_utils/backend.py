@@ -1,4 +1,4 @@
-"""What the calls of pb_utils need to know about their worker: its host, its model, which requests are open.
+"""The worker as the calls of pb_utils see it: its host, its model, which requests are open.
 
 One per process, filled in by the adapter before user code is loaded. Must not know how the host is reached.
 """

@@ -16,7 +16,7 @@ from trivium_child.values import Tensor as WireTensor
 
 
 class Call(NamedTuple):
-    """What `Host.call` takes."""
+    """The arguments of `Host.call`."""
 
     model: str
     version: str

@@ -1,4 +1,4 @@
-"""DLPack capsules of tensors in the computer's memory, by numpy; BF16, which numpy lacks, as the raw bits.
+"""DLPack capsules of tensors in the computer's memory, by numpy; BF16, which numpy does not know, as the raw bits.
 
 The field that names the type lies at a fixed place (dlpack.h, DLManagedTensor), so that 16 raw bits can be
 told to be BF16, and the other way round. Tensors on a GPU are refused with a sentence.
@@ -35,7 +35,7 @@ _POINTER = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 
 class _Lent:
-    """What numpy asks a capsule of."""
+    """The capsule's protocol, as numpy asks for it."""
 
     def __init__(self, capsule: Any, device: Tuple[int, int]) -> None:
         self._capsule = capsule

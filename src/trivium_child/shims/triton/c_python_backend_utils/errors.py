@@ -10,7 +10,7 @@ from trivium_child.values import Failure
 
 
 class TritonModelException(Exception):
-    """What a call of pb_utils raises where it cannot be served."""
+    """Raised by a call of pb_utils that cannot be served."""
 
 
 class ErrorCode(Numbered):
@@ -62,7 +62,7 @@ class TritonError:
 
     @classmethod
     def of_failure(cls, failure: Failure) -> "TritonError":
-        """What the server said to a call, in the words of pb_utils."""
+        """Return the server's answer to a call, in the words of pb_utils."""
         return cls(failure.message, _FROM_SERVER.get(failure.code, ErrorCode.INTERNAL))
 
 

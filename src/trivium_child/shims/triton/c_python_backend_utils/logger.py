@@ -9,7 +9,7 @@ from c_python_backend_utils.names import Numbered, text, whole
 
 
 class LogLevel(Numbered):
-    """How grave a line is."""
+    """The severity of a line."""
 
     INFO = 0
     WARNING = 1
@@ -36,27 +36,27 @@ class Logger:
 
     @staticmethod
     def log(message: str, level: int = INFO) -> None:
-        """At one of the class's levels."""
+        """Log at one of the class's levels."""
         _log(message, level)
 
     @staticmethod
     def log_info(message: str) -> None:
-        """At INFO."""
+        """Log at INFO."""
         _log(message, LogLevel.INFO)
 
     @staticmethod
     def log_warn(message: str) -> None:
-        """At WARNING."""
+        """Log at WARNING."""
         _log(message, LogLevel.WARNING)
 
     @staticmethod
     def log_error(message: str) -> None:
-        """At ERROR."""
+        """Log at ERROR."""
         _log(message, LogLevel.ERROR)
 
     @staticmethod
     def log_verbose(message: str) -> None:
-        """At VERBOSE, which is the server's debug."""
+        """Log at VERBOSE, which is the server's debug."""
         _log(message, LogLevel.VERBOSE)
 
 

@@ -1,4 +1,4 @@
-"""Where tensors may be: accepted, and of no effect, since they are in the computer's own memory. And traces."""
+"""Preferences for the memory of tensors: accepted, without effect, since all are in the computer's own. And traces."""
 
 import enum
 import json
@@ -17,7 +17,7 @@ class MemoryType(enum.Enum):
 
 
 class PreferredMemory:
-    """Where the outputs of another model are wanted. They come in the CPU's memory, whatever is preferred."""
+    """The memory in which the outputs of another model are wanted. They come in the CPU's, whatever is preferred."""
 
     __slots__ = ("device_id", "memory_type")
 
@@ -31,8 +31,8 @@ class PreferredMemory:
 
 
 class InferenceTrace:
-    """Of a client's request, if that is traced: handed to a request for another model, it makes that one a part of it.
-    One that a model has made itself is nobody's.
+    """The trace of a client's request, if it has one: handed to a request for another model, it makes that one a
+    part of it. One that a model has made itself is nobody's.
     """
 
     __slots__ = ("_context", "number")

@@ -14,7 +14,7 @@ from c_python_backend_utils.names import number, text, unfit
 
 
 class MetricKind(enum.Enum):
-    """What a family measures; the values are the server's words."""
+    """The kind of measure of a family; the values are the server's words."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -69,7 +69,7 @@ class Metric:
         self._tell("observe", value)
 
     def value(self) -> float:
-        """What this instance has made of a counter or gauge."""
+        """Return the value that this instance has made of a counter or gauge."""
         if self._kind is MetricKind.HISTOGRAM:
             raise self._refusal("get", "Value")
         return self._value[0]
@@ -141,6 +141,6 @@ class MetricFamily:
 
 
 def _failed(what: str, message: str) -> TritonModelException:
-    """In the words of the original."""
+    """Return the error in the words of the original."""
     told = "%s: Failed to process the request for model '%s', message: %s"
     return TritonModelException(told % (what, BACKEND.instance, message))

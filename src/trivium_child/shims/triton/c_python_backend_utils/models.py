@@ -65,7 +65,7 @@ def get_model_dir() -> str:
 
 
 def _version(told: str) -> str:
-    """By its beginning, as the original reads it."""
+    """Return the version by the beginning of its text, as the original reads it."""
     if not told:
         return ""
     found = _VERSION.match(told)
@@ -107,7 +107,7 @@ def _is_of_none(error: TritonModelException) -> bool:
 
 
 def _failed(what: str, message: str) -> TritonModelException:
-    """In the form of the original."""
+    """Return the error in the form of the original."""
     return TritonModelException(
         "Failed to %s: Failed to process the request for model '%s', message: %s"
         % (what, BACKEND.instance, message)

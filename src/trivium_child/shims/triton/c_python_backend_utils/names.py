@@ -1,4 +1,4 @@
-"""What user code gives, as pb_utils takes it: text (or its bytes in UTF-8, as they come out of a tensor of
+"""Values of user code, as pb_utils takes them: text (or its bytes in UTF-8, as they come out of a tensor of
 TYPE_STRING), whole numbers, numbers, lists. And numbers with names, as pb_utils gives them.
 
 The original's compiled module takes these wherever it asks for such a thing, and NVIDIA's own examples count on it; it
@@ -67,5 +67,5 @@ def listed(what: str, values: Any, kind: Any, word: str) -> List[Any]:
 
 
 def unfit(what: str, value: Any, expected: str) -> TypeError:
-    """What to raise."""
+    """Return the error to raise."""
     return TypeError("%s is a %s; expected %s" % (what, type(value).__name__, expected))

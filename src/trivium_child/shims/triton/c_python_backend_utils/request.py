@@ -87,11 +87,11 @@ class InferenceRequest:
         return self._inputs
 
     def request_id(self) -> str:
-        """What the client called it, or nothing."""
+        """Return the client's id of the request, or nothing."""
         return self._request_id
 
     def correlation_id(self) -> Union[int, str]:
-        """Of its sequence; 0 without one."""
+        """Return the id of its sequence; 0 without one."""
         return self._correlation_id
 
     def requested_output_names(self) -> Set[str]:
@@ -163,7 +163,7 @@ class InferenceRequest:
         )
 
     def _sequence(self) -> Optional[SequencePlace]:
-        """Without an id the flags say nothing."""
+        """Return the place in a sequence; without an id the flags say nothing."""
         if not self._correlation_id:
             return None
         return (
@@ -251,7 +251,7 @@ class ReceivedRequest(InferenceRequest):
         return Failure(UNABLE, AGAIN)
 
     def fail(self, message: str, code: str) -> Optional[Failure]:
-        """What becomes of it where its batch fails: None if it was answered before."""
+        """Return the outcome of the request where its batch fails: None if it was answered before."""
         if self._sender is not None and not self._sender.close():
             return None
         self._is_answered = True

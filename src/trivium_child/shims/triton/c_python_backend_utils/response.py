@@ -51,7 +51,7 @@ class InferenceResponse:
         return json.dumps(self._parameters or {})
 
     def outcome(self, wanted: Any) -> Any:
-        """What becomes of it: a failure, or those of the tensors whose names are among `wanted`."""
+        """Return the outcome of the response: a failure, or those of the tensors whose names are among `wanted`."""
         if self._error is not None:
             return self._error.failure()
         return [tensor.on_wire() for tensor in self._tensors if tensor._name in wanted]

@@ -69,7 +69,9 @@ class Tensor:
         return self._name
 
     def as_numpy(self) -> Any:
-        """A writable numpy array; of text one of `bytes` objects. TritonModelException for BF16, which numpy lacks."""
+        """Return a writable numpy array; of text one of `bytes` objects. TritonModelException for BF16, unknown to
+        numpy.
+        """
         array = self._array
         if array is None:
             wire = self._wire
@@ -114,7 +116,7 @@ class Tensor:
         return Tensor(name, array)
 
     def __dlpack__(self, stream: Any = None) -> Any:
-        """For `from_dlpack` of other libraries."""
+        """Return the capsule for `from_dlpack` of other libraries."""
         return self.to_dlpack()
 
     def __dlpack_device__(self) -> Tuple[int, int]:
@@ -122,7 +124,7 @@ class Tensor:
         return dlpack.CPU, 0
 
     def on_wire(self) -> WireTensor:
-        """As it goes to the server. What is long views the array."""
+        """Return the tensor as it goes to the server. What is long views the array."""
         wire: Optional[WireTensor] = self._wire
         if wire is None:
             array = self._array

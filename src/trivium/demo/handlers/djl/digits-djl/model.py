@@ -1,4 +1,4 @@
-"""Which digit a picture shows: a DJL handler over the shipped network."""
+"""Recognises the digit in a picture: a DJL handler over the shipped network."""
 
 import base64
 import io

@@ -8,7 +8,7 @@ import importlib
 import os
 from typing import Any, Dict, List, Optional
 
-from ts.unserved import refusal
+from ts.unsupported import refusal
 
 
 def send_intermediate_predict_response(

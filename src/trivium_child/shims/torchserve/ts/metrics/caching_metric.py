@@ -43,6 +43,6 @@ class CachingMetric:
     def update(
         self, value: float, request_id: Optional[str] = None, dimensions: Sequence[Dimension] = ()
     ) -> None:
-        """The same with dimensions that replace those of the metric, as older handlers call it."""
+        """Update with dimensions that replace those of the metric, as older handlers call it."""
         self.dimension_names = [dimension.name for dimension in dimensions]
         self.add_or_update(value, [dimension.value for dimension in dimensions])

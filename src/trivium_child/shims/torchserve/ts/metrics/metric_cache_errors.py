@@ -1,12 +1,12 @@
-"""What the cache of metrics raises. Source: spec sheet `torchserve`, section 6.2, and the classes of the original."""
+"""Errors of the cache of metrics. Source: spec sheet `torchserve`, section 6.2, and the classes of the original."""
 
 
 class GeneralMetricsCacheError(Exception):
-    """Of a metrics.yaml: to be imported; nothing raises it here, where none is read."""
+    """An error in a metrics.yaml: to be imported; nothing raises it here, where none is read."""
 
 
 class MetricsCacheIOError(IOError):
-    """Of a metrics.yaml: the same."""
+    """An error in reading a metrics.yaml: to be imported, as above."""
 
 
 class MetricsCacheTypeError(TypeError):

@@ -1,4 +1,4 @@
-"""Where metrics go: to the server, once the worker has said how; a log line elsewhere."""
+"""The sink of metrics: the server, once the worker has said how; a log line elsewhere."""
 
 import logging
 from numbers import Real

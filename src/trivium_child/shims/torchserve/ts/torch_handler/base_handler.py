@@ -77,7 +77,7 @@ class BaseHandler:
         return torch.as_tensor(data, device=self.device)
 
     def inference(self, data: Any, *args: Any, **kwargs: Any) -> Any:
-        """What the model makes of a batch."""
+        """Return what the model makes of a batch."""
         import torch
 
         with torch.inference_mode():
@@ -112,7 +112,7 @@ class BaseHandler:
         return self.postprocess(self.inference(prepared))
 
     def _infer_with_profiler(self, data: Any) -> Tuple[Any, Any]:
-        """The same under torch's profiler, whose traces go below /tmp/pytorch_profiler."""
+        """Run the model under torch's profiler, whose traces go below /tmp/pytorch_profiler."""
         from torch import profiler
 
         arguments = dict(self.profiler_args)
@@ -124,7 +124,7 @@ class BaseHandler:
         return output, running
 
     def explain_handle(self, data_preprocess: Any, raw_data: Any) -> Any:
-        """What `get_insights`, which the handler defines, says of the first request."""
+        """Return what `get_insights`, which the handler defines, says of the first request."""
         row = raw_data[0]
         inputs, target = None, 0
         if isinstance(row, dict):
@@ -138,11 +138,11 @@ class BaseHandler:
         return get_insights(data_preprocess, inputs, target)
 
     def describe_handle(self) -> Any:
-        """What the model says of itself; handlers override it."""
+        """Return what the model says of itself; handlers override it."""
         return None
 
     def get_device(self) -> Any:
-        """Where the model computes."""
+        """Return where the model computes."""
         return self.device
 
     def _is_explain(self) -> bool:

@@ -1,4 +1,4 @@
-"""How `BaseHandler` finds its device and loads its weights. Source: spec sheet `torchserve`, sections 8.2 and 13.
+"""Finds the device of a `BaseHandler` and loads its weights. Source: spec sheet `torchserve`, sections 8.2 and 13.
 
 A pickle may run any code: weights are read with `weights_only`, unless the model's own model-config.yaml says
 `handler: {weights_only: false}`.
@@ -9,7 +9,7 @@ import logging
 import os
 from typing import Any, Dict, Optional
 
-from ts.unserved import refusal
+from ts.unsupported import refusal
 from ts.utils.util import check_valid_pt2_backend, list_classes_from_module
 
 

@@ -1,4 +1,4 @@
-"""What handlers use of `ts.utils.util`: an error with a status, labels of classes, classes of a module.
+"""Helpers that handlers import: an error with a status, labels of classes, classes of a module.
 
 Source: spec sheet `torchserve`, sections 4.3, 8.1, 8.2 and 8.3.
 """
@@ -86,8 +86,8 @@ def map_class_to_label(
     mapping: Optional[Dict[str, str]] = None,
     lbl_classes: Optional[Iterable[Sequence[int]]] = None,
 ) -> List[Dict[str, float]]:
-    """For each row a dict of probabilities by label. Without classes those of a row are 0, 1, ...; without a mapping
-    a class's label is its number.
+    """Return for each row a dict of probabilities by label. Without classes those of a row are 0, 1, ...; without a
+    mapping a class's label is its number.
     """
     if not isinstance(probs, list):
         raise TypeError("map_class_to_label: found %s, expected a list of rows" % type(probs).__name__)

@@ -1,4 +1,4 @@
-"""Which digit a picture shows: a handler of Triton's Python backend over the shipped network."""
+"""Recognises the digit in a picture: a handler of Triton's Python backend over the shipped network."""
 
 import base64
 import io
@@ -16,7 +16,7 @@ class TritonPythonModel:
     """Takes `image`, light ink on dark paper in [rows, 1, 8, 8], or `picture`, a PNG in each row."""
 
     def initialize(self, args):
-        """Open the network, which lies beside this file."""
+        """Open the network, which lies next to this file."""
         network = os.path.join(os.path.dirname(__file__), "model.onnx")
         self.session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
 

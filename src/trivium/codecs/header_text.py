@@ -1,7 +1,7 @@
-"""Media types as header fields write them: `Content-Type`, `Content-Disposition`, `Accept`.
+"""Text of HTTP header fields, read and written: media types, `Accept`, header lines, reason phrases.
 
-Source: RFC 9110, sections 5.6.6 (parameters), 8.3.1 (types) and 12.5.1 (Accept). It reads what is written and
-never raises; what a type means, and whether a parameter is missed, others decide.
+Source: RFC 9110, sections 5.5 and 5.6 (fields and parameters), 8.3.1 (types) and 12.5.1 (Accept). Reading never raises;
+what a type means, and whether a parameter is missed, others decide.
 """
 
 import re
@@ -12,6 +12,9 @@ LONGEST = 8192
 _PARAMETER = re.compile(
     r';[ \t]*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;"\s]*))[ \t]*', re.DOTALL
 )
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_PRINTABLE = bytes(byte if 32 <= byte < 127 else ord("?") for byte in range(256))
 _QUOTED_PAIR = re.compile(r'\\(["\\])')
 
 
@@ -60,3 +63,46 @@ def _quality(text: str) -> float:
     except ValueError:
         return 1.0  # not understood: as if it had not been said
     return quality if 0 <= quality <= 1 else 1.0
+
+
+JSON = b"Content-Type: application/json\r\n"
+"""The header line of an answer in JSON."""
+
+NOT_CACHED = {
+    "Pragma": "no-cache",
+    "Cache-Control": "no-cache; no-store, must-revalidate, private",
+    "Expires": "Thu, 01 Jan 1970 00:00:00 UTC",
+}
+"""Header fields by which DJL and TorchServe keep every answer out of caches."""
+
+_NOT_CACHED_LINES = b"".join(f"{name}: {value}\r\n".encode() for name, value in NOT_CACHED.items())
+
+
+def request_id_line(request_id: str) -> bytes:
+    """Return the header line `x-request-id`; what is not printable ASCII becomes a question mark."""
+    return b"x-request-id: %b\r\n" % request_id.encode("latin-1", "replace").translate(_PRINTABLE)
+
+
+def uncached_lines(request_id: str) -> bytes:
+    """Return the header lines of every answer of DJL and TorchServe: the request's id, and `NOT_CACHED`."""
+    return request_id_line(request_id) + _NOT_CACHED_LINES
+
+
+def is_name(name: str) -> bool:
+    """Can this be the name of a header field?"""
+    return _NAME.fullmatch(name) is not None
+
+
+def has_controls(value: str) -> bool:
+    """Has the value characters that a header line cannot carry, such as line ends?"""
+    return _CONTROLS.search(value) is not None
+
+
+def without_controls(value: str) -> str:
+    """Return the value with a space for each character that a header line cannot carry."""
+    return _CONTROLS.sub(" ", value)
+
+
+def reason_phrase(text: str) -> bytes:
+    """Return a message as a reason phrase: one line of bounded length. The front end keeps out what is not ASCII."""
+    return " ".join(text[:1000].split()).encode("latin-1", "replace")
