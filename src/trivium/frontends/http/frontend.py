@@ -1,7 +1,7 @@
 """The HTTP/1.1 listener: sockets, the decoding threads, and the way down.
 
 Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a
-request in `exchange`; the clock is read by `sweeper`.
+request in `exchange`; the clock is read by the sweeper in `state`.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import msgspec
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.http.connection import HttpConnection
-from trivium.frontends.http.state import Decoded, HttpState
-from trivium.frontends.http.sweeper import Sweeper
+from trivium.frontends.http.state import Decoded, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 from trivium.types.buffers import Lease
 from trivium.types.interfaces import InferenceCore, WireProtocol
