@@ -41,13 +41,14 @@ from trivium.frontends.limits import HttpLimits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.profiles import identity, routes
 from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import KServeGrpc
+from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.tls import read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Format, RpcProtocol, RunObserver, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.metrics import Measurements
 from trivium.types.payload import PayloadKind
 from trivium.types.running import unchanged
@@ -139,19 +140,18 @@ def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
 def metrics_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Metrics alone, for a port of their own. What is asked there is not in the access log."""
     metrics = PrometheusHttp(_shown(config.metrics))
-    return _over_http(server, {"metrics": metrics}, metrics, replace(_limits(config), access_log=None))
+    limits = replace(_limits(config), access_log=None)
+    return _over_http(server, {"metrics": metrics}, metrics, limits, Role.METRICS)
 
 
 def _over_http(
-    server: Server, owners: Mapping[str, WireProtocol], fallback: WireProtocol, limits: HttpLimits
+    server: Server,
+    owners: Mapping[str, WireProtocol],
+    fallback: WireProtocol,
+    limits: HttpLimits,
+    role: Role = Role.INFERENCE,
 ) -> HttpFrontend:
-    return HttpFrontend(
-        server,
-        owners,
-        fallback,
-        lambda target, size: server.lend(target.model, target.version, size, target.lead),
-        limits,
-    )
+    return HttpFrontend(server, owners, fallback, limits, role)
 
 
 def _limits(config: ServerConfig) -> HttpLimits:
@@ -225,7 +225,7 @@ def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
     if tracing.can_trace(config):
         protocol = TimestampedRpcs(protocol)
     tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
-    return H2Frontend(server, protocol, _grpc_limits(config), tls)
+    return H2Frontend(server, dict.fromkeys(SERVICES, protocol), _grpc_limits(config), tls)
 
 
 def _grpc_limits(config: ServerConfig) -> GrpcLimits:
@@ -242,7 +242,6 @@ def _grpc_limits(config: ServerConfig) -> GrpcLimits:
         age_seconds=config.grpc.connection_age or None,
         grace_seconds=config.grpc.connection_grace or None,
         compression=config.grpc.compression,
-        shares_port=config.grpc.reuse_grpc_port,
         access_log=config.server.access_log or None,
     )
 

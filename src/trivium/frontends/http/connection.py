@@ -120,7 +120,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is CLOSING:
             return False
         if self._reader.is_in_head or (self._queue and not self._queue[-1].request.is_complete):
-            self._refuse(malformed("the request was abort short: its end did not come."))
+            self._refuse(malformed("the request was cut short: its end did not come."))
         self._advance()  # closes, unless somebody is still to be answered
         if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
             self.deadline = self._site.now + _LOOK_SECONDS
@@ -172,8 +172,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self.deadline = site.now + site.limits.idle_seconds
 
     def peer(self) -> str:
-        host, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
-        return f"{host}:{port}"
+        name = self._transport.get_extra_info("peername")
+        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unix:"
 
     def break_off(self, exchange: Exchange) -> None:
         """Without its end an answer in chunks is seen to be incomplete (RFC 9112 8)."""

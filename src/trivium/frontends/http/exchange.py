@@ -33,7 +33,7 @@ class Outlet(Protocol):
         ...
 
     def break_off(self, exchange: "Exchange") -> None:
-        """The rest of a begun answer cannot be had: the client must see that it was abort short."""
+        """The rest of a begun answer cannot be had: the client must see that it was cut short."""
         ...
 
 

@@ -21,6 +21,7 @@ from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
 from trivium.frontends.timestamps import TimestampedExchange
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import ALLOW_ALL
 from trivium.types.wire import Head
 
 _log = logging.getLogger(__name__)
@@ -34,8 +35,8 @@ class HeadCache:
 
     Clients of a model mostly send the same head over and over. The same bytes at the same place of the stream mean the
     same head, and a protocol's `head` is pure: what was admitted once is admitted again. Saves about half of what the
-    front end costs per request. Whatever is in any way unusual goes to the parser. `scratch` is the buffer that
-    requests are received into.
+    front end costs per request. Whatever is in any way unusual goes to the parser, and so does everything where an
+    authorizer wants to see each head. `scratch` is the buffer that requests are received into.
     """
 
     def __init__(self, scratch: memoryview) -> None:
@@ -129,6 +130,7 @@ class RequestReader:
         self._outlet = outlet
         self._queue = queue
         self._memo = HeadCache(site.scratch)
+        self._learns = site.authorizer is ALLOW_ALL
         self._begin = TimestampedExchange if site.limits.record_timestamps else Exchange
         self._request: Request | None = None  # the one being received
         self._url = b""
@@ -159,7 +161,8 @@ class RequestReader:
             self._completed = 0
             self._feed(self.buffer[:size])
             self.buffer = self._site.scratch
-            self._learn(size)
+            if self._learns:
+                self._learn(size)
 
     def _learn(self, size: int) -> None:
         """What was just fed was one request with its whole body, or the beginning of one with a large body."""
@@ -323,7 +326,7 @@ class RequestReader:
         return None
 
     def _prime(self) -> None:
-        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it clone."""
+        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""
         self._parser = self._new_parser()
         self._upgrades = False
         if self._request is not None:

@@ -143,7 +143,8 @@ class RequestBody(Struct, eq=False):
         if size is None or size <= SMALL_BODY:
             return None
         size += SPARE
-        self.lease = lease = self._site.lend(self._target, size)
+        target = self._target
+        self.lease = lease = self._site.core.lend(target.model, target.version, size, target.lead)
         assert len(lease.view) >= size, "a lease is shorter than was asked for"
         came = len(self._collected)
         if came:
@@ -214,14 +215,16 @@ class Request(Struct, eq=False):
         """
         head = self.head
         try:
-            self.protocol = protocol = self._site.protocol_of(head.path)
+            site = self._site
+            site.authorizer.authorize(site.role, head)
+            self.protocol = protocol = site.protocol_of(head.path)
             self.target = protocol.head(head)
             if head.content_length != 0 or b"expect" in head.headers:
                 self._admit_body(head.content_length)
         except ServeError as error:
             self.refusal = error
         except Exception:
-            self.refusal = self.own_fault("head")
+            self.refusal = self.own_fault("authorize or head")
         if self.refusal is not None and (
             self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
         ):

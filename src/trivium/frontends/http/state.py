@@ -16,11 +16,10 @@ from typing import Protocol
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
-from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Encoder, InferenceCore, WireProtocol
+from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import Operation
-from trivium.types.wire import Target
 
 _log = logging.getLogger(__name__)
 
@@ -61,16 +60,15 @@ class ClientConnection(Protocol):
 
 @dataclass(slots=True, eq=False)
 class HttpState:
-    """Used on the loop only. `lend(target, size)` gives a buffer of at least `size` bytes for a large body, or
-    raises ServeError.
-    """
+    """What the connections of one listener share. Used on the loop only."""
 
-    core: InferenceCore
+    core: Core
     routes: Mapping[str, WireProtocol]
     fallback: WireProtocol
-    lend: Callable[[Target, int], Lease]
     limits: HttpLimits
     offload: Offload
+    role: Role = Role.INFERENCE
+    authorizer: Authorizer = ALLOW_ALL
     log: AccessLog | None = None
     wake: Callable[[], None] | None = None
     now: float = 0.0
@@ -133,7 +131,7 @@ class HttpState:
             try:
                 connection.on_deadline()
             except Exception:  # one connection's trouble must not end all time-outs
-                _log.exception("a connection failed at its deadline and is abort")
+                _log.exception("a connection failed at its deadline and is cut off")
                 connection.abort()
         if self.log is not None:
             self.log.flush()
