@@ -6,16 +6,24 @@ from tests.harness.h2_session import H2SessionHarness
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
+from trivium.app import http_routes
+from trivium.config.loading import configured
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
-from trivium.profiles import OWNERS, routes
+from trivium.profiles import PROFILES
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.types.errors import Code, ServeError
-from trivium.types.listeners import Role
+from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.wire import Head, RpcCall
 
-ROUTES = [(profile, segment) for profile, owners in OWNERS.items() for segment in owners]
+ROUTES = [
+    (name, listener, prefix)
+    for name, profile in PROFILES.items()
+    for listener in profile.listeners
+    if listener.transport is Transport.HTTP
+    for prefix in (*(route.prefix for route in listener.routes), "unknown")
+]
 
 
 class Refuse:
@@ -31,18 +39,14 @@ class Refuse:
 
 
 @pytest.mark.parametrize("code", [Code.UNAUTHENTICATED, Code.FORBIDDEN])
-@pytest.mark.parametrize(("profile", "segment"), [*ROUTES, ("native", "unknown")])
-def test_every_route_of_every_profile_is_refused(profile: str, segment: str, code: Code) -> None:
-    table = routes(profile, "1", KServeOptions(may_change=True))
+@pytest.mark.parametrize(("profile", "listener", "segment"), ROUTES)
+def test_every_route_of_every_profile_is_refused(
+    profile: str, listener: Listener, segment: str, code: Code
+) -> None:
+    owners, fallback = http_routes(listener, configured(profile=profile), KServeOptions(may_change=True))
     stage = HttpHarness(authorizer=Refuse(code))
-    stage.site = HttpState(
-        stage.core,
-        table.owners,
-        table.fallback,
-        stage.site.limits,
-        stage.site.offload,
-        authorizer=Refuse(code),
-    )
+    limits, offload = stage.site.limits, stage.site.offload
+    stage.site = HttpState(stage.core, owners, fallback, limits, offload, authorizer=Refuse(code))
     stage.connect()
     for method in ("GET", "POST", "DELETE"):
         stage.send(f"{method} /{segment}/models/m HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n".encode())
