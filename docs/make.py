@@ -13,7 +13,7 @@ from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
-from trivium.profiles import FALLBACKS, OWNERS
+from trivium.profiles import HTTP, PROFILES
 from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
@@ -87,12 +87,21 @@ def rpc_statuses() -> str:
 
 def route_owners() -> str:
     """Which protocol owns which routes, per profile."""
-    segments = sorted({segment for owners in OWNERS.values() for segment in owners})
-    lines = [f"| route | {' | '.join(OWNERS)} |", "|---" * (1 + len(OWNERS)) + "|"]
+    listeners = {
+        name: next(each for each in profile.listeners if each.name == HTTP)
+        for name, profile in PROFILES.items()
+    }
+    owners_of = {
+        name: {route.prefix: route.protocol for route in each.routes} for name, each in listeners.items()
+    }
+    segments = sorted({segment for owners in owners_of.values() for segment in owners})
+    lines = [f"| route | {' | '.join(owners_of)} |", "|---" * (1 + len(owners_of)) + "|"]
     for segment in segments:
-        cells = [owners.get(segment, "") for owners in OWNERS.values()]
+        cells = [owners.get(segment, "") for owners in owners_of.values()]
         lines.append(f"| `/{segment}` | {' | '.join(cells)} |")
-    return "\n".join([*lines, f"| all else is refused by | {' | '.join(FALLBACKS.values())} |"])
+    return "\n".join(
+        [*lines, f"| all else is refused by | {' | '.join(each.fallback for each in listeners.values())} |"]
+    )
 
 
 def accepted_differences() -> str:

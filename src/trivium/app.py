@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -38,16 +39,20 @@ from trivium.frontends.h2.state import GrpcLimits
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.timestamps import TimestampedRpcs
-from trivium.profiles import identity, routes
+from trivium.profiles import GRPC, HTTP, METRICS, PROFILES
+from trivium.protocols.djl.http import DjlHttp
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
+from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.restricted import parse_restrictions
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
+from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.tls import read_tls
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RpcProtocol, RunObserver, WireProtocol
+from trivium.types.listeners import Listener
 from trivium.types.metrics import Measurements
 from trivium.types.payload import PayloadKind
 from trivium.types.running import unchanged
@@ -136,26 +141,55 @@ async def serving(
 def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Every protocol over HTTP, by the routes of the profile."""
     abilities = _abilities(server, config, _pattern("--forward-headers", config.http.forward_headers))
-    table = routes(config.server.profile, VERSION, abilities, config.server.name, _shown(config.metrics))
-    return _over_http(server, table.owners, table.fallback, _limits(config))
+    return _over_http(server, config, HTTP, abilities)
 
 
 def metrics_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
     """Metrics alone, for a port of their own. What is asked there is not in the access log."""
-    metrics = PrometheusHttp(_shown(config.metrics))
-    return _over_http(server, {"metrics": metrics}, metrics, replace(_limits(config), access_log=None))
+    return _over_http(server, config, METRICS, KServeOptions())
 
 
-def _over_http(
-    server: Server, owners: Mapping[str, WireProtocol], fallback: WireProtocol, limits: HttpLimits
-) -> HttpFrontend:
-    return HttpFrontend(
-        server,
-        owners,
-        fallback,
-        lambda target, size: server.lend(target.model, target.version, size, target.lead),
-        limits,
-    )
+def _over_http(server: Server, config: ServerConfig, name: str, abilities: KServeOptions) -> HttpFrontend:
+    listener = _listener(config, name)
+    limits = _limits(config) if listener.is_logged else replace(_limits(config), access_log=None)
+    return HttpFrontend(server, *http_routes(listener, config, abilities), limits, listener.role)
+
+
+def http_routes(
+    listener: Listener, config: ServerConfig, abilities: KServeOptions
+) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
+    """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
+    names = {route.protocol for route in listener.routes} | {listener.fallback}
+    made = {each: _HTTP_PROTOCOLS[each](config, abilities) for each in names}
+    return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
+
+
+def _listener(config: ServerConfig, name: str) -> Listener:
+    return next(each for each in PROFILES[config.server.profile].listeners if each.name == name)
+
+
+def _identity(config: ServerConfig) -> tuple[str, str]:
+    """Name and version that the v2 protocol tells; clients of Triton look for its own."""
+    name, told = _TRITON if config.server.profile == "triton" else ("trivium", VERSION)
+    return config.server.name or name, told
+
+
+def _make_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _djl(config: ServerConfig, abilities: KServeOptions) -> WireProtocol:
+    return DjlHttp(_make_id, "application/json" if config.server.profile == "native" else "tensor/ndlist")
+
+
+_TRITON = ("triton", "2.51.0")
+_HTTP_PROTOCOLS: Mapping[str, Callable[[ServerConfig, KServeOptions], WireProtocol]] = {
+    "v2": lambda config, abilities: KServeHttp(*_identity(config), abilities),
+    "djl": _djl,
+    "torchserve": lambda config, _: TorchServeHttp(_make_id, config.server.profile == "torchserve"),
+    "prometheus": lambda config, _: PrometheusHttp(_shown(config.metrics)),
+}
+"""Name of a protocol in the profiles -> how one is made for a front end."""
 
 
 def _limits(config: ServerConfig) -> HttpLimits:
@@ -223,13 +257,18 @@ def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] |
 
 def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
     """Make the front end for the v2 protocol over gRPC. Raises INVALID for TLS files that cannot be used."""
-    names = identity(config.server.profile, VERSION, config.server.name)
+    names = _identity(config)
     abilities = _abilities(server, config, _pattern("--forward-metadata", config.grpc.forward_metadata))
     protocol: RpcProtocol = KServeGrpc(*names, abilities)
     if tracing.can_trace(config):
         protocol = TimestampedRpcs(protocol)
     tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
-    return H2Frontend(server, protocol, _grpc_limits(config), tls)
+    return H2Frontend(
+        server,
+        {route.prefix: protocol for route in _listener(config, GRPC).routes},
+        _grpc_limits(config),
+        tls,
+    )
 
 
 def _grpc_limits(config: ServerConfig) -> GrpcLimits:
@@ -246,7 +285,6 @@ def _grpc_limits(config: ServerConfig) -> GrpcLimits:
         age_seconds=config.grpc.connection_age or None,
         grace_seconds=config.grpc.connection_grace or None,
         compression=config.grpc.compression,
-        shares_port=config.grpc.reuse_grpc_port,
         access_log=config.server.access_log or None,
     )
 
@@ -267,7 +305,7 @@ def presented(config: ServerConfig) -> tuple[str, str, tuple[str, ...]]:
     """Name, version and extensions, as the v2 protocol's clients are told."""
     profile, shares_memory = config.server.profile, config.security.client_shared_memory
     abilities = KServeOptions(shares_memory=shares_memory, as_triton=profile == "triton")
-    return *identity(profile, VERSION, config.server.name), abilities.extensions
+    return *_identity(config), abilities.extensions
 
 
 def add_all(server: Server, paths: Iterable[Path]) -> None:

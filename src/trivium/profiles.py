@@ -1,96 +1,42 @@
-"""Which wire protocol owns which routes: one row per profile, by the first segment of the path.
+"""Which profile listens for what, and which protocol owns which routes there: data only.
 
 Part of the composition root. On shared routes the profile alone decides; `docs/profiles.md` is made from this.
 """
 
-import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
-from trivium.protocols.torchserve.http import TorchServeHttp
-from trivium.types.interfaces import WireProtocol
+from trivium.protocols.kserve.grpc import SERVICES
+from trivium.types.listeners import Listener, Profile, Role, Route, Transport
 
-OWNERS: Mapping[str, Mapping[str, str]] = {
-    "native": {
-        "v2": "v2",
-        "predictions": "djl",
-        "invocations": "djl",
-        "models": "djl",
-        "ping": "djl",
-        "metrics": "prometheus",
-    },
-    "djl": {
-        "": "djl",
-        "v2": "v2",
-        "predictions": "djl",
-        "invocations": "djl",
-        "models": "djl",
-        "ping": "djl",
-        "metrics": "prometheus",
-    },
-    "torchserve": {
-        "": "torchserve",
-        "v2": "v2",
-        "predictions": "torchserve",
-        "explanations": "torchserve",
-        "invocations": "torchserve",
-        "models": "torchserve",
-        "ping": "torchserve",
-        "metrics": "prometheus",
-    },
-    "triton": {"v2": "v2"},
+HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
+"""The listeners of every profile, by name."""
+
+_V2, _SCRAPE = Route("v2", "v2"), Route("metrics", "prometheus")
+_DJL = ("predictions", "invocations", "models", "ping")
+_TORCHSERVE = ("", "predictions", "explanations", "invocations", "models", "ping")
+
+
+def _owned(protocol: str, prefixes: Sequence[str]) -> tuple[Route, ...]:
+    return tuple(Route(prefix, protocol) for prefix in prefixes)
+
+
+def _profile(name: str, fallback: str, *routes: Route) -> Profile:
+    return Profile(
+        name,
+        (
+            Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, fallback),
+            Listener(GRPC, Role.INFERENCE, Transport.GRPC, _owned("v2", SERVICES), "v2"),
+            Listener(METRICS, Role.METRICS, Transport.HTTP, (_SCRAPE,), "prometheus", is_logged=False),
+        ),
+    )
+
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        _profile("native", "v2", _V2, *_owned("djl", _DJL), _SCRAPE),
+        _profile("djl", "djl", _V2, *_owned("djl", ("", *_DJL)), _SCRAPE),
+        _profile("torchserve", "torchserve", _V2, *_owned("torchserve", _TORCHSERVE), _SCRAPE),
+        _profile("triton", "v2", _V2),
+    )
 }
-"""Profile -> first segment of a path -> the protocol that owns it."""
-
-FALLBACKS: Mapping[str, str] = {"native": "v2", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
-"""Profile -> the protocol that words the refusals of all else."""
-
-EVERYTHING = MetricsOptions()
-
-TRITON = ("triton", "2.51.0")
-"""Name and version of the original whose answers the profile `triton` gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """The protocols of one profile, made."""
-
-    owners: Mapping[str, WireProtocol]
-    fallback: WireProtocol
-
-
-def routes(
-    profile: str,
-    version: str,
-    abilities: KServeOptions,
-    server_name: str = "",
-    metrics: MetricsOptions = EVERYTHING,
-) -> Routes:
-    """Fresh protocols for one front end. `abilities` and `server_name` are those of the v2 protocol, `metrics` says
-    which families Prometheus is told.
-    """
-    tensors_as = "application/json" if profile == "native" else "tensor/ndlist"
-    made: Mapping[str, WireProtocol] = {
-        "v2": KServeHttp(*identity(profile, version, server_name), abilities),
-        "djl": DjlHttp(_make_id, tensors_as),
-        "torchserve": TorchServeHttp(_make_id, exact_texts=profile == "torchserve"),
-        "prometheus": PrometheusHttp(metrics),
-    }
-    owners = {segment: made[owner] for segment, owner in OWNERS[profile].items()}
-    return Routes(owners, made[FALLBACKS[profile]])
-
-
-def identity(profile: str, version: str, server_name: str = "") -> tuple[str, str]:
-    """As what the v2 protocol presents the server: name, its own if it has one, and version. Clients of Triton look
-    for its own.
-    """
-    name, told = TRITON if profile == "triton" else ("trivium", version)
-    return server_name or name, told
-
-
-def _make_id() -> str:
-    return str(uuid.uuid4())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.contract.response_parts import errors, explained, floats, odd_parts, refusal_of
 
-from trivium.frontends.http.request_head import read_head
+from trivium.frontends.http.request import read_head
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.operations import ResponsePart

@@ -7,6 +7,7 @@ import resource
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -16,6 +17,7 @@ from tests.harness.loopback import BIG, PROCESS, Served, StubCore, all_that_come
 
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
+from trivium.types.listeners import BindAddress
 
 
 @pytest.mark.parametrize("size", [100, len(BIG)])
@@ -146,7 +148,7 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
                 plug.setblocking(False)
                 await loop.sock_connect(plug, ("127.0.0.1", stub.port))
             await until(lambda: len(stub.frontend._site.connections) == 2000)
-            await until(lambda: stub.frontend._site.rouse is not None)  # asleep, for all of them are idle
+            await until(lambda: stub.frontend._site.wake is not None)  # asleep, for all of them are idle
             used, began = time.process_time(), time.monotonic()
             await asyncio.sleep(3)
             assert (time.process_time() - used) / (time.monotonic() - began) < 0.05
@@ -230,8 +232,8 @@ def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
         core = StubCore(is_prompt=False)
         stub = Served(None, core, 0)  # type: ignore[arg-type]
         limits = HttpLimits()
-        stub.frontend = HttpFrontend(core, {"echo": EchoProtocol()}, EchoProtocol(), stub.lend, limits)
-        stub.port = await stub.frontend.start("127.0.0.1", 0)
+        stub.frontend = HttpFrontend(core, {"echo": EchoProtocol()}, EchoProtocol(), limits)
+        stub.port = (await stub.frontend.start(BindAddress("127.0.0.1"))).port
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", stub.port)
         asked = [asyncio.create_task(stub.ask(get("slow"))) for _ in range(5)]
         lost_reader, lost_writer = await asyncio.open_connection("127.0.0.1", stub.port)
@@ -259,9 +261,30 @@ def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
 
 def test_a_port_that_is_taken_is_the_callers_to_explain() -> None:
     async def scene(stub: Served) -> None:
-        second = HttpFrontend(stub.core, {}, EchoProtocol(), stub.lend, HttpLimits())
+        second = HttpFrontend(stub.core, {}, EchoProtocol(), HttpLimits())
         with pytest.raises(OSError, match=r"in use|98"):
-            await second.start("127.0.0.1", stub.port)
+            await second.start(BindAddress("127.0.0.1", stub.port))
         await second.close()
+
+    run(HttpLimits(), scene)
+
+
+def test_a_unix_socket_is_served_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+
+    async def scene(stub: Served) -> None:
+        front = HttpFrontend(StubCore(), {"echo": EchoProtocol()}, EchoProtocol(), HttpLimits())
+        assert await front.start(BindAddress(path=str(path))) == BindAddress(path=str(path))
+        second = HttpFrontend(stub.core, {}, EchoProtocol(), HttpLimits())
+        with pytest.raises(OSError, match="in use"):
+            await second.start(BindAddress(path=str(path)))
+        await second.close()
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        writer.write(get("hello"))
+        writer.write_eof()
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        await leave(writer)
+        await front.close()
+        assert not path.exists()
 
     run(HttpLimits(), scene)

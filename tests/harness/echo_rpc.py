@@ -14,8 +14,9 @@ from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
-UNARY, STREAM = "/test.Echo/Unary", "/test.Echo/Stream"
-KINDS = {UNARY: RpcKind.UNARY, STREAM: RpcKind.STREAM}
+SERVICE = "test.Echo"
+UNARY, STREAM, SERVER_STREAM = "/test.Echo/Unary", "/test.Echo/Stream", "/test.Echo/ServerStream"
+KINDS = {UNARY: RpcKind.UNARY, STREAM: RpcKind.STREAM, SERVER_STREAM: RpcKind.SERVER_STREAM}
 
 
 class EchoRpc:
@@ -81,5 +82,5 @@ class FakeThreads(list[tuple[Callable[[], bytes], Callable[[bytes | Exception], 
 
 def shared(core: FakeCore, time: FakeTime, threads: FakeThreads, **limits: Any) -> Shared:
     """What connections share, over that core."""
-    site = GrpcState(core, EchoRpc(), GrpcLimits(**limits))
+    site = GrpcState(core, {SERVICE: EchoRpc()}, GrpcLimits(**limits))
     return Shared(site, time, lambda: 1e9, threads, asyncio.Event())

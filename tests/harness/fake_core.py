@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Operation, ResponsePart
@@ -29,7 +30,7 @@ class EchoProtocol:
             raise ServeError(Code.INVALID, "unspeakable")
         if verb == "crash-head":
             raise RuntimeError("a fault in head")
-        return Target(verb, takes_body=head.method == "POST")
+        return Target(verb, verb, takes_body=head.method == "POST")
 
     def is_costly(self, head: Head, size: int) -> bool:
         return head.path.endswith("/costly")
@@ -108,6 +109,17 @@ class FakeCore:
 
     is_prompt: bool = True
     tickets: list[FakeTicket] = field(default_factory=list)
+    lent: int = 0
+
+    def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
+        if model == "unlendable":
+            raise ServeError(Code.QUEUE_FULL, "no buffers")
+        self.lent += 1
+        return Lease(memoryview(bytearray(size + 16)), self._take_back)
+
+    def _take_back(self, lease: Lease) -> None:
+        assert not any(lease.view[-16:]), "written beyond what was asked for"
+        self.lent -= 1
 
     def submit(self, operation: Operation, sink: Sink) -> FakeTicket:
         assert isinstance(operation, Infer)

@@ -10,9 +10,7 @@ from tests.harness.http_client import Seen, read_answers
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.limits import HttpLimits
-from trivium.types.buffers import Lease
-from trivium.types.errors import Code, ServeError
-from trivium.types.wire import Target
+from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
 
 class FakeTransport(asyncio.Transport):
@@ -98,16 +96,20 @@ class FakeTransport(asyncio.Transport):
 class HttpHarness:
     """`send` what a client sends; `answers` is what it got."""
 
-    def __init__(self, limits: HttpLimits | None = None, core: FakeCore | None = None) -> None:
+    def __init__(
+        self,
+        limits: HttpLimits | None = None,
+        core: FakeCore | None = None,
+        authorizer: Authorizer = ALLOW_ALL,
+    ) -> None:
         self.core = core or FakeCore()
-        self.lent = 0
         self.offloaded: list[tuple[Callable[[], Decoded], Callable[[Decoded | Exception], None]]] = []
         self.site = HttpState(
             core=self.core,
             routes={"echo": EchoProtocol()},
             fallback=EchoProtocol(),
-            lend=self.lend,
             limits=limits or HttpLimits(),
+            authorizer=authorizer,
             offload=lambda work, done: self.offloaded.append((work, done)),
         )
         self.kernel = bytearray()  # sent by the client, not yet read
@@ -118,15 +120,9 @@ class HttpHarness:
         self.transport = FakeTransport(self.connection)
         self.connection.connection_made(self.transport)
 
-    def lend(self, target: Target, size: int) -> Lease:
-        if target.verb == "unlendable":
-            raise ServeError(Code.QUEUE_FULL, "no buffers")
-        self.lent += 1
-        return Lease(memoryview(bytearray(size + 16)), self.take_back)
-
-    def take_back(self, lease: Lease) -> None:
-        assert not any(lease.view[-16:]), "written beyond what was asked for"
-        self.lent -= 1
+    @property
+    def lent(self) -> int:
+        return self.core.lent
 
     def send(self, data: bytes, pieces_of: int | None = None) -> None:
         if pieces_of is None:

@@ -18,10 +18,9 @@ from tests.harness.http_client import get, post, read_answers
 
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import HttpLimits
-from trivium.types.buffers import Lease
 from trivium.types.interfaces import Sink
+from trivium.types.listeners import BindAddress
 from trivium.types.operations import Infer, Operation
-from trivium.types.wire import Target
 
 BIG = bytes(range(256)) * 16384  # 4 MiB
 PROCESS = psutil.Process()
@@ -47,14 +46,10 @@ class Served:
     frontend: HttpFrontend
     core: StubCore
     port: int
-    lent: int = 0
 
-    def lend(self, target: Target, size: int) -> Lease:
-        self.lent += 1
-        return Lease(memoryview(bytearray(size)), self.take_back)
-
-    def take_back(self, lease: Lease) -> None:
-        self.lent -= 1
+    @property
+    def lent(self) -> int:
+        return self.core.lent
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """One request on a connection of its own; status and body of the last answer."""
@@ -87,10 +82,8 @@ async def served(limits: HttpLimits) -> AsyncIterator[Served]:
     tasks, descriptors = asyncio.all_tasks(), PROCESS.num_fds()
     core = StubCore(is_prompt=False)
     stub = Served(None, core, 0)  # type: ignore[arg-type]
-    stub.frontend = HttpFrontend(
-        core, {"echo": EchoProtocol()}, EchoProtocol(), stub.lend, limits, lambda: 1.0
-    )
-    stub.port = await stub.frontend.start("127.0.0.1", 0)
+    stub.frontend = HttpFrontend(core, {"echo": EchoProtocol()}, EchoProtocol(), limits)
+    stub.port = (await stub.frontend.start(BindAddress("127.0.0.1"))).port
     try:
         yield stub
         await stub.is_well()

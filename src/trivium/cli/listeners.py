@@ -12,6 +12,7 @@ from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http.frontend import DrainReport, HttpFrontend
+from trivium.types.listeners import BindAddress
 
 HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
 
@@ -68,34 +69,33 @@ class Listeners:
 
     async def _start_http(self, front: HttpFrontend, config: ServerConfig) -> None:
         try:
-            port = await front.start(config.server.host, config.http.port, config.http.reuse_http_port)
+            asked = BindAddress(config.server.host, config.http.port, is_shared=config.http.reuse_http_port)
+            bind = await front.start(asked)
         except OSError as error:
             raise _refusal(error, HTTP, config.server.host, config.http.port) from error
-        self.places[HTTP] = _address(config.server.host, port)
+        self.places[HTTP] = str(bind)
         self.url = f"http://{self.places[HTTP]}"
         self.lines.append(f"HTTP on {self.url} ({config.server.profile} profile)")
 
     async def _start_grpc(self, front: H2Frontend, config: ServerConfig) -> None:
         host = config.grpc.host or config.server.host
         try:
-            port = await front.start(host, config.grpc.port)
+            bind = await front.start(
+                BindAddress(host, config.grpc.port, is_shared=config.grpc.reuse_grpc_port)
+            )
         except OSError as error:
             raise _refusal(error, GRPC, host, config.grpc.port) from error
-        self.places[GRPC] = _address(host, port)
+        self.places[GRPC] = str(bind)
         self.lines.append(f"gRPC on {self.places[GRPC]}")
 
     async def _start_metrics(self, front: HttpFrontend, config: ServerConfig) -> None:
         host = config.metrics.host or config.server.host
         try:
-            port = await front.start(host, config.metrics.port)
+            bind = await front.start(BindAddress(host, config.metrics.port))
         except OSError as error:
             raise _refusal(error, METRICS, host, config.metrics.port) from error
-        self.places[METRICS] = _address(host, port)
+        self.places[METRICS] = str(bind)
         self.lines.append(f"Metrics on http://{self.places[METRICS]}/metrics")
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _refusal(error: OSError, service: str, host: str, port: int) -> click.ClickException:
@@ -110,5 +110,5 @@ def _refusal(error: OSError, service: str, host: str, port: int) -> click.ClickE
         f"Cannot listen on {host} port {port}: {error.strerror or error}. Choose another with --{name}-port "
         f"(0 takes a free one), or switch it off with {off}, or stop what listens there.",
         service,
-        _address(host, port),
+        str(BindAddress(host, port)),
     )

@@ -34,7 +34,7 @@ class TimestampedExchange(Exchange, eq=False):
 
     def _submit(self, operation: Operation, encoder: Encoder) -> None:
         if isinstance(operation, Infer):
-            headers = self.head.headers
+            headers = self.request.head.headers
             parent = headers.get(_PARENT, b"").decode("latin-1")
             state = headers.get(_STATE, b"").decode("latin-1") if parent else ""
             origin = RequestOrigin("HTTP", self._arrived, self._whole, parent, state)

@@ -21,6 +21,7 @@ class Code(Enum):
     TOO_LARGE = "too large"  # a body, header or batch beyond a limit
     UNSUPPORTED_MEDIA = "unsupported media"  # a payload that the model cannot take
     UNSUPPORTED = "unsupported"  # a valid wish that this server does not serve
+    UNAUTHENTICATED = "unauthenticated"  # who asks has not said who it is, or not credibly
     FORBIDDEN = "forbidden"  # who asks may not do this here
     CONFLICT = "conflict"  # it contradicts what there is already
     QUEUE_FULL = "queue full"  # try again after `retry_after`

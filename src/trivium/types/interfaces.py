@@ -5,7 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
+from trivium.types.listeners import Role
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
@@ -154,6 +156,26 @@ class Encoder(Protocol):
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """Never raises: what cannot be written becomes the protocol's error."""
         ...
+
+
+class Authorizer(Protocol):
+    """Decides who may ask for what; a front end asks it once per request, before anything else is done for it."""
+
+    def authorize(self, role: Role, request: Head | RpcCall) -> None:
+        """Return for who may ask this of a listener in that role. Raises ServeError: UNAUTHENTICATED for who has not
+        said who it is, FORBIDDEN for who may not do this.
+        """
+        ...
+
+
+class LetAllIn:
+    """Lets everybody in."""
+
+    def authorize(self, role: Role, request: Head | RpcCall) -> None:
+        """See `Authorizer`."""
+
+
+ALLOW_ALL = LetAllIn()
 
 
 class RegionViews(Protocol):
@@ -325,4 +347,14 @@ class InferenceCore(Protocol):
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin; never raises for what a client got wrong, but answers through the sink. On the loop only."""
+        ...
+
+
+class Core(InferenceCore, Protocol):
+    """What a front end for HTTP needs of the core: to submit, and memory to receive large bodies into."""
+
+    def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
+        """Memory of at least `size` bytes for a request's body, aligned behind its first `lead` bytes where it can be
+        handed to the model in place.
+        """
         ...

@@ -61,6 +61,7 @@ class RpcKind(Enum):
     """How a method of a gRPC service is called."""
 
     UNARY = "unary"  # one request message, one response message
+    SERVER_STREAM = "server stream"  # one request message, any number of response messages
     STREAM = "stream"  # messages both ways, several requests in work at once
 
 

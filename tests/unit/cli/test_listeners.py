@@ -1,6 +1,7 @@
 """Which front ends a serving process opens, and what it says of the one that it cannot have."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from trivium.cli.serve import serve
 from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http.frontend import HttpFrontend
+from trivium.types.listeners import BindAddress
 
 ANY_PORTS: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
 
@@ -28,8 +30,8 @@ ANY_PORTS: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
 def test_each_can_be_switched_off(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], served: set[str]
 ) -> None:
-    async def start(front: object, host: str, port: int, *rest: object) -> int:
-        return 80
+    async def start(front: object, bind: BindAddress) -> BindAddress:
+        return bind
 
     for front in (HttpFrontend, H2Frontend):
         monkeypatch.setattr(front, "start", start)
@@ -50,9 +52,9 @@ def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None
             listeners = Listeners(server, config)
             started: list[tuple[str, str, int]] = []
 
-            async def start(front: object, host: str, port: int, *rest: object) -> int:
-                started.append((type(front).__name__, host, port))
-                return 80 + len(started)
+            async def start(front: object, bind: BindAddress) -> BindAddress:
+                started.append((type(front).__name__, bind.host, bind.port))
+                return replace(bind, port=80 + len(started))
 
             for front in (HttpFrontend, H2Frontend):
                 monkeypatch.setattr(front, "start", start)
@@ -75,10 +77,10 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
         async with app.build(config := configured()) as server:
             listeners = Listeners(server, config)
 
-            async def start(front: object, host: str, port: int, *rest: object) -> int:
+            async def start(front: object, bind: BindAddress) -> BindAddress:
                 if isinstance(front, H2Frontend):
                     raise OSError(98, "in use")
-                return port
+                return bind
 
             async def close(front: object) -> None:
                 closed.append(type(front).__name__)

@@ -14,6 +14,7 @@ from trivium.frontends.h2.state import (
     LATE,
     GrpcLimits,
     GrpcState,
+    RpcMethod,
     why_reset,
 )
 from trivium.frontends.h2.stream_call import Stream
@@ -21,6 +22,8 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+
+STREAM = "/test.Echo/Stream"
 
 
 class EchoRpc:
@@ -52,13 +55,13 @@ class EchoRpc:
         return RpcAnswer(text, part.final or text == b"enough")
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
-        if call.method == "/stream":
+        if call.method == STREAM:
             return RpcAnswer(f"error: {error.message}".encode())
         return RpcAnswer(code=3, details=error.message)
 
 
 def site(core: FakeCore, **limits: Any) -> GrpcState:
-    return GrpcState(core, EchoRpc(), GrpcLimits(**limits))
+    return GrpcState(core, {"test.Echo": EchoRpc()}, GrpcLimits(**limits))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,14 @@ class Client:
         self.reads = asyncio.Event()
         self.reads.set()
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.stream = Stream(self.site, lambda: RpcCall("/stream"), self._sent.get, self._write, "somebody")
+        self.stream = Stream(
+            self.site,
+            RpcMethod(RpcKind.STREAM, EchoRpc()),
+            lambda: RpcCall(STREAM),
+            self._sent.get,
+            self._write,
+            "somebody",
+        )
         self.site.enter(self.stream)
         self.over = asyncio.ensure_future(self.stream.run())
 

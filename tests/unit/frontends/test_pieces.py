@@ -8,7 +8,7 @@ from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.http.request_head import join_repeated, read_head
+from trivium.frontends.http.request import join_repeated, read_head
 from trivium.frontends.http.response import CHUNKED, CLOSE, opening, part, whole
 from trivium.frontends.refusals import HttpRefusal
 from trivium.types.errors import Code, ServeError

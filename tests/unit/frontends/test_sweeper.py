@@ -7,9 +7,7 @@ from typing import Any
 
 from tests.harness.http_connection import HttpHarness
 
-from trivium.frontends.http.phase import HEAD, IDLE, Phase
-from trivium.frontends.http.state import HttpState
-from trivium.frontends.http.sweeper import Sweeper
+from trivium.frontends.http.state import HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 
 
@@ -41,7 +39,7 @@ class HandLoop:
 class IdleGuest:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
-        self.phase: Phase = IDLE
+        self.is_idle = True
         self.late = 0
 
     def on_deadline(self) -> None:
@@ -89,11 +87,11 @@ def test_who_rouses_it_finds_the_right_time_and_deadlines_are_kept_from_then_on(
     place.wake()
     assert place.now == 170.0
     assert place.wake is None
-    guest.phase, guest.deadline = HEAD, 171.2
+    guest.is_idle, guest.deadline = False, 171.2
     loop.run(172.0)
     assert guest.late == 1
     assert loop.looks == [170.5, 171.0, 171.5, 172.0]
-    guest.phase, guest.deadline = IDLE, 1000.0
+    guest.is_idle, guest.deadline = True, 1000.0
     loop.run(999.0)
     assert loop.looks == [170.5, 171.0, 171.5, 172.0, 172.5]
 

@@ -10,7 +10,7 @@ from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import RpcEncoder, Ticket
+from trivium.types.interfaces import RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import RpcAnswer, RpcCall
 
@@ -30,11 +30,12 @@ class CallConnection(Protocol):
 class UnaryCall(ActiveCall):
     """Implements `channel.Receives`. What comes behind the first message is ignored, as grpcio does."""
 
-    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead) -> None:
+    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead, protocol: RpcProtocol) -> None:
         super().__init__(head.method, place.peer, place.now)
         self._place = place
         self._site = place.site
         self._channel = channel
+        self._protocol = protocol
         self._head = head
         self._ticket: Ticket | None = None
         self._call: RpcCall | None = None  # once the message has come
@@ -53,7 +54,7 @@ class UnaryCall(ActiveCall):
             timeout = max(timeout - (self._place.now - self.began), 0.0)
         call = self._call = RpcCall(head.method, head.metadata, timeout)
         try:
-            operation, self._encoder = self._site.protocol.decode(call, message)
+            operation, self._encoder = self._protocol.decode(call, message)
             ticket = self._site.core.submit(operation, self._take)
         except Exception as error:
             self._finish(self._site.refuse(call, error))

@@ -93,7 +93,7 @@ class H2Connection(asyncio.BufferedProtocol):
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:
-            _log.exception("a connection of gRPC failed and is abort")
+            _log.exception("a connection of gRPC failed and is cut off")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))
         self._flush()
 
@@ -154,7 +154,7 @@ class H2Connection(asyncio.BufferedProtocol):
         house = self.session.housekeeping
         if house.awaits_pong and self._last_read <= self._pinged:
             _log.info(
-                "a gRPC client did not answer a ping in %s s: its connection is abort",
+                "a gRPC client did not answer a ping in %s s: its connection is cut off",
                 limits.keepalive_timeout,
             )
             self._transport.abort()
@@ -199,7 +199,7 @@ class H2Connection(asyncio.BufferedProtocol):
             while self._write_some():
                 pass
         except Exception:
-            _log.exception("what a gRPC connection should write cannot be written; it is abort")
+            _log.exception("what a gRPC connection should write cannot be written; it is cut off")
             self._transport.abort()
         self._is_in_turn = False
         if session.is_choked:

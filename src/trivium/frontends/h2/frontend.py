@@ -7,8 +7,9 @@ Decides when the front end listens, drains and ends. Everything about a connecti
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.h2.connection import H2Connection
@@ -17,7 +18,8 @@ from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.frontends.h2.tls import context_of
 from trivium.frontends.http.frontend import DrainReport
 from trivium.tls import Tls
-from trivium.types.interfaces import InferenceCore, RpcProtocol
+from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
+from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
 _UNPACKING_THREADS = 2
@@ -26,13 +28,21 @@ _CLOSING_SECONDS = 2.0
 
 
 class H2Frontend:
-    """Serves one protocol to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop."""
+    """Serves gRPC services to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop.
+
+    `services` goes by their full names. The authorizer is asked about each call before anything else is done for it.
+    """
 
     def __init__(
-        self, core: InferenceCore, protocol: RpcProtocol, limits: GrpcLimits, tls: Tls | None = None
+        self,
+        core: InferenceCore,
+        services: Mapping[str, RpcProtocol],
+        limits: GrpcLimits,
+        tls: Tls | None = None,
+        authorizer: Authorizer = ALLOW_ALL,
     ) -> None:
         self._tls = tls
-        self._site = GrpcState(core, protocol, limits)
+        self._site = GrpcState(core, services, limits, authorizer)
         self._guests: set[H2Connection] = set()
         self._emptied = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -40,8 +50,10 @@ class H2Frontend:
         self._unpackers = ThreadPoolExecutor(_UNPACKING_THREADS, "unpack")
         self._unpacking: set[asyncio.Future[bytes | Exception]] = set()
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; the port that was bound, 0 having asked for any. OSError where port or log cannot be had."""
+    async def start(self, bind: BindAddress) -> BindAddress:
+        """Listen, and return where: with the port that was bound, 0 having asked for any. OSError where port or log
+        cannot be had.
+        """
         site = self._site
         limits = site.limits
         loop = asyncio.get_running_loop()
@@ -50,22 +62,21 @@ class H2Frontend:
         try:
             self._server = await loop.create_server(
                 lambda: H2Connection(shared, self._guests, loop),
-                host,
-                port,
+                bind.host,
+                bind.port,
                 ssl=None if self._tls is None else context_of(self._tls),
                 backlog=_BACKLOG,
-                reuse_port=limits.shares_port or None,
+                reuse_port=bind.is_shared or None,
             )
         except OSError:
             await self.close()
             raise
         if site.log is not None:
             self._flush()
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        return replace(bind, port=self._server.sockets[0].getsockname()[1])
 
     async def drain(self, grace: float) -> DrainReport:
-        """Refuse new calls, let those in work finish for `grace` seconds, abort off the rest."""
+        """Refuse new calls, let those in work finish for `grace` seconds, cut off the rest."""
         self._stop_accepting()
         site = self._site
         site.drain()

@@ -216,8 +216,12 @@ class Session:
         coding = shared.coding if shared.coding in head.accepts else ""
         channel = Channel(self, stream, MessageReader(self.site, head.coding, shared.inflater), coding)
         self.streams[stream] = channel
-        is_unary = shared.kinds[head.method] is RpcKind.UNARY
-        call: AnyCall = (UnaryCall if is_unary else StreamingCall)(self, channel, head)
+        method = shared.methods[head.method]
+        call: AnyCall
+        if method.kind is RpcKind.UNARY:
+            call = UnaryCall(self, channel, head, method.protocol)
+        else:
+            call = StreamingCall(self, channel, head, method)
         channel.receiver = self._calls[stream] = call
         if ends:
             channel.half_close()

@@ -9,11 +9,22 @@ from dataclasses import dataclass, field
 
 from trivium.codecs.compression import Inflater
 from trivium.frontends.h2.rpc_head import RpcHead
-from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState
-from trivium.types.errors import ServeError
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.frontends.h2.state import (
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    UNAUTHENTICATED,
+    UNIMPLEMENTED,
+    GrpcState,
+    NoSuchService,
+    RpcMethod,
+)
+from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Role
+from trivium.types.wire import RpcAnswer, RpcCall
 
 _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words
+
+_DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DENIED}
 
 SCRATCH_BYTES = 256 * 1024
 
@@ -23,7 +34,7 @@ Offload = Callable[[Callable[[], bytes], Callable[[bytes | Exception], None]], N
 
 @dataclass(slots=True, eq=False)
 class Shared:
-    """Used on the loop only. `monotonic` and `epoch` are clocks, in seconds. `kinds`: the methods that have been
+    """Used on the loop only. `monotonic` and `epoch` are clocks, in seconds. `methods`: those that have been
     called. `scratch` is what every connection receives into, one at a time; `emptied` is set when the last one has
     gone.
     """
@@ -33,7 +44,7 @@ class Shared:
     epoch: Callable[[], float]
     offload: Offload
     emptied: asyncio.Event
-    kinds: dict[str, RpcKind] = field(default_factory=dict)
+    methods: dict[str, RpcMethod] = field(default_factory=dict)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SCRATCH_BYTES)))
     coding: str = field(init=False)
     inflater: Inflater = field(init=False)
@@ -57,9 +68,15 @@ class Shared:
                 "faster, or ask for less at a time."
             )
             return RpcAnswer(code=RESOURCE_EXHAUSTED, details=text)
-        if head.method not in self.kinds:
-            try:
-                self.kinds[head.method] = self.site.protocol.kind(head.method)  # few: those that there are
-            except ServeError as error:
-                return self.site.refuse(RpcCall(head.method), error)
+        try:
+            self.site.authorizer.authorize(Role.INFERENCE, RpcCall(head.method, head.metadata, head.timeout))
+            if head.method not in self.methods:  # few: those that there are
+                protocol = self.site.protocol_of(head.method)
+                self.methods[head.method] = RpcMethod(protocol.kind(head.method), protocol)
+        except NoSuchService as error:
+            return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
+        except ServeError as error:
+            if error.code in _DENIED:
+                return RpcAnswer(code=_DENIED[error.code], details=error.message)
+            return self.site.refuse(RpcCall(head.method), error)
         return None

@@ -1,22 +1,24 @@
 """What all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
 them, the calls in work.
 
-Decides whether there is room for a message, counts what a drain finished and abort off, and says what it means
+Decides whether there is room for a message, counts what a drain finished and cut off, and says what it means
 that a client resets its call.
 """
 
 import asyncio
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trivium.frontends.access_log import AccessLog
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import InferenceCore, RpcProtocol
-from trivium.types.wire import RpcAnswer, RpcCall
+from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _log = logging.getLogger(__name__)
 
-RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 8, 13, 14
+RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNAUTHENTICATED = 8, 12, 13, 14, 16
+PERMISSION_DENIED = 7
 LAST_RESORT = RpcAnswer(
     code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
 )
@@ -57,9 +59,9 @@ class GrpcLimits:
     requests in work on one stream before no more are read from it. The rest is what gRPC calls keep-alive: the
     server pings a silent connection after `keepalive_seconds` and closes it `keepalive_timeout` later; a client
     may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call; after `ping_strikes` pings
-    too early it is abort off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
+    too early it is cut off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
     after `age_seconds`, its calls `grace_seconds` later (None: never). `compression` is that of responses: none, gzip
-    or deflate. With `shares_port` others may have the port, too.
+    or deflate.
     """
 
     calls: int = 4096
@@ -76,8 +78,25 @@ class GrpcLimits:
     age_seconds: float | None = None
     grace_seconds: float | None = None
     compression: str = "none"
-    shares_port: bool = False
     access_log: str | None = None
+
+
+class NoSuchService(ServeError):
+    """No protocol serves what a call names."""
+
+    def __init__(self, method: str, services: Iterable[str]) -> None:
+        found = method[1:].rpartition("/")[0][:200]
+        super().__init__(
+            Code.UNSUPPORTED, f"There is no service {found!r} here; there are: {', '.join(sorted(services))}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RpcMethod:
+    """How a method is called, and who understands its messages."""
+
+    kind: RpcKind
+    protocol: RpcProtocol
 
 
 class ActiveCall:
@@ -99,8 +118,9 @@ class GrpcState:
     """Used on the loop only."""
 
     core: InferenceCore
-    protocol: RpcProtocol
+    services: Mapping[str, RpcProtocol]
     limits: GrpcLimits
+    authorizer: Authorizer = ALLOW_ALL
     log: AccessLog | None = None
     held_bytes: int = 0
     is_draining: bool = False
@@ -142,13 +162,22 @@ class GrpcState:
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
 
+    def protocol_of(self, method: str) -> RpcProtocol:
+        """The protocol that serves the method of this path, "/package.Service/Method". NoSuchService without one."""
+        protocol = self.services.get(method[1:].rpartition("/")[0])
+        if protocol is None:
+            raise NoSuchService(method, self.services)
+        return protocol
+
     def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""
+        if isinstance(error, NoSuchService):
+            return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
         if not isinstance(error, ServeError):
             _log.error("%s raised", call.method, exc_info=error)
             return LAST_RESORT
         try:
-            return self.protocol.refuse(call, error)
+            return self.protocol_of(call.method).refuse(call, error)
         except Exception:
             _log.exception("refusing a call raised")
             return LAST_RESORT

@@ -10,6 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from trivium.frontends.h2.channel import NO_REQUEST
 from trivium.frontends.h2.state import (
     ANSWERED,
     CANCELLED,
@@ -18,12 +19,13 @@ from trivium.frontends.h2.state import (
     UNAVAILABLE,
     ActiveCall,
     GrpcState,
+    RpcMethod,
     why_reset,
 )
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import RpcAnswer, RpcCall
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _OK = RpcAnswer()
 FULL, HALF = 2**16, 2**15
@@ -32,12 +34,14 @@ FULL, HALF = 2**16, 2**15
 
 class Stream(ActiveCall):
     """One call. `read()` gives the next request message, None at their end; `write(message)` returns when the
-    client can take more. `make_call()` describes the call as it is now. Times are seconds of the loop's clock.
+    client can take more. `make_call()` describes the call as it is now. A server stream has one request, and
+    an end without it is an error. Times are seconds of the loop's clock.
     """
 
     def __init__(
         self,
         site: GrpcState,
+        method: RpcMethod,
         make_call: Callable[[], RpcCall],
         read: Callable[[], Awaitable[bytes | None]],
         write: Callable[[bytes], Awaitable[None]],
@@ -48,6 +52,8 @@ class Stream(ActiveCall):
         super().__init__(call.method, peer, self._now())
         self._timeout = call.timeout
         self._site = site
+        self._protocol = method.protocol
+        self._is_single = method.kind is RpcKind.SERVER_STREAM
         self._make_call = make_call
         self._read_message = read
         self._write_message = write
@@ -69,7 +75,7 @@ class Stream(ActiveCall):
         """
         call = self._make_call()
         try:
-            self._site.protocol.admit(call)
+            self._protocol.admit(call)
         except Exception as error:
             return self._site.refuse(call, error)
         reader = asyncio.ensure_future(self._read())
@@ -95,9 +101,13 @@ class Stream(ActiveCall):
                 if self._is_draining or self._end is not None:
                     break
                 self._begin(message)
+                if self._is_single:
+                    return
                 while self._is_full or len(self._open) >= limit:
                     self._room.clear()
                     await self._room.wait()
+            if self._is_single and message is None:
+                self._stop(NO_REQUEST)
         finally:  # a call that cannot be read any further is at its end
             self._is_read_out = True
             self._turn.set()
@@ -113,7 +123,7 @@ class Stream(ActiveCall):
             return
         self._open[number] = size
         try:
-            operation, encoder = self._site.protocol.decode(call, message)
+            operation, encoder = self._protocol.decode(call, message)
             ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
         except Exception as error:
             self._close(number)

@@ -10,9 +10,9 @@ from collections import deque
 from trivium.frontends.h2.call import CallConnection
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
-from trivium.frontends.h2.state import reset_status, why_reset
+from trivium.frontends.h2.state import RpcMethod, reset_status, why_reset
 from trivium.frontends.h2.stream_call import Stream
-from trivium.types.wire import RpcAnswer, RpcCall
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 DEADLINE_EXCEEDED = 4
 _LATE = RpcAnswer(code=DEADLINE_EXCEEDED, details="Deadline Exceeded")
@@ -22,27 +22,33 @@ _SLACK = 32 * 1024
 
 
 class StreamingCall:
-    """Implements `channel.Receives`."""
+    """A call whose answer has several messages. The client of a server stream sends one."""
 
-    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead) -> None:
+    def __init__(self, place: CallConnection, channel: Channel, head: RpcHead, method: RpcMethod) -> None:
         loop = asyncio.get_running_loop()
         self._place = place
         self._loop = loop
         self._channel = channel
         self._head = head
+        self._is_single = method.kind is RpcKind.SERVER_STREAM
+        self._has_request = False
         self._began = loop.time()
         self._messages: deque[bytes | None] = deque()
         self._reader: asyncio.Future[None] | None = None  # waits for a message
         self._writer: asyncio.Future[None] | None = None  # waits until all has been sent
         self._said: RpcAnswer | None = None  # the end, where the stream did not say it
         self._is_gone = False  # by the client or the server
-        self._stream = Stream(place.site, self._call, self._read, self._write, place.peer)
+        self._stream = Stream(place.site, method, self._call, self._read, self._write, place.peer)
         place.site.enter(self._stream)
         self._task = loop.create_task(self._stream.run(), name=f"gRPC {head.method}")
         self._task.add_done_callback(self._on_over)
         self._timer = None if head.timeout is None else loop.call_later(head.timeout, self._on_deadline)
 
     def on_message(self, message: bytes) -> None:
+        if self._is_single and self._has_request:
+            self._channel.give_back(len(message))  # ignored, as grpcio does
+            return
+        self._has_request = True
         self._channel.kept += len(message)
         self._push(message)
 

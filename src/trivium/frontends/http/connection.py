@@ -7,15 +7,16 @@ compares: there are no timers.
 
 import asyncio
 from collections import deque
+from enum import Enum
 from socket import SO_ERROR, SOL_SOCKET
 from typing import cast
 
 from trivium.frontends.http.exchange import Exchange
-from trivium.frontends.http.outbox import Outbox
-from trivium.frontends.http.phase import BODY, CLOSING, HEAD, IDLE, LOST, NEVER, UNSENT, WORK, Phase, seconds
-from trivium.frontends.http.request import RequestReader
-from trivium.frontends.http.state import HttpState
-from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.frontends.http.reader import RequestReader
+from trivium.frontends.http.response import CLOSE, Outbox, whole
+from trivium.frontends.http.state import NEVER, HttpState
+from trivium.frontends.limits import HttpLimits
+from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, HttpAnswer
 
@@ -25,6 +26,35 @@ _TOO_SLOW = ServeError(Code.CANCELLED, "the client did not read its answer in ti
 _BROKEN = ServeError(Code.CANCELLED, "the answer broke off in the middle.")
 _DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
 _LOOK_SECONDS = 1.0
+
+
+class Phase(Enum):
+    """The value completes the sentence "waiting for ..."."""
+
+    IDLE = "a request"
+    HEAD = "the rest of a request's head"
+    BODY = "the rest of a request's body"
+    WORK = "the core"
+    UNSENT = "the client to read"
+    CLOSING = "the last bytes to leave and the client to close"
+    LOST = "nothing"
+
+
+IDLE, HEAD, BODY, WORK, UNSENT, CLOSING, LOST = Phase
+"""For the path of every request: looking a member up in its class takes ten times as long (Python 3.11)."""
+
+
+def seconds(phase: Phase, limits: HttpLimits) -> float:
+    """From entering the phase to its deadline."""
+    if phase is WORK or phase is LOST:
+        return NEVER
+    if phase is IDLE:
+        return limits.idle_seconds
+    if phase is HEAD:
+        return limits.header_seconds
+    if phase is BODY:
+        return limits.body_seconds
+    return limits.write_seconds if phase is UNSENT else limits.linger_seconds
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -41,6 +71,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_refused = False  # what still comes is thrown away
         self._is_advancing = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing under way?"""
+        return self.phase is IDLE
+
     # -- called by the transport -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -51,7 +86,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._outbox = Outbox(self._transport, site.limits)
         if len(site.connections) >= site.limits.connections:
             self.phase = CLOSING
-            self._transport.write(site.busy)
+            self._transport.write(_too_many(site))
             self._transport.close()
             return
         site.connections.add(self)
@@ -84,8 +119,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_eof = True
         if self.phase is CLOSING:
             return False
-        if self._reader.is_in_head or (self._queue and not self._queue[-1].is_complete):
-            self._refuse(malformed("the request was abort short: its end did not come."))
+        if self._reader.is_in_head or (self._queue and not self._queue[-1].request.is_complete):
+            self._refuse(malformed("the request was cut short: its end did not come."))
         self._advance()  # closes, unless somebody is still to be answered
         if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
             self.deadline = self._site.now + _LOOK_SECONDS
@@ -117,17 +152,17 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Write the answer or a part of it; behind the last byte of the last one, close or go on."""
         assert self._queue[0] is exchange, "an answer came out of turn"
         site = self._site
-        self._outbox.write(exchange, answer, is_last := site.is_draining or not exchange.keeps_alive)
+        self._outbox.write(exchange, answer, is_last := site.is_draining or not exchange.request.keeps_alive)
         if not answer.final:
             if self._outbox.is_overfull():
                 self._abort(_TOO_SLOW)
             return
         self._queue.popleft()
-        if exchange.intake is not None:
-            self._outbox.release_when_sent(exchange, exchange.intake)
+        if exchange.request.intake is not None:
+            self._outbox.release_when_sent(exchange, exchange.request.intake)
         if site.is_draining:
             site.finished += 1
-        if is_last or not exchange.keeps_alive:
+        if is_last or not exchange.request.keeps_alive:
             self._close()
         elif not self._is_advancing:
             if self._queue or self._reader.is_in_head or self._is_eof or not self._reads:
@@ -137,8 +172,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self.deadline = site.now + site.limits.idle_seconds
 
     def peer(self) -> str:
-        host, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
-        return f"{host}:{port}"
+        name = self._transport.get_extra_info("peername")
+        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unix:"
 
     def break_off(self, exchange: Exchange) -> None:
         """Without its end an answer in chunks is seen to be incomplete (RFC 9112 8)."""
@@ -173,8 +208,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     def unfinished(self) -> str | None:
         """The request in work (method, path and age) or the answer being sent."""
         if self._queue:
-            exchange = self._queue[0]
-            return f"{exchange.head.method} {exchange.head.path} ({self._site.now - exchange.began:.1f} s)"
+            request = self._queue[0].request
+            return f"{request.head.method} {request.head.path} ({self._site.now - request.began:.1f} s)"
         unsent = self._transport.get_write_buffer_size()
         return f"an answer of which {unsent} bytes were unsent" if unsent else None
 
@@ -192,7 +227,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         queue, outbox = self._queue, self._outbox
         while queue and not outbox.is_paused:
             exchange = queue[0]
-            if exchange.is_started or not exchange.is_complete:
+            if exchange.is_started or not exchange.request.is_complete:
                 break
             self.phase, self.deadline = WORK, NEVER
             exchange.start()
@@ -212,10 +247,10 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._close()
                 return
             self._enter(HEAD if is_in_head else IDLE)
-        elif not queue[0].is_complete:
+        elif not queue[0].request.is_complete:
             if self.phase is not BODY:
                 self.phase, self.deadline = BODY, self._site.now + self._site.limits.body_seconds
-            if not queue[0].is_opened and not self._make_room(queue[0]):
+            if not queue[0].request.is_opened and not self._make_room(queue[0]):
                 return
         else:
             self._enter(WORK)
@@ -226,11 +261,11 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
-        exchange.is_opened = True
-        if exchange.expects_continue and exchange.wants_continue():
+        exchange.request.is_opened = True
+        if exchange.request.expects_continue and exchange.request.wants_continue():
             self._outbox.write_continue()
         try:
-            rest = exchange.borrow()
+            rest = exchange.request.borrow()
         except ServeError as fault:
             self._refuse(fault)
             self._advance()
@@ -244,12 +279,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         """What comes from here on is not wanted: answer, in its turn, and close."""
         self._is_refused = True
         self._reader.stop()
-        if not self._queue or self._queue[-1].is_complete:
+        if not self._queue or self._queue[-1].request.is_complete:
             self._queue.append(self._reader.begun(_NO_HEAD))
-        exchange = self._queue[-1]
-        exchange.refusal = fault
-        exchange.keeps_alive = False
-        exchange.is_complete = True
+        request = self._queue[-1].request
+        request.refusal = fault
+        request.keeps_alive = False
+        request.is_complete = True
 
     # -- waiting and leaving ---------------------------------------------------------------------------
 
@@ -298,3 +333,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         for exchange in self._queue:
             exchange.cancel(why)
         self._transport.abort()
+
+
+def _too_many(site: HttpState) -> bytes:
+    """What a connection is answered that is one too many."""
+    limit = site.limits.connections
+    text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
+    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), site.fallback)
+    return b"".join(whole(refusal, CLOSE, False))

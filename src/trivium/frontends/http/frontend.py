@@ -1,31 +1,33 @@
 """The HTTP/1.1 listener: sockets, the decoding threads, and the way down.
 
 Decides when the front end listens, drains and ends. Everything about a connection is in `connection`, about a
-request in `exchange`; the clock is read by `sweeper`.
+request in `exchange`; the clock is read by the sweeper in `state`.
 """
 
 import asyncio
 import contextlib
+import errno
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.http.connection import HttpConnection
-from trivium.frontends.http.state import Decoded, HttpState
-from trivium.frontends.http.sweeper import Sweeper
+from trivium.frontends.http.state import Decoded, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
-from trivium.types.buffers import Lease
-from trivium.types.interfaces import InferenceCore, WireProtocol
-from trivium.types.wire import Target
+from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, WireProtocol
+from trivium.types.listeners import BindAddress, Role
 
 _DECODING_THREADS = 2
 _BACKLOG = 1024
 
 
 class DrainReport(msgspec.Struct, frozen=True, gc=False):
-    """How a drain went: requests `finished` in its time, and those it abort off (method, path, age)."""
+    """How a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
 
     finished: int
     unfinished: tuple[str, ...]
@@ -34,49 +36,64 @@ class DrainReport(msgspec.Struct, frozen=True, gc=False):
 class HttpFrontend:
     """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
 
-    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. `lend(target,
-    size)` gives the buffer that a large body is received into.
+    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. The authorizer is
+    asked about each head before anything else is done with it.
     """
 
     def __init__(
         self,
-        core: InferenceCore,
+        core: Core,
         routes: Mapping[str, WireProtocol],
         fallback: WireProtocol,
-        lend: Callable[[Target, int], Lease],
         limits: HttpLimits,
+        role: Role = Role.INFERENCE,
+        authorizer: Authorizer = ALLOW_ALL,
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
-        self._site = HttpState(core, routes, fallback, lend, limits, self._offload)
+        self._site = HttpState(core, routes, fallback, limits, self._offload, role, authorizer)
         self._server: asyncio.Server | None = None
+        self._socket: Path | None = None
         self._sweeper: Sweeper | None = None
 
-    async def start(self, host: str, port: int, shares: bool = False) -> int:
-        """Listen; the port that was bound, 0 having asked for any; one that it `shares` others may have, too. OSError
-        where port or log cannot be had.
+    async def start(self, bind: BindAddress) -> BindAddress:
+        """Listen, and return where: with the port that was bound, 0 having asked for any. OSError where address or log
+        cannot be had.
         """
         site = self._site
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: HttpConnection(site), host, port, backlog=_BACKLOG, reuse_port=shares or None
-        )
+        if bind.path:
+            await _check_free(bind.path)
+            self._server = await loop.create_unix_server(
+                lambda: HttpConnection(site), bind.path, backlog=_BACKLOG
+            )
+            self._socket = Path(bind.path)
+        else:
+            self._server = await loop.create_server(
+                lambda: HttpConnection(site),
+                bind.host,
+                bind.port,
+                backlog=_BACKLOG,
+                reuse_port=bind.is_shared or None,
+            )
         try:
             site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
         except OSError:
-            self._server.close()
+            self.stop_accepting()
             raise
         self._sweeper = Sweeper(site, loop)
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        return bind if bind.path else replace(bind, port=self._server.sockets[0].getsockname()[1])
 
     def stop_accepting(self) -> None:
         """New connections are refused by the kernel; those that are open go on."""
         if self._server is not None:
             self._server.close()
+        if self._socket is not None:
+            self._socket.unlink(missing_ok=True)
+            self._socket = None
 
     async def drain(self, grace: float) -> DrainReport:
-        """Close idle connections, let requests in work finish for `grace` seconds, abort off the rest."""
+        """Close idle connections, let requests in work finish for `grace` seconds, cut off the rest."""
         self.stop_accepting()
         site = self._site
         site.drain()
@@ -123,3 +140,13 @@ class HttpFrontend:
         self._decoding.add(future)
         future.add_done_callback(self._decoding.discard)
         future.add_done_callback(lambda future: done(future.result()))
+
+
+async def _check_free(path: str) -> None:
+    """Raise OSError where somebody listens on this Unix socket; one that was left behind may be replaced."""
+    try:
+        _, writer = await asyncio.open_unix_connection(path)
+    except OSError:
+        return
+    writer.close()
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

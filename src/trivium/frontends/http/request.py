@@ -1,292 +1,288 @@
-"""From bytes to exchanges: httptools (llhttp) with the limits that it lacks.
+"""One request as it is received: the rules for its head, room for its body, and what becomes of both.
 
-Decides where a request begins and ends and what of its head is too much. Knows no socket and no answer. The
-parser is only renewed after an upgrade and after a body that bypassed it; a refused stream is never read on.
+Refuses what RFC 9112 makes ambiguous. What llhttp lets through and two readers could understand differently is refused
+here: a coding other than `chunked` alone, chunks in HTTP/1.0, a repeated singleton field, a missing or repeated Host, a
+fragment. What llhttp refuses by itself (two lengths, folded lines, bare LF, a space before the colon) is tested only.
+A body is one bytes object, or received in place in a lease. Small declared bodies are not counted: they are bounded by
+the number of connections.
 """
 
 import logging
-from collections import deque
 
-from httptools import (
-    HttpParserCallbackError,
-    HttpParserError,
-    HttpParserUpgrade,
-    HttpRequestParser,
-)
+from msgspec import Struct
 
-from trivium.frontends.http.exchange import Exchange, Outlet
-from trivium.frontends.http.head_cache import HeadCache
-from trivium.frontends.http.request_body import SPARE
-from trivium.frontends.http.request_head import is_framed_twice, join_repeated, read_head
 from trivium.frontends.http.state import HttpState
+from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
-from trivium.frontends.timestamps import TimestampedExchange
+from trivium.types import reasons
+from trivium.types.buffers import Lease
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.wire import Head
+from trivium.types.interfaces import WireProtocol
+from trivium.types.wire import Body, Head, Target
 
 _log = logging.getLogger(__name__)
+_NO_TARGET = Target("")
+_METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")}
+_METHODS[b"HEAD"] = "GET"  # RFC 9110 9.3.2: the same answer, its body unsent
+_SINGLETONS = frozenset({b"host", b"content-length", b"content-type", b"authorization", b"expect"})
 
 
-class _Behind(Exception):
-    """Bytes came behind the last request of a connection; nobody reads them."""
+def join_repeated(headers: dict[bytes, bytes], name: bytes, value: bytes) -> None:
+    """Take in a field that is there already: a list goes on (RFC 9110 5.3), a singleton is refused."""
+    if name in _SINGLETONS:
+        raise malformed(f"the header {name.decode('latin-1')} came twice; send it once.")
+    headers[name] += b", " + value
 
 
-class RequestReader:
-    """The reading side of one connection: what it reads it appends to `queue`, head by head.
+def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11: bool) -> Head:
+    """The head that protocols see; `headers` is not copied. Raises HttpRefusal, after which the rest of the
+    connection cannot be understood.
+    """
+    size: int | None = 0
+    if b"transfer-encoding" in headers:
+        _check_coding(headers[b"transfer-encoding"], is_http11)
+        headers.pop(b"content-length", None)  # RFC 9112 6.3: the chunks count
+        size = None
+    elif b"content-length" in headers:
+        size = int(headers[b"content-length"])  # llhttp has seen digits only
+    if is_http11 and b"host" not in headers:
+        raise malformed("an HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).")
+    target = url.decode("latin-1")
+    if target[0] != "/":
+        target = _origin_form(target)
+    if "#" in target:
+        raise malformed("the request target holds a fragment (#...); send it without.")
+    path, _, query = target.partition("?")
+    return Head(_METHODS.get(method) or method.decode("latin-1"), path, query, headers, size)
 
-    `buffer` is where the next bytes belong. `is_done`: what comes now belongs to no request. `is_in_head`: one
-    has begun, and its head is not whole.
+
+def is_framed_twice(headers: dict[bytes, bytes]) -> bool:
+    """Say whether a body has chunks and a length as well. The chunks count, and nothing may be read behind them:
+    whoever stands in between may have counted otherwise (RFC 9112, section 6.3).
+    """
+    return b"transfer-encoding" in headers and b"content-length" in headers
+
+
+def expects_continue(head: Head) -> bool:
+    """Does an HTTP/1.1 client wait for a 100 before it sends its body? HttpRefusal for other expectations."""
+    expectation = head.headers.get(b"expect")
+    if expectation is None:
+        return False
+    if expectation.lower() != b"100-continue":
+        found = expectation[:80].decode("latin-1")
+        raise HttpRefusal(417, Code.UNSUPPORTED, f"Expect: {found} cannot be met; only 100-continue can.")
+    return head.content_length != 0
+
+
+def _check_coding(coding: bytes, is_http11: bool) -> None:
+    if not is_http11:
+        raise malformed("Transfer-Encoding came in HTTP/1.0, which has none (RFC 9112, section 6.1).")
+    if coding.lower() != b"chunked":
+        found = coding[:80].decode("latin-1")
+        raise HttpRefusal(
+            501, Code.UNSUPPORTED, f"Transfer-Encoding {found!r} is not served; send `chunked` or a length."
+        )
+
+
+def _origin_form(target: str) -> str:
+    """RFC 9112 3.2.2: a server must understand `http://host/path` too."""
+    scheme, found, rest = target.partition("://")
+    if not found or scheme.lower() not in ("http", "https"):
+        raise malformed(f"the request target {target[:80]!r} is not served; send a path such as /v2.")
+    slash = rest.find("/")
+    return rest[slash:] if slash >= 0 else "/"
+
+
+SPARE = 1
+"""Bytes behind a large body that may be received with it: whoever asks for more than there is need not ask again to
+know that there is no more.
+"""
+
+
+class RequestBody(Struct, eq=False):
+    """The body of a request whose target takes one, made by `take_in`. `size` is what the head declares, None for
+    chunks. Owns the lease and the reserved bytes until `release`.
     """
 
-    def __init__(self, site: HttpState, outlet: Outlet, queue: deque[Exchange]) -> None:
-        self.buffer = site.scratch
-        self.is_done = False
-        self.is_in_head = False
-        self._site = site
-        self._outlet = outlet
-        self._queue = queue
-        self._memo = HeadCache(site.scratch)
-        self._begin = TimestampedExchange if site.limits.record_timestamps else Exchange
-        self._exchange: Exchange | None = None  # the one being received
-        self._url = b""
-        self._headers: dict[bytes, bytes] = {}
-        self._repeats = 0
-        self._barren = 0  # bytes fed since a head or a piece of a body was whole: what llhttp may be hoarding
-        self._completed = 0  # requests that ended in the present bytes
-        self._is_between = True  # the parser is at the beginning of a request
-        self._is_bypassed = False
-        self._is_stopped = False
-        self._upgrades = False
-        self._is_primed = False
-        self._parser = self._new_parser()
+    _site: HttpState
+    _target: Target
+    _size: int | None
+    _reserved: int = 0
+    lease: Lease | None = None
+    _collected: bytes | bytearray = b""
 
-    def take(self, size: int) -> None:
-        """`size` bytes have been put into `buffer`; afterwards it may be overwritten. Raises ServeError where the
-        stream cannot or need not be read on.
-        """
-        if self._is_bypassed:
-            self._fill(size)
-        elif not self._is_between:
-            self._feed(self.buffer[:size])
-        elif (exchange := self._memo.get(size, not self._queue)) is not None:
-            self._queue.append(exchange)
-            if not exchange.is_complete:
-                self._exchange = exchange
+    def add(self, piece: bytes) -> None:
+        """Take a piece in. Raises ServeError as above when chunks have grown too far."""
+        if self._size is None:
+            self._grow(len(piece))
+        if not self._collected:
+            self._collected = piece  # mostly the only one
+        elif isinstance(self._collected, bytearray):
+            self._collected += piece
         else:
-            self._completed = 0
-            self._feed(self.buffer[:size])
-            self.buffer = self._site.scratch
-            self._learn(size)
+            self._collected = bytearray(self._collected) + piece
 
-    def _learn(self, size: int) -> None:
-        """What was just fed was one request with its whole body, or the beginning of one with a large body."""
-        begun = self._exchange
-        if begun is not None and begun.intake is not None and not self._completed:
-            self._memo.put(size, begun.intake.came, begun)
-        elif self._completed == 1 and self._is_between:
-            whole = self._queue[-1]
-            self._memo.put(size, whole.head.content_length or 0, whole)
+    def _grow(self, more: int) -> None:
+        limit = self._site.limits.body_bytes
+        if self._reserved + more > limit:
+            raise _too_large(f"is more than {limit} bytes", limit)
+        self._site.reserve(more)
+        self._reserved += more
 
-    def begun(self, head: Head) -> Exchange:
-        """A new exchange, of which nothing but the head has come."""
+    @property
+    def came(self) -> int:
+        """Bytes collected so far."""
+        return len(self._collected)
+
+    def borrow(self) -> memoryview | None:
+        """Where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease. What has
+        come has been moved there. Raises the ServeError of `lend`.
+        """
+        size = self._size
+        if size is None or size <= SMALL_BODY:
+            return None
+        size += SPARE
+        target = self._target
+        self.lease = lease = self._site.core.lend(target.model, target.version, size, target.lead)
+        assert len(lease.view) >= size, "a lease is shorter than was asked for"
+        came = len(self._collected)
+        if came:
+            lease.view[:came] = self._collected
+            self._collected = b""
+        elif len(lease.view) == size:
+            return lease.view
+        return lease.view[came:size]
+
+    def body(self) -> Body:
+        """All of it."""
+        if self.lease is not None:
+            return Body(self.lease.view[: self._size], self.lease)
+        collected = self._collected
+        return Body(collected if isinstance(collected, bytes) else memoryview(collected))
+
+    def release(self) -> None:
+        """It is needed no more. Further calls have no effect."""
+        lease, self.lease = self.lease, None
+        reserved, self._reserved = self._reserved, 0
+        self._site.unreserve(reserved)
+        if lease is not None:
+            lease.release()
+
+
+def take_in(site: HttpState, target: Target, size: int | None) -> RequestBody:
+    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
+    limit = site.limits.body_bytes
+    if size is not None and size > limit:
+        raise _too_large(f"is {size} bytes", limit)
+    if size is None or size <= SMALL_BODY:
+        return RequestBody(site, target, size)
+    site.reserve(size)
+    return RequestBody(site, target, size, size)
+
+
+def _too_large(found: str, limit: int) -> HttpRefusal:
+    text = f"the body {found}; the limit here is {limit} bytes. Send less."
+    return HttpRefusal(413, Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit))
+
+
+class Request(Struct, eq=False):
+    """A request as it is received: its head first, then its body. A `refusal` replaces decoding; `keeps_alive` False
+    closes the connection behind the answer. A `Struct`, since that is made in a fifth of the time.
+    """
+
+    _site: HttpState
+    head: Head
+    began: float
+    protocol: WireProtocol
+    target: Target = _NO_TARGET
+    is_head: bool = False
+    """Asked by HEAD: the body of the answer stays here."""
+    body: bytes = b""
+    """Of a request without an intake."""
+    is_complete: bool = False
+    refusal: ServeError | None = None
+    intake: RequestBody | None = None
+    is_http11: bool = True
+    keeps_alive: bool = True
+    expects_continue: bool = False
+    is_opened: bool = False
+    """The connection has made room for the rest of the body."""
+
+    def admit(self) -> None:
+        """Route the head and see whether its body is wanted. A refusal is kept, and the body (if it is small
+        and surely comes) is read and thrown away; ServeError where it is not worth reading.
+        """
+        head = self.head
+        try:
+            site = self._site
+            site.authorizer.authorize(site.role, head)
+            self.protocol = protocol = site.protocol_of(head.path)
+            self.target = protocol.head(head)
+            if head.content_length != 0 or b"expect" in head.headers:
+                self._admit_body(head.content_length)
+        except ServeError as error:
+            self.refusal = error
+        except Exception:
+            self.refusal = self.own_fault("authorize or head")
+        if self.refusal is not None and (
+            self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
+        ):
+            raise self.refusal
+
+    def _admit_body(self, size: int | None) -> None:
+        self.expects_continue = self.is_http11 and expects_continue(self.head)
+        if self.target.takes_body:
+            self.intake = take_in(self._site, self.target, size)
+        elif size is None or size > SMALL_BODY:
+            raise HttpRefusal(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
+
+    def _is_small_and_comes(self) -> bool:
+        size = self.head.content_length
+        return size is not None and size <= SMALL_BODY and (size == 0 or b"expect" not in self.head.headers)
+
+    def add(self, piece: bytes) -> None:
+        """Take in a piece of the body, or throw it away if nobody wants it. ServeError when it is too much."""
+        if self.refusal is None and self.intake is not None:
+            self.intake.add(piece)
+
+    def borrow(self) -> memoryview | None:
+        """Where the rest of the body belongs, if that is worth receiving in place. Raises ServeError."""
+        try:
+            return self.intake.borrow() if self.refusal is None and self.intake is not None else None
+        except ServeError:
+            raise
+        except Exception as error:
+            raise self.own_fault("lend") from error
+
+    def wants_continue(self) -> bool:
+        """Does the client wait to be told that it may send the body?"""
+        return self.expects_continue and self.intake is not None and not self.intake.came
+
+    def clone(self) -> "Request":
+        """Another request with the same head, and nothing of its body yet."""
         site = self._site
-        return self._begin(site, self._outlet, head, site.now, site.fallback)
+        return Request(site, self.head, site.now, self.protocol, self.target, self.is_head)
 
-    def receive_into(self, rest: memoryview) -> None:
-        """The rest of the present body belongs there, with `SPARE` bytes behind it, and bypasses the parser."""
-        self.buffer = rest
-        self._is_bypassed = True
+    def repeated(self, body: bytes) -> "Request":
+        """Another request with the same head: whole with this body, or large and begun with it. ServeError where
+        there is no room for a large one.
+        """
+        site, head, target = self._site, self.head, self.target
+        size = head.content_length or 0
+        if size > SMALL_BODY:
+            other = Request(site, head, site.now, self.protocol, target, self.is_head)
+            other.intake = take_in(site, target, size)
+            if body:
+                other.intake.add(body)
+            return other
+        kept = body if target.takes_body else b""
+        return Request(site, head, site.now, self.protocol, target, self.is_head, kept, True)
 
-    def stop(self) -> None:
-        """Nothing that comes is wanted; this also breaks the cycle with the parser."""
-        if not self._is_stopped:
-            self.is_done = self._is_stopped = True
-            self.buffer = self._site.scratch
-            self._exchange = None
-            self._memo.forget()
-            del self._parser
-
-    def _fill(self, size: int) -> None:
-        left = len(self.buffer) - size
-        if left > SPARE:
-            self.buffer = self.buffer[size:]
-            return
-        behind = self.buffer[size - SPARE + left : size] if left < SPARE else b""
-        self.buffer = self._memo.expected()
-        self._is_bypassed = False
-        if not self._is_between:  # else the head was recalled, and the parser knows nothing of the body
-            self._parser = self._new_parser()
-        self.on_message_complete()
-        if behind and not self.is_done:  # the next request has begun
-            self.buffer = self._site.scratch
-            self._feed(memoryview(behind))
-
-    def _feed(self, data: memoryview) -> None:
-        self._barren += len(data)
-        try:
-            rest = self._parse(data)
-            while rest is not None:  # RFC 9110 7.8: an upgrade may be ignored, and is
-                self._prime()
-                rest = self._parse(rest) if rest and not self.is_done else None
-        except HttpParserCallbackError as error:
-            if isinstance(error.__context__, _Behind):
-                return
-            self.is_done = True
-            raise _cause_of(error) from error
-        except HttpParserError as error:
-            if not self.is_done:  # behind `Connection: close` anything may come
-                self.is_done = True
-                raise malformed(f"this is no valid HTTP/1.1 request: {error}.") from error
-        if self._barren > self._site.limits.header_bytes:
-            self._refuse_hoard()
-
-    # -- called by the parser --------------------------------------------------------------------------
-
-    def on_message_begin(self) -> None:
-        """The first byte of a request. _Behind where the one before it was the last of its connection."""
-        if self.is_done:
-            raise _Behind
-        self._is_between = False
-        self.is_in_head = True
-
-    def on_url(self, piece: bytes) -> None:
-        """Several times, when the URL comes in pieces."""
-        self._url += piece
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Once per field of the head, or of the trailer behind chunks (RFC 9112 7.1.2), which is not used."""
-        name = name.lower()
-        headers = self._headers
-        if name not in headers:
-            headers[name] = value.rstrip()
-            return
-        self._repeats += 1
-        if self._repeats > self._site.limits.header_count:
-            self._refuse_count()
-        join_repeated(headers, name, value.rstrip())
-
-    def on_headers_complete(self) -> None:
-        """The head is whole."""
-        if self._is_primed:
-            self._is_primed = False
-            self._reset_head()
-            return
-        site, parser, headers, url = self._site, self._parser, self._headers, self._url
-        if self._barren > site.limits.header_bytes or len(headers) > site.limits.header_count:
-            self._check_head()
-        if len(url) > site.limits.url_bytes:
-            self._refuse_url()
-        is_http11 = keeps_alive = parser.should_keep_alive()
-        if not keeps_alive or b"connection" in headers:
-            is_http11 = _is_http11(parser.get_http_version())
-        if is_framed_twice(headers):
-            keeps_alive = False
-        method = parser.get_method()
-        head = read_head(method, url, headers, is_http11)
-        self._exchange = exchange = self.begun(head)
-        if method == b"HEAD":
-            exchange.is_head = True
-        if not keeps_alive:
-            exchange.keeps_alive = False
-        if not is_http11:
-            exchange.is_http11 = False
-        self._upgrades = b"upgrade" in headers and parser.should_upgrade()
-        self._reset_head()
-        self._queue.append(exchange)
-        exchange.admit()
-
-    def on_body(self, piece: bytes) -> None:
-        """A piece of the body; httptools has copied it."""
-        self._barren = 0
-        assert self._exchange is not None
-        self._exchange.add(piece)
-
-    def on_message_complete(self) -> None:
-        """The request is whole, unless llhttp took it for the start of another protocol and left the body."""
-        exchange = self._exchange
-        assert exchange is not None
-        if self._upgrades and exchange.head.content_length != 0:
-            return
-        exchange.is_complete = self._is_between = True
-        self._completed += 1
-        if not exchange.keeps_alive:
-            self.is_done = True
-        self._exchange = None
-        self._barren = 0
-        if self._headers:  # a trailer
-            self._reset_head()
-
-    # -- the rest --------------------------------------------------------------------------------------
-
-    def _reset_head(self) -> None:
-        self._url = b""
-        self._headers = {}
-        self._repeats = self._barren = 0
-        self.is_in_head = False
-
-    def _new_parser(self) -> HttpRequestParser:
-        """A body may have chunks and a length: `is_framed_twice` sees to what follows from that."""
-        parser = HttpRequestParser(self)
-        parser.set_dangerous_leniencies(lenient_chunked_length=True)
-        return parser
-
-    def _parse(self, data: memoryview) -> memoryview | None:
-        """What is left behind an upgrade; None without one."""
-        try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            return data[upgrade.args[0] :]
-        return None
-
-    def _prime(self) -> None:
-        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it clone."""
-        self._parser = self._new_parser()
-        self._upgrades = False
-        if self._exchange is not None:
-            size = self._exchange.head.content_length
-            framing = b"Transfer-Encoding: chunked" if size is None else b"Content-Length: %d" % size
-            self._is_primed = True
-            self._parser.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
-
-    def _check_head(self) -> None:
-        if len(self._headers) > self._site.limits.header_count:
-            self._refuse_count()
-        size = sum(len(name) + len(value) + 4 for name, value in self._headers.items())
-        if size > self._site.limits.header_bytes:
-            self._refuse_bytes()
-
-    def _refuse_hoard(self) -> None:
-        self.is_done = True
-        if self.is_in_head and len(self._url) > self._site.limits.url_bytes:
-            self._refuse_url()
-        self._refuse_bytes()
-
-    def _refuse_url(self) -> None:
-        limit = self._site.limits.url_bytes
-        raise HttpRefusal(
-            414, Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it."
+    def own_fault(self, where: str, error: Exception | None = None) -> ServeError:
+        """Log what a protocol or the core raised, close the connection behind the answer; the error to answer."""
+        _log.error("%s %s: %s raised", self.head.method, self.head.path, where, exc_info=error or True)
+        self.keeps_alive = False
+        return ServeError(
+            Code.INTERNAL, "the server failed at this request by a fault of its own; see its log."
         )
-
-    def _refuse_bytes(self) -> None:
-        limit = self._site.limits.header_bytes
-        raise HttpRefusal(
-            431, Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones."
-        )
-
-    def _refuse_count(self) -> None:
-        limit = self._site.limits.header_count
-        raise HttpRefusal(431, Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.")
-
-
-def _is_http11(version: str) -> bool:
-    if version not in ("1.1", "1.0"):
-        raise HttpRefusal(505, Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.")
-    return version == "1.1"
-
-
-def _cause_of(error: HttpParserCallbackError) -> ServeError:
-    cause = error.__context__
-    if isinstance(cause, ServeError):
-        return cause
-    _log.error("reading a request failed", exc_info=cause)
-    return ServeError(Code.INTERNAL, "the server failed at this request by a fault of its own; see its log.")

@@ -8,22 +8,23 @@ idle the sweeper sleeps and `wake` is set; whoever has something new to do calls
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from trivium.frontends.access_log import AccessLog
-from trivium.frontends.http.phase import IDLE, NEVER, Phase
-from trivium.frontends.http.response import CLOSE, whole
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
-from trivium.frontends.refusals import HttpRefusal, refusal_of
-from trivium.types.buffers import Lease
+from trivium.frontends.refusals import HttpRefusal
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Encoder, InferenceCore, WireProtocol
+from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import Operation
-from trivium.types.wire import Target
 
 _log = logging.getLogger(__name__)
+
+NEVER = float("inf")
+_SECONDS = 0.5
 
 Decoded = tuple[Operation, Encoder]
 Offload = Callable[[Callable[[], Decoded], Callable[[Decoded | Exception], None]], None]
@@ -34,7 +35,11 @@ class ClientConnection(Protocol):
     """A connection as the sweeper and the drain see it."""
 
     deadline: float
-    phase: Phase
+
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing under way?"""
+        ...
 
     def on_deadline(self) -> None:
         """`deadline` has passed."""
@@ -55,16 +60,15 @@ class ClientConnection(Protocol):
 
 @dataclass(slots=True, eq=False)
 class HttpState:
-    """Used on the loop only. `lend(target, size)` gives a buffer of at least `size` bytes for a large body, or
-    raises ServeError.
-    """
+    """What the connections of one listener share. Used on the loop only."""
 
-    core: InferenceCore
+    core: Core
     routes: Mapping[str, WireProtocol]
     fallback: WireProtocol
-    lend: Callable[[Target, int], Lease]
     limits: HttpLimits
     offload: Offload
+    role: Role = Role.INFERENCE
+    authorizer: Authorizer = ALLOW_ALL
     log: AccessLog | None = None
     wake: Callable[[], None] | None = None
     now: float = 0.0
@@ -72,16 +76,9 @@ class HttpState:
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # requests answered since then
-    busy: bytes = b""  # what one connection too many is told
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SMALL_BODY)))
-
-    def __post_init__(self) -> None:
-        limit = self.limits.connections
-        text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
-        refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), self.fallback)
-        self.busy = b"".join(whole(refusal, CLOSE, False))
 
     def protocol_of(self, path: str) -> WireProtocol:
         """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""
@@ -123,7 +120,7 @@ class HttpState:
 
     def idle_until(self) -> float | None:
         """The first deadline if every connection is idle, for ever if there is none; None if one is not idle."""
-        if all(connection.phase is IDLE for connection in self.connections):
+        if all(connection.is_idle for connection in self.connections):
             return min((connection.deadline for connection in self.connections), default=NEVER)
         return None
 
@@ -134,7 +131,45 @@ class HttpState:
             try:
                 connection.on_deadline()
             except Exception:  # one connection's trouble must not end all time-outs
-                _log.exception("a connection failed at its deadline and is abort")
+                _log.exception("a connection failed at its deadline and is cut off")
                 connection.abort()
         if self.log is not None:
             self.log.flush()
+
+
+class Sweeper:
+    """Looks at the connections twice a second while one of them has something under way, else when the first idle one
+    has waited long enough: a server that nobody asks anything does not wake. Keeps the state's time and its
+    connections' deadlines, on `loop` with its time, from here until `close`.
+    """
+
+    def __init__(self, site: HttpState, loop: asyncio.AbstractEventLoop) -> None:
+        self._site = site
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._sweep()
+
+    def close(self) -> None:
+        """No sweep follows."""
+        self._site.wake = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _sweep(self) -> None:
+        site = self._site
+        site.sweep(self._loop.time(), time.time())
+        until = site.idle_until()
+        if until is None:
+            self._timer = self._loop.call_later(_SECONDS, self._sweep)
+            return
+        site.wake = self._wake
+        seconds = until - site.now
+        self._timer = self._loop.call_later(seconds, self._sweep) if seconds != float("inf") else None
+
+    def _wake(self) -> None:
+        site = self._site
+        site.wake = None
+        site.now, site.epoch = self._loop.time(), time.time()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(_SECONDS, self._sweep)

@@ -16,6 +16,7 @@ from trivium.types.wire import HttpAnswer
 TABLE: Mapping[Code, tuple[int, str]] = {
     Code.INVALID: (400, "BadRequestException"),
     Code.NOT_FOUND: (404, "ModelNotFoundException"),
+    Code.UNAUTHENTICATED: (401, "BadRequestException"),
     Code.FORBIDDEN: (403, "BadRequestException"),
     Code.CONFLICT: (409, "BadRequestException"),
     Code.METHOD: (405, "MethodNotAllowedException"),

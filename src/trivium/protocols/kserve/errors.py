@@ -18,6 +18,7 @@ from trivium.types.wire import HttpAnswer
 STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
     Code.NOT_FOUND: 404,
+    Code.UNAUTHENTICATED: 401,
     Code.FORBIDDEN: 403,
     Code.METHOD: 405,
     Code.CONFLICT: 409,

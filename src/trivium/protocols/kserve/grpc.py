@@ -42,6 +42,9 @@ SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 HEALTH = "/grpc.health.v1.Health/Check"
+SERVICES = ("inference.GRPCInferenceService", "grpc.health.v1.Health")
+"""The services whose RPCs this protocol understands."""
+
 _ENDS_STREAM = "triton_grpc_error"
 
 Write = Callable[[Answer], Message]

@@ -33,6 +33,7 @@ from trivium.types.wire import RpcAnswer
 STATUS: Mapping[Code, int] = {
     Code.INVALID: INVALID_ARGUMENT,
     Code.NOT_FOUND: NOT_FOUND,
+    Code.UNAUTHENTICATED: UNAUTHENTICATED,
     Code.FORBIDDEN: PERMISSION_DENIED,
     Code.CONFLICT: ALREADY_EXISTS,
     Code.METHOD: UNIMPLEMENTED,

@@ -70,7 +70,7 @@ class TritonRpcErrors:
                 found = TranslatedRpcError(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:
                 found = TranslatedRpcError(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
-            elif error.status is not None or error.code is Code.FORBIDDEN:
+            elif error.status is not None or error.code in (Code.UNAUTHENTICATED, Code.FORBIDDEN):
                 return error
             else:
                 found = TranslatedRpcError(RPC_STATUS[CODES[error.code]], error.message)

@@ -168,8 +168,11 @@ def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError
         code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
         status = error.status if code is None else STATUS[code]
         return TranslatedError(status, error.message, is_plain, retry_after=error.retry_after)
-    if found is None and error.code is Code.FORBIDDEN:  # for which the original has no code
-        return TranslatedError(403, error.message, is_plain)
+    if found is None and error.code in (
+        Code.UNAUTHENTICATED,
+        Code.FORBIDDEN,
+    ):  # the original has no code for them
+        return TranslatedError(401 if error.code is Code.UNAUTHENTICATED else 403, error.message, is_plain)
     if found is None:
         found = Said(CODES[error.code], error.message, is_plain)
     return TranslatedError(

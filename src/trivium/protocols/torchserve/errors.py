@@ -35,6 +35,7 @@ _BUSY = "ServiceUnavailableException"
 TABLE: Mapping[Code, ErrorRow] = {
     Code.INVALID: ErrorRow(400, "BadRequestException"),
     Code.NOT_FOUND: ErrorRow(404, "ModelNotFoundException", "Model not found: {model}"),
+    Code.UNAUTHENTICATED: ErrorRow(401, "InvalidKeyException"),
     Code.FORBIDDEN: ErrorRow(403, "ForbiddenException"),
     Code.CONFLICT: ErrorRow(409, "ConflictStatusException"),
     Code.METHOD: ErrorRow(

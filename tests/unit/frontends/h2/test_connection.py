@@ -89,7 +89,7 @@ def test_a_fault_of_our_own_ends_one_connection(caplog: pytest.LogCaptureFixture
     stage.connection.session.on_headers = None  # type: ignore[assignment,method-assign]
     stage.say(stage.peer.call(1, UNARY, b"echo x"))
     assert stage.peer.goaways[0][1] == frames.INTERNAL_ERROR
-    assert "failed and is abort" in caplog.text
+    assert "failed and is cut off" in caplog.text
     stage.lose()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.harness.echo_rpc import EchoRpc
+from tests.harness.echo_rpc import SERVICE, EchoRpc
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import prefixed
 
@@ -20,7 +20,7 @@ from trivium.types.errors import ServeError
 
 def reader(coding: str = "identity", most: int = 1000, total: int = 10_000) -> MessageReader:
     limits = GrpcLimits(message_bytes=most, total_message_bytes=total)
-    return MessageReader(GrpcState(FakeCore(), EchoRpc(), limits), coding, Inflater(most, total))
+    return MessageReader(GrpcState(FakeCore(), {SERVICE: EchoRpc()}, limits), coding, Inflater(most, total))
 
 
 def feed(at: MessageReader, *pieces: bytes) -> list[bytes]:

@@ -168,7 +168,8 @@ def test_calls_without_a_whole_message(payload: bytes, by_trailers: bool) -> Non
 
 
 REFUSED = [
-    ("/no/such", (), 200, 12, "no RPC /no/such"),
+    ("/no/such", (), 200, 12, "There is no service 'no' here; there are: test.Echo."),
+    ("/test.Echo/Such", (), 200, 12, "no RPC /test.Echo/Such"),
     (UNARY, (("grpc-encoding", "snappy"),), 200, 12, "'snappy'"),
     (UNARY, (("grpc-timeout", "x"),), 200, 13, "grpc-timeout is 'x'"),
 ]

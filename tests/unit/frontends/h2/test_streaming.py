@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.harness.echo_rpc import STREAM
+from tests.harness.echo_rpc import SERVER_STREAM, STREAM
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Heard, Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
@@ -249,3 +249,45 @@ def test_packed_messages_keep_their_order() -> None:
         assert heard.status == 0
 
     play(scene)
+
+
+def test_a_server_stream_answers_one_message_by_several_and_ignores_what_comes_behind_it() -> None:
+    async def scene(talk: Streams) -> None:
+        await talk.turn(talk.peer.open(1, SERVER_STREAM), data(1, prefixed(b"echo a") + prefixed(b"echo b")))
+        (ticket,) = talk.core.tickets
+        heard = talk.peer.streams[1]
+        ticket.say(b"first")
+        await talk.turn()
+        ticket.say(b"second", final=True)
+        await talk.turn(data(1, b"", frames.END_STREAM))
+        assert (heard.messages, heard.status) == ([b"first", b"second"], 0)
+        assert talk.core.tickets == [ticket]
+
+    play(scene, is_prompt=False)
+
+
+def test_a_server_stream_without_a_message_is_an_error() -> None:
+    async def scene(talk: Streams) -> None:
+        await talk.turn(talk.peer.open(1, SERVER_STREAM), data(1, b"", frames.END_STREAM))
+        heard = talk.peer.streams[1]
+        assert (heard.status, talk.core.tickets) == (13, [])
+        assert "without a request message" in heard.details
+
+    play(scene)
+
+
+def test_an_error_ends_a_server_stream() -> None:
+    async def scene(talk: Streams) -> None:
+        await talk.turn(talk.peer.open(1, SERVER_STREAM), data(1, prefixed(b"bad"), frames.END_STREAM))
+        assert (talk.peer.streams[1].status, talk.peer.streams[1].details) == (3, "bad message")
+
+    play(scene)
+
+
+def test_a_server_stream_that_is_reset_cancels_what_runs() -> None:
+    async def scene(talk: Streams) -> None:
+        await talk.turn(talk.peer.open(1, SERVER_STREAM), data(1, prefixed(b"echo a"), frames.END_STREAM))
+        await talk.turn(frames.reset(1, frames.CANCEL))
+        assert talk.core.tickets[0].cancelled is CANCELLED
+
+    play(scene, is_prompt=False)

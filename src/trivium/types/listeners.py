@@ -1,0 +1,68 @@
+"""Where a server listens, and what it serves there: words for profiles, configuration and front ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Role(Enum):
+    """What the clients of a listener are there for."""
+
+    INFERENCE = "inference"
+    MANAGEMENT = "management"
+    METRICS = "metrics"
+
+
+class Transport(Enum):
+    """What a listener speaks below its protocols."""
+
+    HTTP = "HTTP"
+    GRPC = "gRPC"
+
+
+@dataclass(frozen=True, slots=True)
+class BindAddress:
+    """An address: host and port (0: a free one), or the path of a Unix socket. With `is_shared` other processes may
+    listen on the same port.
+    """
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    is_shared: bool = False
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s."""
+
+    prefix: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One address and what is served there. `fallback` is the protocol that words the refusal of everything that no
+    route names. Without `is_logged` nothing asked there is in the access log.
+    """
+
+    name: str
+    role: Role
+    transport: Transport
+    routes: Sequence[Route]
+    fallback: str
+    bind: BindAddress = BindAddress()
+    is_logged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The listeners of a server that stands in for another, or for itself."""
+
+    name: str
+    listeners: Sequence[Listener]

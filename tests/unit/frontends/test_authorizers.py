@@ -1,0 +1,87 @@
+"""An authorizer is asked about every request, before anything else is done for it."""
+
+import pytest
+from tests.harness.echo_rpc import SERVER_STREAM, STREAM, UNARY
+from tests.harness.h2_session import H2SessionHarness
+from tests.harness.http_client import get, post
+from tests.harness.http_connection import HttpHarness
+
+from trivium.app import http_routes
+from trivium.config.loading import configured
+from trivium.frontends.http.state import HttpState
+from trivium.frontends.limits import SMALL_BODY
+from trivium.profiles import PROFILES
+from trivium.protocols.kserve.abilities import KServeOptions
+from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
+from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Listener, Role, Transport
+from trivium.types.wire import Head, RpcCall
+
+ROUTES = [
+    (name, listener, prefix)
+    for name, profile in PROFILES.items()
+    for listener in profile.listeners
+    if listener.transport is Transport.HTTP
+    for prefix in (*(route.prefix for route in listener.routes), "unknown")
+]
+
+
+class Refuse:
+    """Refuses everybody, and keeps what was asked."""
+
+    def __init__(self, code: Code = Code.UNAUTHENTICATED) -> None:
+        self.code = code
+        self.asked: list[tuple[Role, Head | RpcCall]] = []
+
+    def authorize(self, role: Role, request: Head | RpcCall) -> None:
+        self.asked.append((role, request))
+        raise ServeError(self.code, "Say who you are.")
+
+
+@pytest.mark.parametrize("code", [Code.UNAUTHENTICATED, Code.FORBIDDEN])
+@pytest.mark.parametrize(("profile", "listener", "segment"), ROUTES)
+def test_every_route_of_every_profile_is_refused(
+    profile: str, listener: Listener, segment: str, code: Code
+) -> None:
+    owners, fallback = http_routes(listener, configured(profile=profile), KServeOptions(may_change=True))
+    stage = HttpHarness(authorizer=Refuse(code))
+    limits, offload = stage.site.limits, stage.site.offload
+    stage.site = HttpState(stage.core, owners, fallback, limits, offload, authorizer=Refuse(code))
+    stage.connect()
+    for method in ("GET", "POST", "DELETE"):
+        stage.send(f"{method} /{segment}/models/m HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n".encode())
+        stage.connect()
+        stage.send(f"{method} /{segment} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n".encode())
+        status = {Code.UNAUTHENTICATED: 401, Code.FORBIDDEN: 403}[code]
+        assert stage.statuses
+        assert set(stage.statuses) == {status}
+        stage.connect()
+    assert not stage.core.tickets
+
+
+def test_it_is_asked_again_about_a_head_that_is_repeated_and_before_a_large_body() -> None:
+    guard = Refuse()
+    stage = HttpHarness(authorizer=guard)
+    for _ in range(3):
+        stage.send(get("a"))
+    assert [role for role, _ in guard.asked] == [Role.INFERENCE] * 3
+    stage.connect()
+    stage.send(post("a", bytes(SMALL_BODY + 1))[:200])
+    assert len(guard.asked) == 4
+    assert (stage.core.tickets, stage.lent) == ([], 0)
+    assert stage.is_closed
+
+
+@pytest.mark.parametrize(("code", "status"), [(Code.UNAUTHENTICATED, 16), (Code.FORBIDDEN, 7)])
+def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
+    talk = H2SessionHarness()
+    guard = talk.site.authorizer = Refuse(code)
+    kserve = KServeGrpc("somebody", "1", KServeOptions(may_change=True))
+    talk.site.services = {**talk.site.services, **dict.fromkeys(SERVICES, kserve)}
+    talk.greet()
+    methods = [UNARY, STREAM, SERVER_STREAM, "/no/such", *(f"/{name}/Any" for name in SERVICES)]
+    for number, method in enumerate(methods):
+        heard = talk.call(2 * number + 1, method, b"echo x")
+        assert (heard.status, heard.details) == (status, "Say who you are.")
+    assert [request.method for _, request in guard.asked] == methods
+    assert not talk.core.tickets
