@@ -66,4 +66,7 @@ CODES: Mapping[Code, ErrorCode] = {
     Code.UNKNOWN: ErrorCode.UNKNOWN,
     Code.INTERNAL: ErrorCode.INTERNAL,
 }
-"""For errors without a row. FORBIDDEN is none of the original's: it has a status of its own on each wire."""
+"""For errors without a row."""
+
+NOT_THE_ORIGINALS = frozenset({Code.FORBIDDEN, Code.UNAUTHENTICATED})
+"""Codes that the original does not have: they keep the status that each wire has for them."""

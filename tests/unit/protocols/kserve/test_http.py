@@ -181,7 +181,7 @@ def test_a_listing_is_the_index():
     )
     _, answers = exchange("GET", "/v2", answer(listing))
     entries = json.loads(answers[0].partition(b"\r\n\r\n")[2])
-    assert entries[-1] == {"name": "m", "version": "5", "state": "UNAVAILABLE", "reason": "why"}
+    assert entries[-1] == {"name": "m", "version": "6", "state": "UNAVAILABLE", "reason": "why"}
     assert [entry["state"] for entry in entries] == [
         documents.INDEX_STATES[state] for state in list(VersionState)[1:]
     ]
