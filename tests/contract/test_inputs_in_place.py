@@ -85,7 +85,7 @@ class Client:
 
     def __init__(self, server, model="m"):
         self._server, self._model = server, model
-        self.arena = server._registry.serving(model, "")._arena
+        self.arena = server._registry.serving(model, "")._context.arena
 
     async def ask(self, value, what="", received=True):
         """What is answered to a request of that value everywhere, received in the arena or copied there."""

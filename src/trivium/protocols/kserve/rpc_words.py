@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.error_codes import CODES, RPC_STATUS, ErrorCode
+from trivium.dialects.triton.error_codes import CODES, NOT_THE_ORIGINALS, RPC_STATUS, ErrorCode
 from trivium.dialects.triton.texts import error_text
 from trivium.protocols.kserve.grpc_errors import (
     INTERNAL,
@@ -70,7 +70,7 @@ class TritonRpcErrors:
                 found = TranslatedRpcError(RPC_STATUS[row.code], row.text)
             elif error.status == _CONFLICT:
                 found = TranslatedRpcError(RPC_STATUS[ErrorCode.ALREADY_EXISTS], error.message)
-            elif error.status is not None or error.code in (Code.UNAUTHENTICATED, Code.FORBIDDEN):
+            elif error.status is not None or error.code in NOT_THE_ORIGINALS:
                 return error
             else:
                 found = TranslatedRpcError(RPC_STATUS[CODES[error.code]], error.message)

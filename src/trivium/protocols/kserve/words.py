@@ -7,8 +7,9 @@ import json
 from typing import Protocol
 
 from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.error_codes import CODES, STATUS, ErrorCode
+from trivium.dialects.triton.error_codes import CODES, NOT_THE_ORIGINALS, STATUS, ErrorCode
 from trivium.dialects.triton.texts import Said, error_text
+from trivium.protocols.kserve.errors import STATUS as OWN_STATUS
 from trivium.protocols.kserve.errors import TranslatedError
 from trivium.protocols.kserve.routes import Verb
 from trivium.types import reasons
@@ -168,11 +169,8 @@ def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError
         code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
         status = error.status if code is None else STATUS[code]
         return TranslatedError(status, error.message, is_plain, retry_after=error.retry_after)
-    if found is None and error.code in (
-        Code.UNAUTHENTICATED,
-        Code.FORBIDDEN,
-    ):  # the original has no code for them
-        return TranslatedError(401 if error.code is Code.UNAUTHENTICATED else 403, error.message, is_plain)
+    if found is None and error.code in NOT_THE_ORIGINALS:  # the original has no code for them
+        return TranslatedError(OWN_STATUS[error.code], error.message, is_plain)
     if found is None:
         found = Said(CODES[error.code], error.message, is_plain)
     return TranslatedError(
