@@ -29,12 +29,13 @@ e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child pr
 	.venv-test/bin/python -m pytest -m alone tests/e2e
 	.venv-test/bin/python -m pytest -m "slow or hypothesis" --hypothesis-profile=long -n auto --maxprocesses 8
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, foreign words, private names in tests, first lines of docstrings.
+check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circles, foreign words, private names in tests, first lines of docstrings.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python tests/sizes.py
+	.venv-check/bin/python tests/house.py
 	.venv-check/bin/python tests/foreign_words.py
 	.venv-check/bin/python tests/reaches.py
 	.venv-check/bin/python tests/english.py
