@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from trivium.app import PROFILES
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
-from trivium.profiles import HTTP, PROFILES
+from trivium.profiles import HTTP
 from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES

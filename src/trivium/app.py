@@ -6,8 +6,6 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 import os
 import re
 import sys
-import tempfile
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,12 +14,11 @@ from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 
-from trivium import tracing
-from trivium.config.options import MetricsConfig, ServerConfig
-from trivium.core.instances.rate_policy import parse_limits
+from trivium import profiles, tracing
+from trivium.config.core_config import core_config
+from trivium.config.options import ServerConfig
 from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
-from trivium.core.observability.quantiles import parse_quantiles
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
@@ -35,28 +32,23 @@ from trivium.formats.djl.repository import FORMAT as DJL
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.h2.frontend import H2Frontend
-from trivium.frontends.h2.state import GrpcLimits
+from trivium.frontends.h2.state import grpc_limits
 from trivium.frontends.http.frontend import HttpFrontend
-from trivium.frontends.limits import HttpLimits
+from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
-from trivium.profiles import GRPC, HTTP, METRICS, PROFILES
-from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import KServeGrpc
-from trivium.protocols.kserve.grpc_restricted import parse_rpc_restrictions
-from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.kserve.restricted import parse_restrictions
-from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
-from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.protocols.djl import http as djl
+from trivium.protocols.kserve import grpc as kserve_rpc
+from trivium.protocols.kserve import http as kserve
+from trivium.protocols.prometheus import http as prometheus
+from trivium.protocols.torchserve import http as torchserve
 from trivium.tls import read_tls
-from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RpcProtocol, RunObserver, WireProtocol
-from trivium.types.listeners import Listener
-from trivium.types.metrics import Measurements
+from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RegionViews, RunObserver, WireProtocol
+from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
+from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
 from trivium.types.running import unchanged
-from trivium.types.spec import Defaults, InvalidModel, ModelSpec
+from trivium.types.spec import InvalidModel, ModelSpec
 
 VERSION = version("trivium")
 
@@ -71,6 +63,14 @@ _HANDLERS = [
 _ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
+HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
+    "v2": kserve,
+    "djl": djl,
+    "torchserve": torchserve,
+    "prometheus": prometheus,
+}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc}
+PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
@@ -87,37 +87,8 @@ def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
     host = partial(program, WORKER_COMMAND, os.environ)
     inspector = ModelInspector(PROBE_COMMAND)
     services = CoreServices(inspector.facts, host, observer, tracing.exporter(config))
-    return Server(FORMATS, ENGINES, services, _core_config(config))
-
-
-def _core_config(config: ServerConfig) -> CoreConfig:
-    models, workers = config.models, config.workers
-    return CoreConfig(
-        version=VERSION,
-        defaults=Defaults(
-            config_name=_config_name(models.config_name),
-            queue_items=models.queue_items,
-            gpus=count_gpus(),
-            cpus=len(os.sched_getaffinity(0)),
-            scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
-            max_rows=models.default_rows,
-            completes=not models.no_completion,
-        ),
-        loads_at_once=models.load_threads,
-        load_retries=models.load_retries,
-        unique_names=models.unique_names,
-        is_lenient=models.ready_despite_failures,
-        control=ModelControlMode(models.control),
-        poll_seconds=models.poll_seconds,
-        cache_bytes=models.cache_bytes,
-        resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
-        recycle_items=workers.items or None,
-        recycle_bytes=workers.growth or None,
-        measures=_measures(config.metrics),
-        traces=tracing.settings(config),
-        client_shared_memory=config.security.client_shared_memory,
-        reserved_regions=PRIVATE_REGIONS,
-    )
+    settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
+    return Server(FORMATS, ENGINES, services, settings)
 
 
 @asynccontextmanager
@@ -138,98 +109,71 @@ async def serving(
         yield server
 
 
-def http_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
-    """Every protocol over HTTP, by the routes of the profile."""
-    abilities = _abilities(server, config, _pattern("--forward-headers", config.http.forward_headers))
-    return _over_http(server, config, HTTP, abilities)
+FrontEnd = HttpFrontend | H2Frontend
 
 
-def metrics_frontend(server: Server, config: ServerConfig) -> HttpFrontend:
-    """Metrics alone, for a port of their own. What is asked there is not in the access log."""
-    return _over_http(server, config, METRICS, KServeOptions())
+def listeners(config: ServerConfig) -> list[Listener]:
+    """Where a server of this configuration listens, and what it serves there."""
+    return profiles.listeners(PROFILES[config.server.profile], config)
 
 
-def _over_http(server: Server, config: ServerConfig, name: str, abilities: KServeOptions) -> HttpFrontend:
-    listener = _listener(config, name)
-    limits = _limits(config) if listener.is_logged else replace(_limits(config), access_log=None)
-    return HttpFrontend(server, *http_routes(listener, config, abilities), limits, listener.role)
+def front_end(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
+    """Make what serves one listener. Raises INVALID for options and TLS files that cannot be used."""
+    return _FRONT_ENDS[listener.transport](server, config, listener)
+
+
+def _over_http(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
+    limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
+    return HttpFrontend(server, *http_routes(listener, config, server.regions), limits, listener.roles)
 
 
 def http_routes(
-    listener: Listener, config: ServerConfig, abilities: KServeOptions
+    listener: Listener, config: ServerConfig, regions: RegionViews | None = None
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
-    names = {route.protocol for route in listener.routes} | {listener.fallback}
-    made = {each: _HTTP_PROTOCOLS[each](config, abilities) for each in names}
+    forwards = _pattern("--forward-headers", config.http.forward_headers)
+    context = replace(protocol_context(config), regions=regions, forwards=forwards)
+    made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
-def _listener(config: ServerConfig, name: str) -> Listener:
-    return next(each for each in PROFILES[config.server.profile].listeners if each.name == name)
+def _over_grpc(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
+    forwards = _pattern("--forward-metadata", config.grpc.forward_metadata)
+    context = replace(protocol_context(config), regions=server.regions, forwards=forwards)
+    made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
+    if config.tracing.has_place:
+        made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
+    tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
+    services = {route.prefix: made[route.protocol] for route in listener.routes}
+    return H2Frontend(server, services, grpc_limits(config), tls, fallback=made[listener.fallback])
 
 
-def _identity(config: ServerConfig) -> tuple[str, str]:
-    """Name and version that the v2 protocol tells; clients of Triton look for its own."""
-    name, told = _TRITON if config.server.profile == "triton" else ("trivium", VERSION)
-    return config.server.name or name, told
-
-
-def _make_id() -> str:
-    return str(uuid.uuid4())
-
-
-def _djl(config: ServerConfig, abilities: KServeOptions) -> WireProtocol:
-    return DjlHttp(_make_id, "application/json" if config.server.profile == "native" else "tensor/ndlist")
-
-
-_TRITON = ("triton", "2.51.0")
-_HTTP_PROTOCOLS: Mapping[str, Callable[[ServerConfig, KServeOptions], WireProtocol]] = {
-    "v2": lambda config, abilities: KServeHttp(*_identity(config), abilities),
-    "djl": _djl,
-    "torchserve": lambda config, _: TorchServeHttp(_make_id, config.server.profile == "torchserve"),
-    "prometheus": lambda config, _: PrometheusHttp(_shown(config.metrics)),
+_FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener], FrontEnd]] = {
+    Transport.HTTP: _over_http,
+    Transport.GRPC: _over_grpc,
 }
-"""Name of a protocol in the profiles -> how one is made for a front end."""
 
 
-def _limits(config: ServerConfig) -> HttpLimits:
-    return HttpLimits(
-        connections=config.server.max_connections,
-        header_bytes=config.http.max_header_bytes,
-        body_bytes=config.server.max_body_bytes,
-        total_body_bytes=config.server.max_buffered_bytes,
-        idle_seconds=config.http.idle_timeout,
-        header_seconds=config.http.header_timeout,
-        body_seconds=config.http.body_timeout,
-        write_seconds=config.http.write_timeout,
-        slowest_rate=config.http.slowest_rate,
-        access_log=config.server.access_log or None,
-        record_timestamps=tracing.can_trace(config),
+def protocol_context(config: ServerConfig) -> ProtocolContext:
+    """What the configuration says to a protocol, on whatever listener."""
+    name, shown = PROFILES[config.server.profile].presents or ("trivium", VERSION)
+    return ProtocolContext(
+        server_name=config.server.name or name,
+        server_version=shown,
+        may_change=config.is_loopback or config.security.open_management,
+        shares_memory=config.security.client_shared_memory,
+        max_unpacked_bytes=config.server.max_body_bytes,
+        max_total_unpacked_bytes=config.server.max_buffered_bytes,
+        restricted_apis=config.security.restricted_apis,
+        restricted_rpcs=config.security.restricted_rpcs,
+        has_duration_metrics=not config.metrics.no_duration_metrics,
+        has_quantiles=bool(config.metrics.quantiles),
+        has_first_part_metrics=config.metrics.first_part,
     )
 
 
-def _shown(metrics: MetricsConfig) -> MetricsOptions:
-    return MetricsOptions(not metrics.no_duration_metrics, bool(metrics.quantiles), metrics.first_part)
-
-
-def _measures(metrics: MetricsConfig) -> Measurements:
-    return Measurements(
-        parse_quantiles(metrics.quantiles),
-        metrics.first_part,
-        metrics.interval,
-        not metrics.no_cpu_metrics,
-        not metrics.no_gpu_metrics,
-    )
-
-
-def _config_name(name: str) -> str:
-    if "/" in name or name.startswith(".") or any(map(str.isspace, name)):
-        raise ServeError(
-            Code.INVALID,
-            f"--model-config-name {name!r} is no name of a file without its ending. Give one like 'fast', which "
-            "stands for configs/fast.pbtxt in a model's folder.",
-        )
-    return name
+def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
+    return replace(context, as_original=protocol == PROFILES[config.server.profile].original)
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str] | None:
@@ -239,54 +183,6 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
         raise ServeError(
             Code.INVALID, f"{option} {text!r} is no regular expression: {error}. Correct it."
         ) from error
-
-
-def _abilities(server: Server, config: ServerConfig, forwards: re.Pattern[str] | None) -> KServeOptions:
-    return KServeOptions(
-        may_change=config.is_loopback or config.security.open_management,
-        regions=server.regions,
-        shares_memory=config.security.client_shared_memory,
-        forwards=forwards,
-        most_unpacked=config.server.max_body_bytes,
-        most_unpacked_together=config.server.max_buffered_bytes,
-        restricted=parse_restrictions(config.security.restricted_apis),
-        as_triton=config.server.profile == "triton",
-        restricted_rpcs=parse_rpc_restrictions(config.security.restricted_rpcs),
-    )
-
-
-def grpc_frontend(server: Server, config: ServerConfig) -> H2Frontend:
-    """Make the front end for the v2 protocol over gRPC. Raises INVALID for TLS files that cannot be used."""
-    names = _identity(config)
-    abilities = _abilities(server, config, _pattern("--forward-metadata", config.grpc.forward_metadata))
-    protocol: RpcProtocol = KServeGrpc(*names, abilities)
-    if tracing.can_trace(config):
-        protocol = TimestampedRpcs(protocol)
-    tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
-    return H2Frontend(
-        server,
-        {route.prefix: protocol for route in _listener(config, GRPC).routes},
-        _grpc_limits(config),
-        tls,
-    )
-
-
-def _grpc_limits(config: ServerConfig) -> GrpcLimits:
-    return GrpcLimits(
-        calls=config.server.max_connections,
-        message_bytes=config.grpc.message_bytes or config.server.max_body_bytes,
-        total_message_bytes=config.server.max_buffered_bytes,
-        keepalive_seconds=config.grpc.keepalive_time,
-        keepalive_timeout=config.grpc.keepalive_timeout,
-        ping_seconds=config.grpc.min_ping_interval,
-        pings_without_calls=config.grpc.pings_without_calls,
-        pings_without_data=config.grpc.pings_without_data,
-        ping_strikes=config.grpc.ping_strikes,
-        age_seconds=config.grpc.connection_age or None,
-        grace_seconds=config.grpc.connection_grace or None,
-        compression=config.grpc.compression,
-        access_log=config.server.access_log or None,
-    )
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:
@@ -299,13 +195,6 @@ async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[Mod
 def add_repository(server: Server, path: Path) -> None:
     """A folder of Triton's model folders; it may be empty still."""
     server.add(path, TRITON)
-
-
-def presented(config: ServerConfig) -> tuple[str, str, tuple[str, ...]]:
-    """Name, version and extensions, as the v2 protocol's clients are told."""
-    profile, shares_memory = config.server.profile, config.security.client_shared_memory
-    abilities = KServeOptions(shares_memory=shares_memory, as_triton=profile == "triton")
-    return *_identity(config), abilities.extensions
 
 
 def add_all(server: Server, paths: Iterable[Path]) -> None:

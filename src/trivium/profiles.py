@@ -1,42 +1,98 @@
-"""Which profile listens for what, and which protocol owns which routes there: data only.
+"""Which profile listens for what, and whose routes it serves there: data, and the routes of protocols.
 
 Part of the composition root. On shared routes the profile alone decides; `docs/profiles.md` is made from this.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from trivium.protocols.kserve.grpc import SERVICES
-from trivium.types.listeners import Listener, Profile, Role, Route, Transport
+from trivium.config.options import ServerConfig
+from trivium.types.listeners import BindAddress, Listener, Profile, Role, Route, Transport
+from trivium.types.protocol_context import HttpProtocolEntry, RpcProtocolEntry
 
 HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
 """The listeners of every profile, by name."""
 
-_V2, _SCRAPE = Route("v2", "v2"), Route("metrics", "prometheus")
-_DJL = ("predictions", "invocations", "models", "ping")
-_TORCHSERVE = ("", "predictions", "explanations", "invocations", "models", "ping")
-
-
-def _owned(protocol: str, prefixes: Sequence[str]) -> tuple[Route, ...]:
-    return tuple(Route(prefix, protocol) for prefix in prefixes)
-
-
-def _profile(name: str, fallback: str, *routes: Route) -> Profile:
-    return Profile(
-        name,
-        (
-            Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, fallback),
-            Listener(GRPC, Role.INFERENCE, Transport.GRPC, _owned("v2", SERVICES), "v2"),
-            Listener(METRICS, Role.METRICS, Transport.HTTP, (_SCRAPE,), "prometheus", is_logged=False),
-        ),
-    )
-
-
-PROFILES: Mapping[str, Profile] = {
-    profile.name: profile
-    for profile in (
-        _profile("native", "v2", _V2, *_owned("djl", _DJL), _SCRAPE),
-        _profile("djl", "djl", _V2, *_owned("djl", ("", *_DJL)), _SCRAPE),
-        _profile("torchserve", "torchserve", _V2, *_owned("torchserve", _TORCHSERVE), _SCRAPE),
-        _profile("triton", "v2", _V2),
-    )
+_SCRAPED = "prometheus"
+_SERVED: Mapping[str, Sequence[str]] = {
+    "djl": ("v2", "djl", _SCRAPED),
+    "torchserve": ("v2", "torchserve", _SCRAPED),
+    "triton": ("v2",),
 }
+"""Profile that stands in for another server -> its protocols; the first to claim a route owns it."""
+
+_ORIGINALS = {"native": "", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
+_NOT_NATIVE = ("", "explanations")
+"""Paths that nobody owns in the native profile, where every protocol of the tables is served, in their order."""
+
+
+def profiles(
+    http: Mapping[str, HttpProtocolEntry], rpc: Mapping[str, RpcProtocolEntry]
+) -> Mapping[str, Profile]:
+    """Every profile, over these protocols."""
+    return {name: _profile(name, http, rpc) for name in _ORIGINALS}
+
+
+def _profile(
+    name: str, http: Mapping[str, HttpProtocolEntry], rpc: Mapping[str, RpcProtocolEntry]
+) -> Profile:
+    original = _ORIGINALS[name]
+    served, withheld = (_SERVED[name], ()) if original else ((*http, *rpc), _NOT_NATIVE)
+    routes = _first_claims(
+        Route(prefix, each, role)
+        for each in served
+        if each in http
+        for role, prefixes in http[each].ROUTES.items()
+        for prefix in prefixes
+        if prefix not in withheld
+    )
+    services = _first_claims(
+        Route(service, each) for each in served if each in rpc for service in rpc[each].SERVICES
+    )
+    scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
+    listeners = (
+        Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
+        Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
+        Listener(METRICS, Role.METRICS, Transport.HTTP, scraped, _SCRAPED, is_logged=False),
+    )
+    return Profile(name, listeners, original, ("triton", "2.51.0") if name == "triton" else None)
+
+
+def _first_claims(claims: Iterable[Route]) -> tuple[Route, ...]:
+    """Return the first of those routes that have the same prefix."""
+    owners: dict[str, Route] = {}
+    for route in claims:
+        owners.setdefault(route.prefix, route)
+    return tuple(owners.values())
+
+
+def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
+    """The listeners of a profile that are switched on, at the addresses that the configuration gives. Those that share
+    one address are one, with the routes of all; a server that presents itself as another refuses that, as that does.
+    """
+    found: dict[tuple[Transport, object], Listener] = {}
+    binds = _binds(config)
+    for listener in profile.listeners:
+        bind = binds[listener.name]
+        if bind is None:
+            continue
+        may_share = profile.presents is None and (bind.port or bind.path)
+        key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)
+        first = found.get(key)
+        if first is None:
+            found[key] = replace(listener, bind=bind)
+        else:
+            found[key] = replace(first, routes=_first_claims((*first.routes, *listener.routes)))
+    return list(found.values())
+
+
+def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
+    """Return the address of each listener by its name; None for one that is switched off."""
+    host, http, grpc, metrics = config.server.host, config.http, config.grpc, config.metrics
+    return {
+        HTTP: None if http.no_http else BindAddress(host, http.port, is_shared=http.reuse_http_port),
+        GRPC: None
+        if grpc.no_grpc
+        else BindAddress(grpc.host or host, grpc.port, is_shared=grpc.reuse_grpc_port),
+        METRICS: None if metrics.port < 0 else BindAddress(metrics.host or host, metrics.port),
+    }

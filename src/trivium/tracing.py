@@ -13,11 +13,6 @@ from trivium.types.tracing import Detail, TraceExporter, TraceSettings
 LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
 
 
-def can_trace(config: ServerConfig) -> bool:
-    """Is there a place for traces? Then clients may switch them on, too."""
-    return bool(config.tracing.file or config.tracing.endpoint)
-
-
 def exporter(config: ServerConfig) -> TraceExporter | None:
     """Where traces go, opened; None without a place. INVALID for two places, and as the exporters say."""
     options = config.tracing
@@ -46,7 +41,7 @@ def settings(config: ServerConfig) -> TraceSettings:
                 Code.INVALID,
                 f"--trace-levels: there is no level {word[:40]!r}; there are: {', '.join(LEVELS)}. Correct it.",
             )
-    if words and not can_trace(config) and config.server.profile != "triton":
+    if words and not config.tracing.has_place and config.server.profile != "triton":
         raise ServeError(
             Code.INVALID,
             "--trace-levels needs a place for traces. Give --trace-file or --trace-endpoint, too.",

@@ -3,20 +3,20 @@ import pytest
 from trivium.config.loading import configured
 from trivium.exporters.otlp import Spans
 from trivium.exporters.trace_files import TraceFiles
-from trivium.tracing import can_trace, exporter, settings
+from trivium.tracing import exporter, settings
 from trivium.types.errors import ServeError
 from trivium.types.tracing import Detail, TraceSettings
 
 
 def test_places(tmp_path):
-    assert (exporter(configured()), can_trace(configured())) == (None, False)
+    assert (exporter(configured()), configured().tracing.has_place) == (None, False)
     for config, kind in (
         (configured(trace_file=str(tmp_path / "t")), TraceFiles),
         (configured(trace_endpoint="http://127.0.0.1:9", trace_resource="a=b, c=d=e"), Spans),
     ):
         place = exporter(config)
         place.close()
-        assert (type(place), can_trace(config)) == (kind, True)
+        assert (type(place), config.tracing.has_place) == (kind, True)
     assert place.told["resource"] == "a=b,c=d=e"
 
 

@@ -230,6 +230,11 @@ class TracingConfig:
         "--trace-frequency", 0, "Traces after which a numbered file is begun; 0 puts all into one.", (0, _INT)
     )
 
+    @property
+    def has_place(self) -> bool:
+        """Is there a place for traces? Then clients may switch them on, too."""
+        return bool(self.file or self.endpoint)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelsConfig:

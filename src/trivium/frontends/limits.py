@@ -5,6 +5,8 @@ Values only; who exceeds them, and what it is answered, is decided where the byt
 
 from dataclasses import dataclass
 
+from trivium.config.options import ServerConfig
+
 SMALL_BODY = 64 * 1024
 """Up to here a body passes through the connections' shared buffer; a declared larger one gets a lease."""
 
@@ -39,3 +41,20 @@ class HttpLimits:
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
     record_timestamps: bool = False
+
+
+def http_limits(config: ServerConfig) -> HttpLimits:
+    """The limits that the configuration sets."""
+    return HttpLimits(
+        connections=config.server.max_connections,
+        header_bytes=config.http.max_header_bytes,
+        body_bytes=config.server.max_body_bytes,
+        total_body_bytes=config.server.max_buffered_bytes,
+        idle_seconds=config.http.idle_timeout,
+        header_seconds=config.http.header_timeout,
+        body_seconds=config.http.body_timeout,
+        write_seconds=config.http.write_timeout,
+        slowest_rate=config.http.slowest_rate,
+        access_log=config.server.access_log or None,
+        record_timestamps=config.tracing.has_place,
+    )

@@ -1,7 +1,7 @@
 """Where a server listens, and what it serves there: words for profiles, configuration and front ends."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -39,10 +39,28 @@ class BindAddress:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s."""
+    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s.
+    An authorizer is asked about them in this role.
+    """
 
     prefix: str
     protocol: str
+    role: Role = Role.INFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRoles:
+    """The role in which an authorizer is asked, by the first segment of a path; `other` where no route names it."""
+
+    other: Role = Role.INFERENCE
+    by_prefix: Mapping[str, Role] = field(default_factory=dict)
+
+    def of(self, path: str) -> Role:
+        """The role of a path that begins with a slash."""
+        return self.by_prefix.get(path.split("/", 2)[1], self.other)
+
+
+ALL_INFERENCE = RouteRoles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +77,25 @@ class Listener:
     bind: BindAddress = BindAddress()
     is_logged: bool = True
 
+    @property
+    def protocols(self) -> frozenset[str]:
+        """The protocols that it needs, by name."""
+        return frozenset((*(route.protocol for route in self.routes), self.fallback))
+
+    @property
+    def roles(self) -> RouteRoles:
+        """The roles of its routes."""
+        return RouteRoles(self.role, {route.prefix: route.role for route in self.routes})
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The listeners of a server that stands in for another, or for itself."""
+    """The listeners of a server that stands in for another, or for itself. `original` is the protocol that is spoken
+    exactly as the other server speaks it; `presents` are the name and version of that server, where clients look for
+    them.
+    """
 
     name: str
     listeners: Sequence[Listener]
+    original: str = ""
+    presents: tuple[str, str] | None = None

@@ -6,15 +6,14 @@ from tests.harness.h2_session import H2SessionHarness
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
-from trivium.app import http_routes
+from trivium.app import PROFILES, http_routes
 from trivium.config.loading import configured
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
-from trivium.profiles import PROFILES
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.types.errors import Code, ServeError
-from trivium.types.listeners import Listener, Role, Transport
+from trivium.types.listeners import Listener, Role, RouteRoles, Transport
 from trivium.types.wire import Head, RpcCall
 
 ROUTES = [
@@ -43,7 +42,7 @@ class Refuse:
 def test_every_route_of_every_profile_is_refused(
     profile: str, listener: Listener, segment: str, code: Code
 ) -> None:
-    owners, fallback = http_routes(listener, configured(profile=profile), KServeOptions(may_change=True))
+    owners, fallback = http_routes(listener, configured(profile=profile))
     stage = HttpHarness(authorizer=Refuse(code))
     limits, offload = stage.site.limits, stage.site.offload
     stage.site = HttpState(stage.core, owners, fallback, limits, offload, authorizer=Refuse(code))
@@ -85,3 +84,13 @@ def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
         assert (heard.status, heard.details) == (status, "Say who you are.")
     assert [request.method for _, request in guard.asked] == methods
     assert not talk.core.tickets
+
+
+def test_it_is_asked_in_the_role_of_the_route() -> None:
+    guard = Refuse()
+    stage = HttpHarness(authorizer=guard)
+    stage.site.roles = RouteRoles(by_prefix={"metrics": Role.METRICS})
+    for path in ("/metrics", "/echo/a"):
+        stage.connect()
+        stage.send(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    assert [role for role, _ in guard.asked] == [Role.METRICS, Role.INFERENCE]

@@ -5,13 +5,14 @@ Gathers; how tables are drawn says `tables`, what was told `settings`.
 
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trivium import app
 from trivium.cli.tritonserver.settings import CommandSettings
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
 from trivium.core.server import Server
 from trivium.dialects.triton.backends import BACKENDS
-from trivium.tracing import can_trace
+from trivium.protocols.kserve.abilities import make_options
 from trivium.types.operations import Listing
 
 _BACKENDS = {backend.engine_name: backend.name for backend in BACKENDS}
@@ -44,7 +45,7 @@ def warnings(settings: CommandSettings) -> Iterator[str]:
         wide.append("lets every client load and unload models")
     if config.security.client_shared_memory:
         wide.append("lets every client register shared memory of this machine")
-    wide.append(f"lets every client change what is logged{' and traced' if can_trace(config) else ''}")
+    wide.append(f"lets every client change what is logged{' and traced' if config.tracing.has_place else ''}")
     yield f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
     if settings.unused:
         yield f"These flags have no effect here: {'; '.join(settings.unused)}"
@@ -63,9 +64,10 @@ def _backend_settings(settings: CommandSettings) -> Mapping[str, str]:
 
 def _options(settings: CommandSettings) -> Iterator[tuple[str, str]]:
     values, config = settings.values, settings.config
-    name, version, extensions = app.presented(config)
-    yield "server_id", name
-    yield "server_version", version
+    context = app.protocol_context(config)
+    yield "server_id", context.server_name
+    yield "server_version", context.server_version
+    extensions = make_options(replace(context, as_original=True)).extensions
     yield "server_extensions", " ".join(extensions)
     for i, path in enumerate(settings.repositories):
         yield f"model_repository_path[{i}]", path

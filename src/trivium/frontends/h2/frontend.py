@@ -30,7 +30,8 @@ _CLOSING_SECONDS = 2.0
 class H2Frontend:
     """Serves gRPC services to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop.
 
-    `services` goes by their full names. The authorizer is asked about each call before anything else is done for it.
+    `services` goes by their full names; `fallback` words the refusal of every other (without one the front end does).
+    The authorizer is asked about each call before anything else is done for it.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class H2Frontend:
         limits: GrpcLimits,
         tls: Tls | None = None,
         authorizer: Authorizer = ALLOW_ALL,
+        fallback: RpcProtocol | None = None,
     ) -> None:
         self._tls = tls
-        self._site = GrpcState(core, services, limits, authorizer)
+        self._site = GrpcState(core, services, limits, authorizer, fallback)
         self._guests: set[H2Connection] = set()
         self._emptied = asyncio.Event()
         self._server: asyncio.Server | None = None

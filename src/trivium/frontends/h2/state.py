@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from trivium.config.options import ServerConfig
 from trivium.frontends.access_log import AccessLog
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
@@ -81,6 +82,25 @@ class GrpcLimits:
     access_log: str | None = None
 
 
+def grpc_limits(config: ServerConfig) -> GrpcLimits:
+    """The limits that the configuration sets."""
+    return GrpcLimits(
+        calls=config.server.max_connections,
+        message_bytes=config.grpc.message_bytes or config.server.max_body_bytes,
+        total_message_bytes=config.server.max_buffered_bytes,
+        keepalive_seconds=config.grpc.keepalive_time,
+        keepalive_timeout=config.grpc.keepalive_timeout,
+        ping_seconds=config.grpc.min_ping_interval,
+        pings_without_calls=config.grpc.pings_without_calls,
+        pings_without_data=config.grpc.pings_without_data,
+        ping_strikes=config.grpc.ping_strikes,
+        age_seconds=config.grpc.connection_age or None,
+        grace_seconds=config.grpc.connection_grace or None,
+        compression=config.grpc.compression,
+        access_log=config.server.access_log or None,
+    )
+
+
 class NoSuchService(ServeError):
     """No protocol serves what a call names."""
 
@@ -121,6 +141,7 @@ class GrpcState:
     services: Mapping[str, RpcProtocol]
     limits: GrpcLimits
     authorizer: Authorizer = ALLOW_ALL
+    fallback: RpcProtocol | None = None
     log: AccessLog | None = None
     held_bytes: int = 0
     is_draining: bool = False
@@ -163,8 +184,10 @@ class GrpcState:
         assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
 
     def protocol_of(self, method: str) -> RpcProtocol:
-        """The protocol that serves the method of this path, "/package.Service/Method". NoSuchService without one."""
-        protocol = self.services.get(method[1:].rpartition("/")[0])
+        """The protocol that serves the method of this path, "/package.Service/Method", else the fallback, which refuses
+        it; NoSuchService without either.
+        """
+        protocol = self.services.get(method[1:].rpartition("/")[0], self.fallback)
         if protocol is None:
             raise NoSuchService(method, self.services)
         return protocol

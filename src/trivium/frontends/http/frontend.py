@@ -20,7 +20,7 @@ from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import Decoded, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, WireProtocol
-from trivium.types.listeners import BindAddress, Role
+from trivium.types.listeners import ALL_INFERENCE, BindAddress, RouteRoles
 
 _DECODING_THREADS = 2
 _BACKLOG = 1024
@@ -37,7 +37,7 @@ class HttpFrontend:
     """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
 
     `routes` goes by the first segment of the path; `fallback` words the refusals of all else. The authorizer is
-    asked about each head before anything else is done with it.
+    asked about each head, in the role of its route, before anything else is done with it.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class HttpFrontend:
         routes: Mapping[str, WireProtocol],
         fallback: WireProtocol,
         limits: HttpLimits,
-        role: Role = Role.INFERENCE,
+        roles: RouteRoles = ALL_INFERENCE,
         authorizer: Authorizer = ALLOW_ALL,
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
-        self._site = HttpState(core, routes, fallback, limits, self._offload, role, authorizer)
+        self._site = HttpState(core, routes, fallback, limits, self._offload, roles, authorizer)
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._sweeper: Sweeper | None = None

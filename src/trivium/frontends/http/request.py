@@ -18,7 +18,7 @@ from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import WireProtocol
+from trivium.types.interfaces import ALLOW_ALL, WireProtocol
 from trivium.types.wire import Body, Head, Target
 
 _log = logging.getLogger(__name__)
@@ -216,7 +216,8 @@ class Request(Struct, eq=False):
         head = self.head
         try:
             site = self._site
-            site.authorizer.authorize(site.role, head)
+            if site.authorizer is not ALLOW_ALL:
+                site.authorizer.authorize(site.roles.of(head.path), head)
             self.protocol = protocol = site.protocol_of(head.path)
             self.target = protocol.head(head)
             if head.content_length != 0 or b"expect" in head.headers:

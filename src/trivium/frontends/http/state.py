@@ -18,7 +18,7 @@ from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
-from trivium.types.listeners import Role
+from trivium.types.listeners import ALL_INFERENCE, RouteRoles
 from trivium.types.operations import Operation
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class HttpState:
     fallback: WireProtocol
     limits: HttpLimits
     offload: Offload
-    role: Role = Role.INFERENCE
+    roles: RouteRoles = ALL_INFERENCE
     authorizer: Authorizer = ALLOW_ALL
     log: AccessLog | None = None
     wake: Callable[[], None] | None = None

@@ -4,16 +4,21 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 Source: spec sheet `djl`, section 4.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, refuse
 from trivium.protocols.djl.request import decode_infer
 from trivium.protocols.djl.routes import DjlVerb, find_target
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Encoder
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import Describe, List, Live, Operation
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("", "predictions", "invocations", "models", "ping")}
+"""The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_FORM_BYTES = 128 * 2**10
 _REQUEST_ID = b"x-request-id"
@@ -78,3 +83,8 @@ class DjlHttp:
         )
         refusal.status, refusal.retry_after = error.status, error.retry_after
         return refusal
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener: tensors go out as NDLists where DJL's own clients are served, else as JSON."""
+    return DjlHttp(context.make_id, "tensor/ndlist" if context.as_original else "application/json")

@@ -7,9 +7,10 @@ import re
 
 import msgspec
 
-from trivium.protocols.kserve.grpc_restricted import RpcRestrictions
-from trivium.protocols.kserve.restricted import Restrictions
+from trivium.protocols.kserve.grpc_restricted import RpcRestrictions, parse_rpc_restrictions
+from trivium.protocols.kserve.restricted import Restrictions, parse_restrictions
 from trivium.types.interfaces import RegionViews
+from trivium.types.protocol_context import ProtocolContext
 
 EXTENSIONS = (
     "binary_tensor_data",
@@ -71,3 +72,18 @@ class KServeOptions(msgspec.Struct, frozen=True):
             off = () if self.shares_memory else ("system_shared_memory",)
             return tuple(name for name in TRITON_EXTENSIONS if name not in off)
         return (*EXTENSIONS, "system_shared_memory") if self.shares_memory else EXTENSIONS
+
+
+def make_options(context: ProtocolContext) -> KServeOptions:
+    """The options of this protocol on either wire. INVALID for restrictions that cannot be read."""
+    return KServeOptions(
+        may_change=context.may_change,
+        regions=context.regions,
+        shares_memory=context.shares_memory,
+        forwards=context.forwards,
+        most_unpacked=context.max_unpacked_bytes,
+        most_unpacked_together=context.max_total_unpacked_bytes,
+        restricted=parse_restrictions(context.restricted_apis),
+        restricted_rpcs=parse_rpc_restrictions(context.restricted_rpcs),
+        as_triton=context.as_original,
+    )

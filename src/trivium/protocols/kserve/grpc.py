@@ -5,7 +5,7 @@ of grpcio, and no model; an operation's own meaning is the core's.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from trivium.dialects.triton.service_messages import Named, new, parse
 from trivium.protocols.kserve import grpc_documents as documents
-from trivium.protocols.kserve.abilities import KServeOptions
+from trivium.protocols.kserve.abilities import KServeOptions, make_options
 from trivium.protocols.kserve.grpc_control import Reading, readers
 from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
 from trivium.protocols.kserve.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
@@ -24,7 +24,7 @@ from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslato
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import RpcEncoder
+from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.operations import (
     Answer,
     Describe,
@@ -36,13 +36,14 @@ from trivium.types.operations import (
     ResponsePart,
     Statistics,
 )
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 HEALTH = "/grpc.health.v1.Health/Check"
-SERVICES = ("inference.GRPCInferenceService", "grpc.health.v1.Health")
+SERVICES: Sequence[str] = ("inference.GRPCInferenceService", "grpc.health.v1.Health")
 """The services whose RPCs this protocol understands."""
 
 _ENDS_STREAM = "triton_grpc_error"
@@ -144,6 +145,11 @@ class KServeGrpc:
         if call.method != STREAM_INFER or _ends_stream(call) or isinstance(error, WithoutKey):
             return refuse(told)
         return refuse_in_stream(told, request_id)
+
+
+def make(context: ProtocolContext) -> RpcProtocol:
+    """The protocol for one listener. INVALID for restrictions that cannot be read."""
+    return KServeGrpc(context.server_name, context.server_version, make_options(context))
 
 
 def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:

@@ -4,7 +4,7 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 operation's own meaning is the core's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
 from trivium.protocols.kserve import errors
 from trivium.protocols.kserve.abilities import EXTENSIONS as EXTENSIONS
-from trivium.protocols.kserve.abilities import KServeOptions
+from trivium.protocols.kserve.abilities import KServeOptions, make_options
 from trivium.protocols.kserve.compression import CompressedEncoder, coding_of
 from trivium.protocols.kserve.control import decode_control
 from trivium.protocols.kserve.documents import DocumentEncoder, Identity
@@ -34,9 +34,14 @@ from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Encoder
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics, TraceControl
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v2",)}
+"""The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_JSON_BYTES = 128 * 2**10
 COSTLY_PACKED_BYTES = 2**10
@@ -164,6 +169,11 @@ class KServeHttp:
         if not found:
             return operation
         return msgspec.structs.replace(operation, parameters={**operation.parameters, **found})
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener. INVALID for restrictions that cannot be read."""
+    return KServeHttp(context.server_name, context.server_version, make_options(context))
 
 
 _READS = frozenset({Verb.LIVE, Verb.READY, Verb.STATISTICS, Verb.METADATA, Verb.CONFIG})

@@ -4,7 +4,7 @@ Decides the route, the order of the families, and the form of a refusal. Measure
 Source: spec sheet `triton`, section 6.2; statuses and bodies of refusals as Triton's metrics port gives them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,10 +15,15 @@ from trivium.codecs.path_segments import quoted
 from trivium.protocols.prometheus import own, triton
 from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Encoder
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import CollectMetrics, Operation, ResponsePart
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: ("metrics",)}
+"""The first segments of the paths that this protocol can serve, by role."""
 
 STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
@@ -82,6 +87,14 @@ class PrometheusHttp:
     def refuse(self, error: ServeError) -> HttpAnswer:
         """A JSON object with the sentence."""
         return _refusal(error)
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener."""
+    which = MetricsOptions(
+        context.has_duration_metrics, context.has_quantiles, context.has_first_part_metrics
+    )
+    return PrometheusHttp(which)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,23 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 Source: spec sheet `torchserve`, sections 0 and 4.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.request import decode_infer
 from trivium.protocols.torchserve.routes import TorchServeVerb, find_target
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Encoder
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import List, Operation
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+ROUTES: Mapping[Role, Sequence[str]] = {
+    Role.INFERENCE: ("", "predictions", "explanations", "invocations", "models", "ping")
+}
+"""The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_FORM_BYTES = 128 * 2**10
 
@@ -52,3 +59,8 @@ class TorchServeHttp:
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
         return refuse(error, self._make_id(), exact=self._exact)
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener."""
+    return TorchServeHttp(context.make_id, context.as_original)

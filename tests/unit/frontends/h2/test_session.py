@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.harness.echo_rpc import UNARY
+from tests.harness.echo_rpc import UNARY, EchoRpc
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import USUAL, Heard, Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
@@ -16,6 +16,7 @@ from trivium.frontends.h2.channel import WINDOW
 from trivium.frontends.h2.frames import ConnectionFault
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, LAST_RESORT, LATE
 from trivium.types.errors import ServeError
+from trivium.types.interfaces import LetAllIn
 from trivium.types.wire import RpcAnswer
 
 
@@ -173,6 +174,24 @@ REFUSED = [
     (UNARY, (("grpc-encoding", "snappy"),), 200, 12, "'snappy'"),
     (UNARY, (("grpc-timeout", "x"),), 200, 13, "grpc-timeout is 'x'"),
 ]
+
+
+def test_a_service_that_there_is_not_is_refused_by_the_fallback() -> None:
+    talk = H2SessionHarness()
+    talk.site.fallback = EchoRpc()
+    heard = talk.greet().call(1, "/no/such", b"echo x")
+    assert (heard.status, heard.details) == (12, "no RPC /no/such")
+    talk.check_nothing_is_left()
+
+
+def test_an_authorizer_that_lets_all_in_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(LetAllIn, "authorize", fail)
+    talk = H2SessionHarness().greet()
+    assert talk.call(1, UNARY, b"echo x").status == 0
+    talk.check_nothing_is_left()
 
 
 @pytest.mark.parametrize(("path", "more", "http", "code", "says"), REFUSED)

@@ -1,0 +1,72 @@
+"""Translates the configuration of a server to that of its core.
+
+Decides which value of an option means that something is off. Must not know what is served, or by which protocol.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from trivium.config.options import MetricsConfig, ServerConfig
+from trivium.core.instances.rate_policy import parse_limits
+from trivium.core.observability.quantiles import parse_quantiles
+from trivium.types.core_config import CoreConfig, ModelControlMode
+from trivium.types.errors import Code, ServeError
+from trivium.types.metrics import Measurements
+from trivium.types.spec import Defaults
+from trivium.types.tracing import TraceSettings
+
+
+def core_config(
+    config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
+) -> CoreConfig:
+    """The core's part of a configuration, with a scratch folder that is made here. INVALID for a value that cannot be
+    used.
+    """
+    models, workers = config.models, config.workers
+    return CoreConfig(
+        version=version,
+        defaults=Defaults(
+            config_name=_config_name(models.config_name),
+            queue_items=models.queue_items,
+            gpus=gpus,
+            cpus=len(os.sched_getaffinity(0)),
+            scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
+            max_rows=models.default_rows,
+            completes=not models.no_completion,
+        ),
+        loads_at_once=models.load_threads,
+        load_retries=models.load_retries,
+        unique_names=models.unique_names,
+        is_lenient=models.ready_despite_failures,
+        control=ModelControlMode(models.control),
+        poll_seconds=models.poll_seconds,
+        cache_bytes=models.cache_bytes,
+        resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
+        recycle_items=workers.items or None,
+        recycle_bytes=workers.growth or None,
+        measures=_measures(config.metrics),
+        traces=traces,
+        client_shared_memory=config.security.client_shared_memory,
+        reserved_regions=reserved_regions,
+    )
+
+
+def _measures(metrics: MetricsConfig) -> Measurements:
+    return Measurements(
+        parse_quantiles(metrics.quantiles),
+        metrics.first_part,
+        metrics.interval,
+        not metrics.no_cpu_metrics,
+        not metrics.no_gpu_metrics,
+    )
+
+
+def _config_name(name: str) -> str:
+    if "/" in name or name.startswith(".") or any(map(str.isspace, name)):
+        raise ServeError(
+            Code.INVALID,
+            f"--model-config-name {name!r} is no name of a file without its ending. Give one like 'fast', which "
+            "stands for configs/fast.pbtxt in a model's folder.",
+        )
+    return name

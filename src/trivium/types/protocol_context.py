@@ -1,0 +1,64 @@
+"""What a protocol is made from: facts about the server and its configuration, in the words of no protocol."""
+
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
+from trivium.types.listeners import Role
+
+
+def make_id() -> str:
+    """Return a new id for a request that came without one."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolContext:
+    """Facts that the factory of a protocol may use. Name and version are those that clients are told.
+
+    `as_original`: answers have the texts and defaults of the protocol's original server. `may_change`: clients may
+    load and unload models and set the log. `regions`: clients' shared memory, which refuses by itself where it is
+    off; `shares_memory`: it is on. Header fields or metadata whose whole name `forwards` matches become parameters. A
+    body that comes compressed may have `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`.
+    `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads them. The last three say
+    which optional families of metrics are shown.
+    """
+
+    server_name: str = "trivium"
+    server_version: str = ""
+    as_original: bool = False
+    make_id: Callable[[], str] = make_id
+    may_change: bool = False
+    regions: RegionViews | None = None
+    shares_memory: bool = False
+    forwards: re.Pattern[str] | None = None
+    max_unpacked_bytes: int = 64 * 2**20
+    max_total_unpacked_bytes: int = 2**30
+    restricted_apis: str = ""
+    restricted_rpcs: str = ""
+    has_duration_metrics: bool = True
+    has_quantiles: bool = False
+    has_first_part_metrics: bool = False
+
+
+class HttpProtocolEntry(Protocol):
+    """A protocol over HTTP as a table lists it; a module with these names is one. `ROUTES` are the first segments of
+    the paths that it can serve, by the role in which they are asked.
+    """
+
+    ROUTES: Mapping[Role, Sequence[str]]
+
+    def make(self, context: ProtocolContext) -> WireProtocol:
+        """Make it for one listener. INVALID for an operator's text that cannot be read."""
+
+
+class RpcProtocolEntry(Protocol):
+    """A protocol over gRPC as a table lists it; a module with these names is one. `SERVICES` are full names."""
+
+    SERVICES: Sequence[str]
+
+    def make(self, context: ProtocolContext) -> RpcProtocol:
+        """Make it for one listener. INVALID for an operator's text that cannot be read."""

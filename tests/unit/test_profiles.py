@@ -1,0 +1,81 @@
+"""A profile is completed by what protocols say of themselves; listeners come from it and from the configuration."""
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trivium import app, profiles
+from trivium.config.loading import configured
+from trivium.types.interfaces import WireProtocol
+from trivium.types.listeners import BindAddress, Role, Route
+from trivium.types.protocol_context import ProtocolContext
+
+
+class NewProtocol:
+    """A protocol that claims one path of its own, one of DJL's and one for management."""
+
+    ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v3", "ping"), Role.MANAGEMENT: ("admin",)}
+
+    def make(self, context: ProtocolContext) -> WireProtocol:
+        raise NotImplementedError
+
+
+def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_else_claims_its_paths() -> None:
+    found = profiles.profiles({**app.HTTP_PROTOCOLS, "new": NewProtocol()}, app.RPC_PROTOCOLS)
+    routes = {route.prefix: route for route in found["native"].listeners[0].routes}
+    assert routes["v3"] == Route("v3", "new")
+    assert routes["admin"] == Route("admin", "new", Role.MANAGEMENT)
+    assert routes["ping"].protocol == "djl"
+    for name in ("djl", "torchserve", "triton"):
+        assert "new" not in found[name].listeners[0].protocols
+
+
+def test_a_service_of_the_table_is_served_in_the_native_profile() -> None:
+    new: Any = SimpleNamespace(SERVICES=("test.Echo",))
+    found = profiles.profiles(app.HTTP_PROTOCOLS, {**app.RPC_PROTOCOLS, "new": new})
+    assert Route("test.Echo", "new") in found["native"].listeners[1].routes
+    assert Route("test.Echo", "new") not in found["triton"].listeners[1].routes
+
+
+def test_metrics_are_asked_for_in_their_role_on_every_port() -> None:
+    http, _, metrics = app.PROFILES["native"].listeners
+    for listener in (http, metrics):
+        assert listener.roles.of("/metrics") is Role.METRICS
+    assert (http.roles.of("/v2/models"), http.roles.of("/other")) == (Role.INFERENCE, Role.INFERENCE)
+    assert metrics.roles.of("/other") is Role.METRICS
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"HTTP": BindAddress("127.0.0.1", 8080), "gRPC": BindAddress("127.0.0.1", 8001)}),
+        (
+            {"http_port": 0, "no_grpc": True, "metrics_port": 0},
+            {"HTTP": BindAddress("127.0.0.1", 0), "metrics": BindAddress("127.0.0.1", 0)},
+        ),
+        ({"no_grpc": True, "metrics_port": 8080}, {"HTTP": BindAddress("127.0.0.1", 8080)}),
+        (
+            {"no_grpc": True, "metrics_port": 8080, "metrics_host": "127.0.0.2"},
+            {"HTTP": BindAddress("127.0.0.1", 8080), "metrics": BindAddress("127.0.0.2", 8080)},
+        ),
+        (
+            {"no_http": True, "reuse_grpc_port": True},
+            {"gRPC": BindAddress("127.0.0.1", 8001, is_shared=True)},
+        ),
+    ],
+)
+def test_listeners_are_where_the_configuration_says_and_share_an_address(
+    options: dict[str, Any], expected: dict[str, BindAddress]
+) -> None:
+    found = app.listeners(configured(**options))
+    assert {listener.name: listener.bind for listener in found} == expected
+
+
+def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share() -> None:
+    (both,) = app.listeners(configured(profile="native", no_grpc=True, metrics_port=8080))
+    assert both.roles.of("/metrics") is Role.METRICS
+    assert both.is_logged
+    found = app.listeners(configured(profile="triton", no_grpc=True, metrics_port=8080))
+    assert [listener.name for listener in found] == ["HTTP", "metrics"]
