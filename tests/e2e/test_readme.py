@@ -1,8 +1,9 @@
 """What README and manual tell people to type works as it stands there.
 
 `python` blocks are run as scripts where the shipped models and pictures lie beside them; `python no-run` ones are
-compiled. Of `console` blocks each `$` line must be a command that there is, with flags that it has; `console run`
-ones are also run, and must print the lines below them.
+compiled; those with `file=` and `row=` have a test of their own, `test_extending`. Of `console` blocks each `$` line
+must be a command that there is, with flags that it has; `console run` ones are also run, and must print the lines
+below them.
 """
 
 import importlib.util
@@ -61,7 +62,7 @@ def _blocks() -> Iterator[Block]:
             yield Block(page, line, match[2], match[3].strip(), textwrap.dedent(match[4]))
 
 
-BLOCKS = list(_blocks())
+BLOCKS = [block for block in _blocks() if not block.tag.startswith(("file=", "row="))]
 PYTHON, CONSOLE = ([block for block in BLOCKS if block.kind == kind] for kind in ("python", "console"))
 
 

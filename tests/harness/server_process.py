@@ -156,12 +156,13 @@ def serve_handlers(log: Path, *words: str | Path) -> Iterator[ServerProcess]:
 
 
 @contextlib.contextmanager
-def started(log: Path, *command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    log: Path, *command: str | Path, variables: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A child process with its output in the file `log`; at the end it is killed, if it still runs."""
+    env = environment() if variables is None else variables
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*map(str, command)], stdout=output, stderr=subprocess.STDOUT, env=environment()
-        )
+        process = subprocess.Popen([*map(str, command)], stdout=output, stderr=subprocess.STDOUT, env=env)
     try:
         yield process
     finally:
