@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 from tests.fixtures import models
+from tests.harness.echo_rpc import SERVER_STREAM, ScriptedCore, echo_server
 from tests.harness.server_process import ServerProcess, serve
 from tests.harness.triton_grpc import ONE_ROW, Conversation, calling, given, repeating, write_repeat
 from tritonclient.utils import InferenceServerException
@@ -283,3 +284,58 @@ def test_the_access_log_tells_a_deadline_from_a_change_of_mind(tmp_path: Path) -
                 count = len(logged())
                 leave(ask)
                 seen.append(newest(count))
+
+
+Streams = tuple[Callable[..., Any], ScriptedCore]
+
+
+@pytest.fixture(scope="module")
+def streams() -> Iterator[Streams]:
+    """A server stream of a service of the tests' own, and the core behind it."""
+    with echo_server() as (address, core), grpc.insecure_channel(address) as channel:
+        yield channel.unary_stream(SERVER_STREAM), core
+
+
+def until_cancelled(core: ScriptedCore) -> str:
+    """The code that the newest request in work was cancelled with."""
+    gives_up = time.monotonic() + 60
+    while (why := core.tickets[-1].cancelled) is None:
+        assert time.monotonic() < gives_up, "it was not cancelled"
+        time.sleep(0.01)
+    return why.code.name
+
+
+def test_a_server_stream_has_several_answers(streams: Streams) -> None:
+    ask, core = streams
+    answers = ask(b"count it")
+    assert list(answers) == [b"0", b"1", b"2"]
+    assert answers.code() is Code.OK
+    assert core.tickets[-1].cancelled is None
+
+
+def test_an_error_behind_the_first_answer_ends_a_server_stream(streams: Streams) -> None:
+    ask, _ = streams
+    answers = ask(b"fail later")
+    assert next(answers) == b"first"
+    with pytest.raises(grpc.RpcError) as caught:
+        next(answers)
+    assert (caught.value.code(), caught.value.details()) == (Code.INVALID_ARGUMENT, "the second failed")
+
+
+def test_a_server_stream_that_its_client_cancels_cancels_what_runs(streams: Streams) -> None:
+    ask, core = streams
+    answers = ask(b"wait long")
+    assert next(answers) == b"first"
+    answers.cancel()
+    assert answers.code() is Code.CANCELLED
+    assert until_cancelled(core) == "CANCELLED"
+
+
+def test_a_server_stream_ends_at_its_deadline(streams: Streams) -> None:
+    ask, core = streams
+    answers = ask(b"wait long", timeout=2)
+    assert next(answers) == b"first"
+    with pytest.raises(grpc.RpcError) as caught:
+        next(answers)
+    assert caught.value.code() is Code.DEADLINE_EXCEEDED
+    assert until_cancelled(core) in ("EXPIRED", "CANCELLED")  # the client may be ahead on a busy machine

@@ -1,15 +1,19 @@
 """A protocol for the tests: a request is `verb text`, its answer the text, or what the test says as the core."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.harness.fake_core import FakeCore
+from tests.harness.fake_core import FakeCore, FakeTicket
 
+from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import RpcEncoder
+from trivium.types.interfaces import RpcEncoder, Sink
+from trivium.types.listeners import BindAddress
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
@@ -84,3 +88,45 @@ def shared(core: FakeCore, time: FakeTime, threads: FakeThreads, **limits: Any) 
     """What connections share, over that core."""
     site = GrpcState(core, {SERVICE: EchoRpc()}, GrpcLimits(**limits))
     return Shared(site, time, lambda: 1e9, threads, asyncio.Event())
+
+
+class ScriptedCore(FakeCore):
+    """Answers `count` thrice, `fail` once and then with an error, all else once and then not until it is cancelled."""
+
+    def submit(self, operation: Operation, sink: Sink) -> FakeTicket:
+        ticket = super().submit(operation, sink)
+        if isinstance(operation, Infer):
+            asyncio.get_running_loop().call_soon(_play, operation.model, ticket)
+        return ticket
+
+
+def _play(verb: str, ticket: FakeTicket) -> None:
+    if verb == "count":
+        for number in range(3):
+            ticket.say(b"%d" % number, final=number == 2)
+    else:
+        ticket.say(b"first")
+        if verb == "fail":
+            ticket.answer(ResponsePart(error=ServeError(Code.INVALID, "the second failed")))
+
+
+@contextlib.contextmanager
+def echo_server() -> Iterator[tuple[str, ScriptedCore]]:
+    """A front end with this service on a free port of loopback, on a loop in a thread: its address, and its core."""
+    core = ScriptedCore(is_prompt=False)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def start() -> tuple[H2Frontend, BindAddress]:
+        front = H2Frontend(core, {SERVICE: EchoRpc()}, GrpcLimits())
+        return front, await front.start(BindAddress("127.0.0.1"))
+
+    try:
+        front, bind = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+        yield str(bind), core
+        asyncio.run_coroutine_threadsafe(front.close(), loop).result(60)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(60)
+        loop.close()
