@@ -40,7 +40,7 @@ def test_items_of_a_garbled_answer_are_not_run_again(stray):
         await stage.begun(items[0])
         (worker,) = stage.workers.instances
         other = 999 if stray == "unknown" else 1
-        body = frames.DONE_HEAD.pack(worker._number, 2, 0.0, 0.0, 0)
+        body = frames.DONE_HEAD.pack(worker.debug_state().last_batch, 2, 0.0, 0.0, 0)
         body += b"".join(frames.ANSWER.pack(number, frames.NOTHING, 0, 0) for number in (1, other))
         worker.connection.data_received(frames.frame(frames.DONE, body))
         await stage.settle()
@@ -142,7 +142,7 @@ def test_events_of_the_dead_are_not_told():
         await stage.until(lambda: stage.ended)
         told = []
         worker._port = type("Port", (), {"deliver": told.append, "push": told.append})
-        body = frames.DONE_HEAD.pack(worker._number, 1, 0.0, 0.0, 0) + frames.ANSWER.pack(
+        body = frames.DONE_HEAD.pack(worker.debug_state().last_batch, 1, 0.0, 0.0, 0) + frames.ANSWER.pack(
             1, frames.NOTHING, 0, 0
         )
         worker.connection.data_received(frames.frame(frames.DONE, body))

@@ -152,10 +152,10 @@ class InstanceHarness:
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
         self.submits, self.metrics = NoCore(), []
         means = ModelContext(frozenset(PayloadKind), self.workers.arena) if self.workers else ModelContext()
-        self.model = ServedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
+        self.model = ServedModel(spec, isolation, self.launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
 
-    async def _launch(self, placement, port):
+    async def launch(self, placement, port):
         if self.kind == "virtual":
             return VirtualInstance(self.clock, port, lambda rows: self.seconds)
         if self.workers:
@@ -176,7 +176,7 @@ class InstanceHarness:
                 await self.until(self.has_all_back)  # an item may end before the batch that it was in
                 self.check()
         finally:
-            opened = len(self.model._pool.slots())
+            opened = len(self.model.debug_state().instances)
             await self.model.close()
             if self.workers:
                 await self.workers.close()
@@ -257,7 +257,7 @@ class InstanceHarness:
 
     def has_all_back(self):
         """Is every credit back, and no item with an instance?"""
-        return all((slot.credits, slot.held) == (1, {}) for slot in self.model._pool.slots().values())
+        return all(each.is_at_rest for each in self.model.debug_state().instances.values())
 
     def check_books(self):
         report = self.model.report()

@@ -66,9 +66,9 @@ class Served:
         """It answers, and nothing is left of those who were here before."""
         assert await self.ask(get("echo")) == (200, b"echo")
         assert await self.ask(post("echo", BIG)) == (200, BIG)
-        await until(lambda: not self.frontend._site.connections)
+        await until(lambda: not self.frontend.debug_state().connections)
         assert self.lent == 0
-        assert self.frontend._site.held_bytes == 0
+        assert self.frontend.debug_state().held_bytes == 0
 
 
 @contextlib.asynccontextmanager

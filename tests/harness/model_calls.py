@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import json
 import logging
+import os
+import signal
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -66,17 +68,17 @@ class ModelCallHarness:
 
     def has_all_back(self):
         """Is every credit back, and no item with an instance?"""
-        slots = (slot for model in self.models.values() for slot in model._pool.slots().values())
-        return all((slot.credits, slot.held) == (1, {}) for slot in slots)
+        states = [model.debug_state() for model in self.models.values()]
+        return all(each.is_at_rest for state in states for each in state.instances.values())
 
     def check(self):
         """Nobody waits for anybody, and every credit is back."""
         assert self.has_all_back()
-        assert self.calls._waiting == {}
+        assert self.calls.waiting == {}
         for name, model in self.models.items():
-            assert model._pool.calls == 0
+            assert model.debug_state().calls == 0
             for worker in self.workers[name].instances:
-                assert (worker._upward._tickets, worker._upward.calling) == ({}, {})
+                assert worker.debug_state().open_calls == ()
 
     def submit(self, operation, sink):
         """As the server does."""
@@ -120,7 +122,7 @@ class ModelCallHarness:
         return (self.workers[name].folder / "cancelled").exists()
 
     def kill(self, name, index=0):
-        self.workers[name].instances[index]._process._spawned.kill()
+        os.killpg(self.workers[name].instances[index].pid, signal.SIGKILL)
 
 
 def call(model, *plan, **fields):

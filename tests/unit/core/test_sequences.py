@@ -28,7 +28,7 @@ def test_requests_of_a_sequence_add_up_and_sequences_do_not_mix():
     bench.clock.run()
     assert bench.sums() == [7, 8, 9, 14, 16, 18, 21, 24, 27]
     assert bench.adders[0].batches == [[7, 8, 9]] * 3
-    assert bench.model._sequences.books.open == {}
+    assert bench.model.debug_state().sequences.open == ()
     assert bench.adders[0].sums == {}
 
 
@@ -46,7 +46,7 @@ def test_what_is_no_request_of_a_sequence_is_refused():
         code, message = refusal(bench, number)
         assert code is Code.INVALID
         assert words in message
-    assert bench.model._sequences.books.open == {}
+    assert bench.model.debug_state().sequences.open == ()
 
 
 def test_after_its_end_a_sequence_begins_anew_or_not_at_all():
@@ -250,8 +250,7 @@ def test_a_cancelled_end_releases_the_slot():
 
 
 def test_a_full_queue_refuses_without_touching_the_sequence():
-    bench = SequenceHarness(spec(rows=1))
-    bench.model._admission.limit = 1
+    bench = SequenceHarness(spec(rows=1, limits=Limits(queue_items=1)))
     bench.send(1, starts=True)
     bench.clock.run(0.001)
     bench.send(1)
@@ -270,7 +269,7 @@ def test_a_closed_model_leaves_no_timer_behind():
     bench.send(1)
     asyncio.run(bench.model.close())
     bench.clock.run(0.2)
-    assert bench.model._sequences._timer is None
+    assert not bench.model.debug_state().sequences.has_timer
 
 
 def test_models_without_a_batch_dimension_run_one_at_a_time():

@@ -18,7 +18,7 @@ class Deathbed(ScalerHarness):
 
     @property
     def failures(self):
-        return self.model._scaler._groups[0].failures
+        return self.model.debug_state().failures[0]
 
     async def die(self, why="It was killed."):
         """The instance dies; the next one opens when its time has come."""
@@ -128,7 +128,7 @@ def test_openings_that_fail_count_and_one_that_serves_makes_up_for_them(caplog):
             assert stage.failures == failures
             await stage.run(stage.clock.now() + 60)
         await stage.let()
-        assert (stage.failures, stage.model._scaler.can_grow) == (2, False)
+        assert (stage.failures, stage.model.debug_state().can_grow) == (2, False)
         await stage.serve()
         stage.model._scaler.review()
         assert stage.failures == 0
