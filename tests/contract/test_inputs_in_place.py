@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.harness.python_models import place, scene
 
+from trivium.core.workers.arena import CAPACITY
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
@@ -166,14 +167,14 @@ def test_all_the_arena_may_be_kept_and_requests_go_on(tmp_path):
 
     async def play(server):
         client = Client(server)
-        room = (
-            client.arena.lend(client.arena.memory.nbytes // 2),
-            client.arena.lend(client.arena.memory.nbytes // 4),
-        )
-        rest = [client.arena.lend(2**20) for _ in range(63)]
+        room = (server.lend("m", "", CAPACITY // 2), server.lend("m", "", CAPACITY // 4))
+        rest = [server.lend("m", "", 2**20) for _ in range(63)]
+        assert server.buffers.lent == 0, "all of it is the arena's"
         for i in range(30):
             await client.ask(i, "keep")
-        assert client.arena.lend(2**16) is None
+        plain = server.lend("m", "", 2**16)
+        assert server.buffers.lent == 1, "the arena has no room"
+        plain.release()
         await client.many()
         assert await client.ask(0, "sums") == list(range(30))
         for lease in (*room, *rest):

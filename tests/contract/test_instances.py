@@ -89,7 +89,7 @@ def test_cancel_while_in_the_lead(kind):
             await stage.settle()  # short runs: from now on some are handed over in advance
             stage.shut()
             if kind == "process":
-                stage.model._pool.observe(0.00001)  # its run was as long as this machine is busy
+                stage.pieces.pool.observe(0.00001)  # its run was as long as this machine is busy
             items = [stage.submit() for _ in range(3)]
             await stage.begun(items[0])
             assert stage.model.debug_state().ahead == 2

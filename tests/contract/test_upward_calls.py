@@ -108,7 +108,9 @@ def test_a_call_is_not_handed_over_in_advance_behind_the_one_that_waits_for_it()
         await troupe.until(lambda: troupe.is_held("a", 1))
         busy = troupe.ask("a", {"note": str(other)}, {"until": str(go)})
         await troupe.until(other.exists)
-        model._counters.mean_run = 1e-5  # as if runs were short: work would be handed over in advance
+        troupe.pieces[
+            "a"
+        ].counters.mean_run = 1e-5  # as if runs were short: work would be handed over in advance
         model.freed()
         assert model.debug_state().lead == 1
         caller_may.touch()

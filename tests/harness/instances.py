@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from tests.harness.model_parts import kept_parts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
@@ -101,7 +102,7 @@ class WorkerHarness:
         self.folder = Path(self._temporary.name)
         self.around = WorkerServices(submits or NoCore(), lambda model, step: None, None)
         self._threads = ThreadPoolExecutor(1)
-        self.instances = []
+        self.instances, self.ports = [], []
 
     async def launch(self, placement, port):
         setup = {
@@ -113,6 +114,7 @@ class WorkerHarness:
         launcher = ProcessLauncher(self.spec, self._threads, self.around, self.arena)
         instance = await launcher.launch(program, placement, port)
         self.instances.append(instance)
+        self.ports.append(port)
         return instance
 
     def shut(self):
@@ -152,7 +154,8 @@ class InstanceHarness:
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
         self.submits, self.metrics = NoCore(), []
         means = ModelContext(frozenset(PayloadKind), self.workers.arena) if self.workers else ModelContext()
-        self.model = ServedModel(spec, isolation, self.launch, Mailbox(signal), self.clock, means)
+        with kept_parts() as self.pieces:
+            self.model = ServedModel(spec, isolation, self.launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
 
     async def launch(self, placement, port):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from tests.harness.instances import WorkerHarness
+from tests.harness.model_parts import kept_parts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
@@ -35,7 +36,7 @@ class ModelCallHarness:
     def __init__(self, **instances):
         loop = asyncio.get_running_loop()
         self.numbers, self.calls, self.metrics = itertools.count(1), CallGraph(), CustomMetrics()
-        self.workers, self.models, self.asked = {}, {}, []
+        self.workers, self.models, self.pieces, self.asked = {}, {}, {}, []
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
         mailbox, clock = Mailbox(loop.call_soon_threadsafe), LoopClock(loop)
@@ -44,9 +45,10 @@ class ModelCallHarness:
             workers = self.workers[name] = WorkerHarness(replace(spec, name=name))
             workers.around = WorkerServices(self, self.metrics.take, None)
             means = ModelContext(frozenset(PayloadKind), workers.arena, self.calls)
-            self.models[name] = ServedModel(
-                workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means
-            )
+            with kept_parts() as self.pieces[name]:
+                self.models[name] = ServedModel(
+                    workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means
+                )
 
     async def __aenter__(self):
         await asyncio.gather(*(model.open() for model in self.models.values()))

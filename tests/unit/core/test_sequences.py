@@ -11,6 +11,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef
 from trivium.types.schedules import Control, Sequence, Signal, Strategy
+from trivium.types.spec import Limits
 
 OLDEST = {"strategy": Strategy.OLDEST, "candidates": 8}
 
@@ -213,7 +214,7 @@ def test_a_start_behind_a_break_begins_anew():
     bench.send(1)
     bench.send(1, 5, starts=True)
     bench.send(1, 6)
-    bench._wanted = 0  # the lost one is not replaced: what waits is told all the same
+    bench.scaler.wanted = 0  # the lost one is not replaced: what waits is told all the same
     bench.adders[0].die()
     bench.clock.run(0.002)
     assert [len(parts) for parts in bench.parts.values()] == [1, 1, 0, 0]

@@ -48,8 +48,8 @@ NOT_BY_CLIENTS = ServeError(
 )
 NOT_POLLED = ServeError(
     Code.UNSUPPORTED,
-    "The models of this server do not follow their files, so there is nothing to look at. Start it with --model-control "
-    "poll.",
+    "The models of this server do not follow their files, so there is nothing to look at. Start it with "
+    "--model-control poll.",
 )
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 

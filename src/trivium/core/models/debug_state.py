@@ -33,10 +33,10 @@ class InstanceDebugState:
 
 @dataclass(frozen=True, slots=True)
 class ModelDebugState:
-    """Describes one served model: its items that have not ended (`active`), those of them in the queue (`queued`) and
-    handed over in advance (`ahead`), its upward calls among them (`calls`), how many batches each instance may be handed
-    in advance (`lead`), its open instances by number, its sequences, the openings in a row that failed by group, whether
-    another instance may be opened, and the bytes lent from the memory that its workers share.
+    """Describes one served model: its items that have not ended (`active`), those of them in the queue (`queued`), the
+    batches handed over in advance (`ahead`) and how many of them each instance may have (`lead`), the upward calls
+    among its items (`calls`), its open instances by number, its sequences, the failed openings in a row of each group,
+    whether another instance may be opened, and the bytes lent from the memory that its workers share.
     """
 
     active: int

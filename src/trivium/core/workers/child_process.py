@@ -146,6 +146,11 @@ class Output:
         if self._descriptor >= 0:
             self._end()
 
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the line that has not ended yet."""
+        return len(self._rest)
+
     def read(self, pieces: int) -> None:
         """Take in so many pieces at most of what the worker has written."""
         for _ in range(pieces):

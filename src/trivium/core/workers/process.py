@@ -34,7 +34,7 @@ from trivium_child import frames
 
 @dataclass(frozen=True, slots=True)
 class WorkerDebugState:
-    """Describes one worker: the number of the last batch that it was handed, and its upward calls that have not ended."""
+    """Describes one worker: the last batch that it was handed, by number, and its upward calls that have not ended."""
 
     last_batch: int
     open_calls: tuple[int, ...]
