@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST = 154
-"""As many as there are. It only goes down."""
+MOST = 0
+"""None: what a test needs is public."""
 
 TESTS = Path(__file__).parent
 PACKAGES = ("trivium", "trivium_child")

@@ -43,7 +43,7 @@ class TorchServeAdapter(Adapter):
         )
         self.context.cl_socket = self
         try:
-            self._entry = entry_point(setup.root, setup.entry, setup.function, self.context)
+            self.entry = entry_point(setup.root, setup.entry, setup.function, self.context)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, MemoryError) or "CUDA" in str(error):
                 raise Failure("System out of memory: %s" % error, "out of memory") from error
@@ -64,7 +64,7 @@ class TorchServeAdapter(Adapter):
         context.stopping_criteria = None
         self._items = items
         try:
-            elements = elements_of(self._entry(rows, context), len(items))
+            elements = elements_of(self.entry(rows, context), len(items))
             self._check_criteria(elements)
             return [answer_of(element, own) for element, own in zip(elements, context.request_processor)]
         except Exception as error:

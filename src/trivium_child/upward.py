@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import queue
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
@@ -122,6 +122,10 @@ class WireHost(Host):
             return
         payload = frames.read_payload(told, data) if kind == frames.PAYLOAD else None
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
+
+    def open_calls(self) -> List[int]:
+        """List the calls whose answers have not ended, by number."""
+        return sorted(self._boxes)
 
     def cancel_calls(self, parent: int) -> None:
         """The item that made these calls is cancelled."""

@@ -46,8 +46,8 @@ class Deathbed(InstanceHarness):
         super().__init__("virtual", batching, mortals, **fields)
         self.mortals, self.later = [], []
 
-    async def _launch(self, placement, port):
-        if len(self.mortals) < len(self.model._scaler._groups) * self.model.spec.groups[0].minimum:
+    async def launch(self, placement, port):
+        if len(self.mortals) < len(self.model.spec.groups) * self.model.spec.groups[0].minimum:
             self.mortals.append(Mortal(port))
             return self.mortals[-1]
         self.later.append(placement.name)

@@ -234,7 +234,7 @@ def test_unloaded_with_its_members_an_ensemble_ends_what_is_in_flight(tmp_path):
         await server.execute(Unload("graph", with_dependents=True))
         assert (await answer).payload["OUT"].tolist() == [[3.0, 3.0]]
         async with asyncio.timeout(60):
-            while "ready" in (states := {row.state.value for row in server._registry.listing().versions}):
+            while "ready" in (states := {row.state.value for row in server.list().versions}):
                 await asyncio.sleep(0.002)
         assert states <= {"unloaded", "unloading"}
 
@@ -265,7 +265,7 @@ def test_what_depends_on_an_unloaded_model_is_not_ready(tmp_path):
         told = await error(server.execute(ask(model="a_nested")))
         assert told.code is Code.NOT_READY
         assert "In model 'a_nested', step 'graph': In model 'graph', step 'first'" in told.message
-        states = {row.model: row.state.value for row in server._registry.listing().versions}
+        states = {row.model: row.state.value for row in server.list().versions}
         assert states == {"add": "ready", "first": "unloaded", "graph": "failed", "a_nested": "failed"}
         await server.execute(Load("a_nested"))  # brings back what it lacks
         assert (await server.execute(Ready("graph"))).answer.ready

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.harness.python_models import place, scene
 
+from trivium.core.workers.arena import CAPACITY
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
@@ -81,11 +82,14 @@ DECOUPLED = """
 
 
 class Client:
-    """Asks a model; `arena` is what its workers share."""
+    """Asks a model whose workers share memory with the server."""
 
     def __init__(self, server, model="m"):
         self._server, self._model = server, model
-        self.arena = server._registry.serving(model, "")._context.arena
+
+    def lent(self):
+        """The blocks of that memory that are lent."""
+        return self._server.debug_state(self._model).arena_lent
 
     async def ask(self, value, what="", received=True):
         """What is answered to a request of that value everywhere, received in the arena or copied there."""
@@ -121,7 +125,7 @@ def test_an_input_is_the_memory_that_it_was_received_in(tmp_path, received):
         assert await client.ask(5, "write", received) == [6]
         assert await client.ask(5, "echo", received) == [5] * WIDTH
         await client.many()
-        assert client.arena.lent == 0
+        assert client.lent() == 0
 
     play_on(tmp_path, play)
 
@@ -135,12 +139,12 @@ def test_what_is_kept_stays_as_it_was_until_it_is_dropped(tmp_path):
         for i in range(12):
             await client.ask(i, KEEPING[i % 3], received=i % 4 < 2)
             await client.many(3)
-        assert client.arena.lent == 12 * 2**16
+        assert client.lent() == 12 * 2**16
         await client.many()
         assert await client.ask(0, "sums") == list(range(12))
         await client.ask(0, "drop")
         await client.many(1)
-        assert client.arena.lent == 0
+        assert client.lent() == 0
 
     play_on(tmp_path, play)
 
@@ -150,10 +154,10 @@ def test_what_is_collected_late_is_given_back_then(tmp_path):
         client = Client(server)
         for i in range(10):
             await client.ask(i, "keep in a cycle")
-        assert client.arena.lent == 10 * 2**16
+        assert client.lent() == 10 * 2**16
         await client.ask(0, "collect")
         await client.many(1)
-        assert client.arena.lent == 0
+        assert client.lent() == 0
 
     play_on(tmp_path, play)
 
@@ -163,14 +167,14 @@ def test_all_the_arena_may_be_kept_and_requests_go_on(tmp_path):
 
     async def play(server):
         client = Client(server)
-        room = (
-            client.arena.lend(client.arena.memory.nbytes // 2),
-            client.arena.lend(client.arena.memory.nbytes // 4),
-        )
-        rest = [client.arena.lend(2**20) for _ in range(63)]
+        room = (server.lend("m", "", CAPACITY // 2), server.lend("m", "", CAPACITY // 4))
+        rest = [server.lend("m", "", 2**20) for _ in range(63)]
+        assert server.buffers.lent == 0, "all of it is the arena's"
         for i in range(30):
             await client.ask(i, "keep")
-        assert client.arena.lend(2**16) is None
+        plain = server.lend("m", "", 2**16)
+        assert server.buffers.lent == 1, "the arena has no room"
+        plain.release()
         await client.many()
         assert await client.ask(0, "sums") == list(range(30))
         for lease in (*room, *rest):
@@ -185,19 +189,17 @@ def test_a_workers_death_gives_back_what_it_had_kept(tmp_path):
         for how in ("die", "kill"):
             for i in range(6):
                 await client.ask(i, KEEPING[i % 3])
-            assert client.arena.lent == 6 * 2**16
+            assert client.lent() == 6 * 2**16
             if how == "die":
                 with pytest.raises(ServeError) as caught:
                     await client.ask(0, "die")
                 assert caught.value.code is Code.WORKER_DIED
             else:
-                (instance,) = (
-                    slot.instance for slot in server._registry.serving("m", "")._pool.slots().values()
-                )
-                os.kill(instance.pid, signal.SIGKILL)
-                await instance.gone
+                (state,) = server.debug_state("m").instances.values()
+                os.kill(state.instance.pid, signal.SIGKILL)
+                await state.instance.gone
             await client.many(4)
-            assert client.arena.lent == 0
+            assert client.lent() == 0
 
     play_on(tmp_path, play)
 
@@ -210,7 +212,7 @@ def test_a_forked_process_goes_on_with_what_it_had(tmp_path):
         while not (said.exists() and said.read_text()):
             await client.many(4)
         assert said.read_text() == "5.0"
-        assert client.arena.lent == 2**16
+        assert client.lent() == 2**16
 
     play_on(tmp_path, play)
 
@@ -222,7 +224,7 @@ def test_a_handler_that_raises_keeps_nothing(tmp_path):
             with pytest.raises(ServeError, match="as told"):
                 await client.ask(1, "raise")
         await client.many(1)
-        assert client.arena.lent == 0
+        assert client.lent() == 0
 
     play_on(tmp_path, play)
 
@@ -237,7 +239,7 @@ def test_a_thread_reads_on_after_its_last_response(tmp_path):
             while len(said := await client.ask(0, "said")) < 34:
                 await asyncio.sleep(0.05)
             assert sorted(said) == sorted([*range(4), *range(1000, 1030)])
-            while client.arena.lent > 2**16:  # the last thread has said what it read, and drops it
+            while client.lent() > 2**16:  # the last thread has said what it read, and drops it
                 await client.ask(0, "said")
 
     play_on(tmp_path, play, DECOUPLED, "model_transaction_policy { decoupled: true }")

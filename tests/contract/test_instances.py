@@ -89,10 +89,10 @@ def test_cancel_while_in_the_lead(kind):
             await stage.settle()  # short runs: from now on some are handed over in advance
             stage.shut()
             if kind == "process":
-                stage.model._pool.observe(0.00001)  # its run was as long as this machine is busy
+                stage.pieces.pool.observe(0.00001)  # its run was as long as this machine is busy
             items = [stage.submit() for _ in range(3)]
             await stage.begun(items[0])
-            assert stage.model._pool.ahead == 2
+            assert stage.model.debug_state().ahead == 2
             items[1].cancel(LEFT)
             assert stage.ended == [1, 3]
             if kind == "process":
@@ -194,7 +194,7 @@ def test_a_wrong_number_of_outcomes_fails_the_batch(kind):
 def test_closing_ends_what_was_started(kind):
     async def scene():
         stage, port = InstanceHarness(kind), Recorder()
-        instance = await stage._launch(type("Placement", (), {"name": "m_0"}), port)
+        instance = await stage.launch(type("Placement", (), {"name": "m_0"}), port)
         infer = type(stage.submit().operation)(model="m", payload=Tensors(()))
         stage.shut()
         for number in range(3):

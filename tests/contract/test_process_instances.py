@@ -264,7 +264,7 @@ def test_one_that_is_cancelled_while_it_is_held_in_advance_is_not_run():
         stage.shut()
         first, second = stage.submit(), stage.submit()  # which the worker reads at once
         await stage.begun(first)
-        assert stage.model._pool.ahead == 1
+        assert stage.model.debug_state().ahead == 1
         second.cancel(LEFT)
         await asyncio.sleep(0.005)
         stage.workers.open()

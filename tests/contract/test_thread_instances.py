@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -31,8 +32,7 @@ def test_twenty_thousand_items_over_two_instances_end_once_each():
             assert sorted(ends) == [(number, None) for number in range(1, MANY + 1)]
             assert len(stage.script.ran) == MANY
             assert stage.model.report().success.count == MANY
-            for slot in stage.model._pool.slots().values():
-                assert (slot.credits, slot.held) == (1, {})
+            assert stage.has_all_back()
             stage.check = lambda: None
 
     asyncio.run(scene())
@@ -61,14 +61,14 @@ def test_a_sleeping_thread_is_woken_once_for_all_that_is_handed_over():
         script, port, calls = Script(), Recorder(), []
         instance = ThreadInstance(script, port, "t", calls.append)
         stage = InstanceHarness("thread")
-        await stage.until(lambda: instance._sleeps)
+        await stage.until(lambda: instance.sleeps)
         for number in range(3):
             instance.start(Batch([number], [make_infer()], [1]))
         assert len(calls) == 1
         assert port.events == []
         calls.pop()()
         await stage.until(lambda: len(script.ran) == 3)
-        await stage.until(lambda: instance._sleeps)
+        await stage.until(lambda: instance.sleeps)
         assert [event.items for event in port.events if isinstance(event, Executed)] == [[0], [1], [2]]
         instance.close()
         await stage.until(lambda: script.closes)
@@ -104,7 +104,7 @@ def test_a_runner_that_cannot_close_is_only_logged(caplog):
         script.close = close
         instance = ThreadInstance(script, Recorder(), "t", asyncio.get_running_loop().call_soon)
         instance.close()
-        instance._thread.join(10)
+        await stage.until(lambda: "t" not in [thread.name for thread in threading.enumerate()])
         assert script.closes == ["tried"]
         assert "closing a model failed in thread t" in caplog.text
         assert stage.ended == []

@@ -108,13 +108,15 @@ def test_a_call_is_not_handed_over_in_advance_behind_the_one_that_waits_for_it()
         await troupe.until(lambda: troupe.is_held("a", 1))
         busy = troupe.ask("a", {"note": str(other)}, {"until": str(go)})
         await troupe.until(other.exists)
-        model._counters.mean_run = 1e-5  # as if runs were short: work would be handed over in advance
+        troupe.pieces[
+            "a"
+        ].counters.mean_run = 1e-5  # as if runs were short: work would be handed over in advance
         model.freed()
-        assert model._pool._lead == 1
+        assert model.debug_state().lead == 1
         caller_may.touch()
-        await troupe.until(lambda: model._queue.count == 1)
+        await troupe.until(lambda: model.debug_state().queued == 1)
         await asyncio.sleep(0.02)
-        assert model._queue.count == 1
+        assert model.debug_state().queued == 1
         go.touch()
         assert await codes(caller, busy) == [None, None]
 
@@ -142,7 +144,7 @@ def test_the_end_of_a_request_ends_what_it_called(end):
         asked = troupe.ask("a", waiting, deadline=1 if end == "deadline" else None)
         await troupe.until(lambda: troupe.is_held("c"))
         queued = troupe.ask("d", waiting)  # its call to b waits in b's queue
-        await troupe.until(lambda: troupe.models["b"]._queue.count == 1)
+        await troupe.until(lambda: troupe.models["b"].debug_state().queued == 1)
         if end == "cancel":
             asked.item.cancel(LEFT)
         elif end == "death":
@@ -165,9 +167,9 @@ def test_a_call_in_a_queue_leaves_it_with_its_caller():
         busy = troupe.ask("b", {"until": str(go)})
         await troupe.until(lambda: troupe.is_held("b"))
         asked = troupe.ask("a", call("b"))
-        await troupe.until(lambda: troupe.models["b"]._queue.count == 1)
+        await troupe.until(lambda: troupe.models["b"].debug_state().queued == 1)
         asked.item.cancel(LEFT)
-        assert troupe.models["b"]._queue.count == 0
+        assert troupe.models["b"].debug_state().queued == 0
         go.touch()
         assert await codes(asked, busy) == [Code.CANCELLED, None]
         assert troupe.models["b"].report().failures == {"cancelled": 1}

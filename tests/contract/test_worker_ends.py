@@ -21,9 +21,9 @@ def hurry(monkeypatch):
 
 def retire(stage):
     """Close the only instance, as the scaler does with one that is stale; another one is opened."""
-    (number,) = stage.model._pool.slots()
-    stage.model._pool.retire(number)
-    stage.model._scaler.review()
+    (number,) = stage.model.debug_state().instances
+    stage.pieces.pool.retire(number)
+    stage.pieces.scaler.review()
     return stage.workers.instances[0]
 
 
@@ -117,8 +117,8 @@ def test_a_retired_worker_that_dies_gives_back_what_it_had_not_begun():
         stage.shut()
         first, second = stage.submit("hang"), stage.submit()
         await stage.begun(first)
-        stage.model._pool.start(next(iter(stage.model._pool.slots())), [second])
-        stage.model._queue.take([second])
+        stage.pieces.pool.start(next(iter(stage.model.debug_state().instances)), [second])
+        stage.pieces.queue.take([second])
         worker = retire(stage)
         os.kill(worker.pid, signal.SIGKILL)
         await stage.settle()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.harness.instances import MERGED, scene
 
+from trivium.core.workers.wire import BatchWriter
 from trivium.types.errors import Code
 from trivium.types.state import ItemState
 from trivium_child import frames
@@ -40,7 +41,7 @@ def test_items_of_a_garbled_answer_are_not_run_again(stray):
         await stage.begun(items[0])
         (worker,) = stage.workers.instances
         other = 999 if stray == "unknown" else 1
-        body = frames.DONE_HEAD.pack(worker._number, 2, 0.0, 0.0, 0)
+        body = frames.DONE_HEAD.pack(worker.debug_state().last_batch, 2, 0.0, 0.0, 0)
         body += b"".join(frames.ANSWER.pack(number, frames.NOTHING, 0, 0) for number in (1, other))
         worker.connection.data_received(frames.frame(frames.DONE, body))
         await stage.settle()
@@ -120,7 +121,7 @@ def test_what_cannot_be_handed_over_ends_and_hurts_nobody(monkeypatch):
             stage.submit()
             await stage.until(lambda: stage.ended)
         with monkeypatch.context() as patch:
-            patch.setattr(stage.workers.instances[0]._writer, "write", lambda number, batch: 1 / 0)
+            patch.setattr(BatchWriter, "write", lambda writer, number, batch: 1 / 0)
             stage.submit()
             await stage.until(lambda: len(stage.ended) == 2)
         stage.submit("x" * 100_000)
@@ -132,17 +133,34 @@ def test_what_cannot_be_handed_over_ends_and_hurts_nobody(monkeypatch):
     scene(play)
 
 
+class Overheard:
+    """A port in front of another one, which notes what passes."""
+
+    def __init__(self, port, told):
+        self.port, self.told = port, told
+
+    def push(self, events):
+        self.told += events
+        self.port.push(events)
+
+    def deliver(self, events):
+        self.told += events
+        self.port.deliver(events)
+
+
 def test_events_of_the_dead_are_not_told():
     async def play(stage):
         stage.shut()
         item = stage.submit()
         await stage.begun(item)
         (worker,) = stage.workers.instances
+        told, port = [], stage.workers.ports[0]
+        worker.attach(Overheard(port, told))
         worker.kill("the test says so")
         await stage.until(lambda: stage.ended)
-        told = []
-        worker._port = type("Port", (), {"deliver": told.append, "push": told.append})
-        body = frames.DONE_HEAD.pack(worker._number, 1, 0.0, 0.0, 0) + frames.ANSWER.pack(
+        assert told
+        told.clear()
+        body = frames.DONE_HEAD.pack(worker.debug_state().last_batch, 1, 0.0, 0.0, 0) + frames.ANSWER.pack(
             1, frames.NOTHING, 0, 0
         )
         worker.connection.data_received(frames.frame(frames.DONE, body))

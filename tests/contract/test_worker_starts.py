@@ -12,7 +12,7 @@ from tests.harness.instances import WORKER, InstanceHarness, scene
 
 from trivium.core.workers import child_process
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.process_launcher import _kill_late
+from trivium.core.workers.process_launcher import kill_late
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import WorkerCommand
 
@@ -81,7 +81,7 @@ def test_one_that_was_started_for_nobody_is_ended():
         spawned = child_process.spawn(program(command=("sleep", "60")), arena.descriptor)
         future = asyncio.get_running_loop().create_future()
         future.set_result(spawned)
-        _kill_late(future)
+        kill_late(future)
         assert spawned.process.returncode == -signal.SIGKILL
         assert descriptors() == before
         arena.close()

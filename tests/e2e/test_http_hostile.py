@@ -6,7 +6,6 @@ import gc
 import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -58,13 +57,7 @@ def test_a_body_beyond_the_limit_gets_to_read_why(size: int) -> None:
         assert answer.fields[b"connection"] == b"close"
         await leave(writer)
 
-    run(HttpLimits(body_bytes=2), lambda stub: small_scene(stub, scene))
-
-
-async def small_scene(stub: Served, scene: Callable[[Served], Awaitable[None]]) -> None:
-    """A scene under a limit that the final check does not fit into."""
-    await scene(stub)
-    stub.frontend._site.limits = HttpLimits()
+    run(HttpLimits(body_bytes=2), scene, takes_bodies=False)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +84,7 @@ def test_a_client_that_never_reads() -> None:
         writer.transport.pause_reading()
         writer.write(post("echo", BIG * 4))
         await until(lambda: stub.lent == 1)
-        await until(lambda: not stub.frontend._site.connections)
+        await until(lambda: not stub.frontend.debug_state().connections)
         assert stub.lent == 0
         await leave(writer)
 
@@ -147,8 +140,8 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
             for plug in plugs:
                 plug.setblocking(False)
                 await loop.sock_connect(plug, ("127.0.0.1", stub.port))
-            await until(lambda: len(stub.frontend._site.connections) == 2000)
-            await until(lambda: stub.frontend._site.wake is not None)  # asleep, for all of them are idle
+            await until(lambda: stub.frontend.debug_state().connections == 2000)
+            await until(lambda: stub.frontend.debug_state().is_asleep)  # asleep, for all of them are idle
             used, began = time.process_time(), time.monotonic()
             await asyncio.sleep(3)
             assert (time.process_time() - used) / (time.monotonic() - began) < 0.05
@@ -166,11 +159,11 @@ def test_two_thousand_idle_connections_cost_next_to_nothing() -> None:
 def test_one_connection_too_many_is_told_so() -> None:
     async def scene(stub: Served) -> None:
         plugs = [await asyncio.open_connection("127.0.0.1", stub.port) for _ in range(3)]
-        await until(lambda: len(stub.frontend._site.connections) == 3)
+        await until(lambda: stub.frontend.debug_state().connections == 3)
         assert (await stub.ask(b""))[0] == 503
         for _, writer in plugs:
             await leave(writer)
-        await until(lambda: not stub.frontend._site.connections)
+        await until(lambda: not stub.frontend.debug_state().connections)
 
     run(HttpLimits(connections=3), scene)
 

@@ -110,8 +110,8 @@ async def no_facts(spec):
 class ServerHarness:
     """A server over one made-up path."""
 
-    def __init__(self, *specs, facts=no_facts, config=None):
-        self.form, self.engine, self.progress = FakeFormat(*specs), FakeEngine(), []
+    def __init__(self, *specs, facts=no_facts, config=None, form=None):
+        self.form, self.engine, self.progress = form or FakeFormat(*specs), FakeEngine(), []
         self.server = Server(
             [self.form], {"made-up": self.engine}, CoreServices(facts), config or CoreConfig()
         )
@@ -138,8 +138,8 @@ class ServerHarness:
         return gate
 
     def states(self, model=""):
-        rows = self.server._registry.listing(model).versions
-        return {(row.model, row.version): row.state.value for row in rows}
+        rows = self.server.list().versions
+        return {(row.model, row.version): row.state.value for row in rows if model in ("", row.model)}
 
     async def until(self, claim):
         """Wait until `claim()` holds."""

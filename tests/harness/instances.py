@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from tests.harness.model_parts import kept_parts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
@@ -101,7 +102,7 @@ class WorkerHarness:
         self.folder = Path(self._temporary.name)
         self.around = WorkerServices(submits or NoCore(), lambda model, step: None, None)
         self._threads = ThreadPoolExecutor(1)
-        self.instances = []
+        self.instances, self.ports = [], []
 
     async def launch(self, placement, port):
         setup = {
@@ -113,6 +114,7 @@ class WorkerHarness:
         launcher = ProcessLauncher(self.spec, self._threads, self.around, self.arena)
         instance = await launcher.launch(program, placement, port)
         self.instances.append(instance)
+        self.ports.append(port)
         return instance
 
     def shut(self):
@@ -152,10 +154,11 @@ class InstanceHarness:
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
         self.submits, self.metrics = NoCore(), []
         means = ModelContext(frozenset(PayloadKind), self.workers.arena) if self.workers else ModelContext()
-        self.model = ServedModel(spec, isolation, self._launch, Mailbox(signal), self.clock, means)
+        with kept_parts() as self.pieces:
+            self.model = ServedModel(spec, isolation, self.launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []
 
-    async def _launch(self, placement, port):
+    async def launch(self, placement, port):
         if self.kind == "virtual":
             return VirtualInstance(self.clock, port, lambda rows: self.seconds)
         if self.workers:
@@ -176,7 +179,7 @@ class InstanceHarness:
                 await self.until(self.has_all_back)  # an item may end before the batch that it was in
                 self.check()
         finally:
-            opened = len(self.model._pool.slots())
+            opened = len(self.model.debug_state().instances)
             await self.model.close()
             if self.workers:
                 await self.workers.close()
@@ -257,7 +260,7 @@ class InstanceHarness:
 
     def has_all_back(self):
         """Is every credit back, and no item with an instance?"""
-        return all((slot.credits, slot.held) == (1, {}) for slot in self.model._pool.slots().values())
+        return all(each.is_at_rest for each in self.model.debug_state().instances.values())
 
     def check_books(self):
         report = self.model.report()

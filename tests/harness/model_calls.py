@@ -4,12 +4,15 @@ import asyncio
 import itertools
 import json
 import logging
+import os
+import signal
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from tests.harness.instances import WorkerHarness
+from tests.harness.model_parts import kept_parts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
@@ -33,7 +36,7 @@ class ModelCallHarness:
     def __init__(self, **instances):
         loop = asyncio.get_running_loop()
         self.numbers, self.calls, self.metrics = itertools.count(1), CallGraph(), CustomMetrics()
-        self.workers, self.models, self.asked = {}, {}, []
+        self.workers, self.models, self.pieces, self.asked = {}, {}, {}, []
         self._temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self._temporary.name)
         mailbox, clock = Mailbox(loop.call_soon_threadsafe), LoopClock(loop)
@@ -42,9 +45,10 @@ class ModelCallHarness:
             workers = self.workers[name] = WorkerHarness(replace(spec, name=name))
             workers.around = WorkerServices(self, self.metrics.take, None)
             means = ModelContext(frozenset(PayloadKind), workers.arena, self.calls)
-            self.models[name] = ServedModel(
-                workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means
-            )
+            with kept_parts() as self.pieces[name]:
+                self.models[name] = ServedModel(
+                    workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means
+                )
 
     async def __aenter__(self):
         await asyncio.gather(*(model.open() for model in self.models.values()))
@@ -66,17 +70,17 @@ class ModelCallHarness:
 
     def has_all_back(self):
         """Is every credit back, and no item with an instance?"""
-        slots = (slot for model in self.models.values() for slot in model._pool.slots().values())
-        return all((slot.credits, slot.held) == (1, {}) for slot in slots)
+        states = [model.debug_state() for model in self.models.values()]
+        return all(each.is_at_rest for state in states for each in state.instances.values())
 
     def check(self):
         """Nobody waits for anybody, and every credit is back."""
         assert self.has_all_back()
-        assert self.calls._waiting == {}
+        assert self.calls.waiting == {}
         for name, model in self.models.items():
-            assert model._pool.calls == 0
+            assert model.debug_state().calls == 0
             for worker in self.workers[name].instances:
-                assert (worker._upward._tickets, worker._upward.calling) == ({}, {})
+                assert worker.debug_state().open_calls == ()
 
     def submit(self, operation, sink):
         """As the server does."""
@@ -120,7 +124,7 @@ class ModelCallHarness:
         return (self.workers[name].folder / "cancelled").exists()
 
     def kill(self, name, index=0):
-        self.workers[name].instances[index]._process._spawned.kill()
+        os.killpg(self.workers[name].instances[index].pid, signal.SIGKILL)
 
 
 def call(model, *plan, **fields):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trivium.core.models.served_model import ModelContext
 from trivium.load.simulate import VirtualClock, load_virtually
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, ResponsePart
@@ -39,9 +40,11 @@ def make_infer(rows=None, value=0.0, **fields) -> Infer:
 class VirtualModelHarness:
     """Submits, runs the virtual clock, and keeps every part of every answer."""
 
-    def __init__(self, spec, service=lambda rows: 1.0, run=asyncio.run):
+    def __init__(self, spec, service=lambda rows: 1.0, run=asyncio.run, tracing=None):
+        """`tracing` makes one of the time."""
         self.clock = VirtualClock()
-        self.model = load_virtually(spec, self.clock, service, run)
+        context = ModelContext() if tracing is None else ModelContext(tracing=tracing(self.clock.now))
+        self.model = load_virtually(spec, self.clock, service, run, context)
         self.parts: dict[int, list[ResponsePart]] = {}
         self.ended: list[int] = []
 

@@ -1,11 +1,14 @@
 """Models with sequences on the virtual clock, whose instances add up what each of their sequences was sent."""
 
 import asyncio
+from unittest.mock import patch
 
 import numpy as np
 from tests.harness.virtual_models import VirtualModelHarness, make_spec
 
 from trivium.core.instances.mailbox import Mailbox
+from trivium.core.instances.scaler import Scaler
+from trivium.core.models import served_model
 from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock
 from trivium.types.datatype import DataType
@@ -94,6 +97,27 @@ class Adder:
         self.port.push((Dead("It was killed, by the test."),))
 
 
+class PromptScaler(Scaler):
+    """Opens as many instances as have died, at once: the scaler itself needs a loop for that."""
+
+    def __init__(self, pool, groups, launch, clock, model, restarts):
+        super().__init__(pool, groups, launch, clock, model, restarts)
+        self.pool, self.launch, self.wanted = pool, launch, 0
+
+    async def start(self):
+        await super().start()
+        self.wanted = self.pool.size
+
+    def review(self):
+        while self.pool.size < self.wanted:
+            placement = Placement("m", Isolation.INLINE)
+            number, slot, port = self.pool.reserve(placement)
+            try:
+                self.launch(placement, port).send(None)
+            except StopIteration as opened:
+                self.pool.admit(number, slot, opened.value)
+
+
 class SequenceHarness(VirtualModelHarness):
     """A bench over adders, or what else `make` makes; an instance that died is replaced."""
 
@@ -107,20 +131,14 @@ class SequenceHarness(VirtualModelHarness):
             self.adders.append(self.make(self, port))
             return self.adders[-1]
 
-        self.model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(self.clock.call_soon), self.clock)
-        run(self.model.open())
-        self._wanted, self.model._scaler.review = self.model._pool.size, self.replace
+        def scaler(*args):
+            self.scaler = PromptScaler(*args)
+            return self.scaler
 
-    def replace(self):
-        """In place of the scaler, which needs a loop: open as many as have died, at once."""
-        pool = self.model._pool
-        while pool.size < self._wanted:
-            placement = Placement("m", Isolation.INLINE)
-            number, slot, port = pool.reserve(placement)
-            try:
-                self.model._scaler._launch(placement, port).send(None)
-            except StopIteration as opened:
-                pool.admit(number, slot, opened.value)
+        with patch.object(served_model, "Scaler", scaler):
+            mailbox = Mailbox(self.clock.call_soon)
+            self.model = ServedModel(spec, Isolation.INLINE, launch, mailbox, self.clock)
+        run(self.model.open())
 
     def send(self, sequence, value=1.0, **fields):
         """Its number."""

@@ -18,6 +18,11 @@ class BufferPool:
         self._room = kept_bytes
         self.lent = 0
 
+    @property
+    def idle_bytes(self) -> int:
+        """Bytes of the buffers that are kept and lent to nobody."""
+        return sum(len(buffer) for kept in self._idle.values() for buffer in kept)
+
     def lend(self, size: int) -> Lease:
         """A lease on a writable view of exactly `size` bytes, with whatever they held before."""
         capacity = max(SMALLEST, 1 << (size - 1).bit_length()) if size else SMALLEST

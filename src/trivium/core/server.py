@@ -21,6 +21,7 @@ from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
 from trivium.core.models.control import Change, ModelControl
+from trivium.core.models.debug_state import ModelDebugState
 from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
@@ -337,6 +338,16 @@ class Server:
     def statistics(self, model: str, version: str = "") -> VersionStatistics:
         """Counters of the version that serves, since it was loaded. Raises like `infer`."""
         return self._registry.serving(model, version).report()
+
+    def debug_state(self, model: str, version: str = "") -> ModelDebugState:
+        """Copy what a version that serves holds at this moment, for a developer who debugs. Raises like `infer`."""
+        return self._registry.serving(model, version).debug_state()
+
+    async def poll(self) -> None:
+        """Look once for models whose files changed, and follow them, as happens by itself every `poll_seconds`. Raises
+        UNSUPPORTED where models do not follow their files.
+        """
+        await self._control.poll()
 
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests that still come are served."""

@@ -52,6 +52,10 @@ class TraceFiles:
         self._given += 1
         self._thread.submit(self._write, traces, is_whole)
 
+    def flush(self) -> None:
+        """Wait until everything taken so far has been written, or was given up."""
+        self._thread.submit(lambda: None).result()
+
     def close(self) -> None:
         """See `TraceExporter`."""
         self._thread.shutdown(wait=True)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import ServedModel
+from trivium.core.models.served_model import PLAIN, ModelContext, ServedModel
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer, SequenceRef
@@ -111,13 +111,14 @@ def load_virtually(
     clock: VirtualClock,
     service: Callable[[int], float],
     run: Callable[[Coroutine[object, object, None]], None] = asyncio.run,
+    context: ModelContext = PLAIN,
 ) -> ServedModel:
     """The core of one model on the virtual clock, open. `run` runs the coroutine that opens it."""
 
     async def launch(placement: Placement, port: Port) -> VirtualInstance:
         return VirtualInstance(clock, port, service)
 
-    model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock)
+    model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock, context)
     run(model.open())
     return model
 

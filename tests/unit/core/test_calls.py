@@ -37,12 +37,12 @@ class CallsHarness:
 
     def end(self, number, why):
         self.ended.append((number, why))
-        for parent, calls in list(self.calls._waiting.items()):
+        for parent, calls in list(self.calls.waiting.items()):
             if number in calls:
                 self.calls.ended(number, CallRef((parent,), ("p",)))
 
     def holds(self, model, *path):
-        return is_held(model, frozenset(path), self.calls._waiting)
+        return is_held(model, frozenset(path), self.calls.waiting)
 
 
 def test_a_free_instance_or_one_to_come_serves():
@@ -116,7 +116,7 @@ def test_what_has_ended_is_forgotten():
     assert scene.holds(Model("a", [1]), 2)
     scene.calls.ended(11, CallRef((1,), ("p",)))
     scene.calls.ended(11, CallRef((1,), ("p",)))
-    assert scene.calls._waiting == {}
+    assert scene.calls.waiting == {}
     assert not scene.holds(Model("a", [1]), 2)
 
 

@@ -49,7 +49,7 @@ def test_names_with_what_they_need(names, loaded, refused):
 
 
 def states(stage):
-    return {(row.model, row.version): row.state.value for row in stage.server._registry.listing().versions}
+    return {(row.model, row.version): row.state.value for row in stage.server.list().versions}
 
 
 def test_others_are_known_and_can_be_loaded_later():

@@ -22,13 +22,13 @@ TEXT = TensorSpec("text", DataType.BYTES, (1,))
 ANSWER = Tensors.of({"scores": np.array([[1, 2]], "f4"), "text": np.array([[b"t"]], object)})
 
 
-def scene(*outputs, payload=None):
+def scene(*outputs, payload=None, counters=None):
     parts = []
     spec = replace(make_spec(Batching(True, 8)), outputs=(SCORES, TEXT))
     door = PayloadAdapter(spec, frozenset({PayloadKind.TENSORS}))
     infer = Infer("m", payload or Tensors.of({"x": np.zeros((1, 2), "f4")}), outputs=outputs)
     item = Item(1, infer, parts.append, 0.0, None)
-    return door, item, ResponseDispatcher(spec, door, VersionCounters(), lambda: 0.0), parts
+    return door, item, ResponseDispatcher(spec, door, counters or VersionCounters(), lambda: 0.0), parts
 
 
 def test_one_output_is_ranked_and_the_other_plain():
@@ -56,7 +56,8 @@ def test_what_has_no_order_is_refused_at_the_door():
 
 @pytest.mark.parametrize("is_final", [True, False])
 def test_a_model_that_answers_otherwise_than_it_declares(is_final):
-    _, item, answers, parts = scene(WantedOutput("scores", 1))
+    counters = VersionCounters()
+    _, item, answers, parts = scene(WantedOutput("scores", 1), counters=counters)
     wrong = Tensors.of({"scores": np.array([[b"x"]], object)})
     if is_final:
         assert not answers.answer(item, wrong)
@@ -64,7 +65,7 @@ def test_a_model_that_answers_otherwise_than_it_declares(is_final):
         assert not answers.part(item, Part(1, wrong, final=False))
     (part,) = parts
     assert (part.error.code, part.final) == (Code.MODEL_FAILED, True)
-    report = answers._counters.report("m", "1", 0)
+    report = counters.report("m", "1", 0)
     assert (report.success.count, report.fail.count) == (0, 1)
 
 

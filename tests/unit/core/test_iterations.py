@@ -76,8 +76,8 @@ def test_each_is_run_as_often_as_it_is_wanted_and_ends_once(kind, plan, seed):
     report = made.model.report()
     assert report.success.count + report.fail.count == len(wanted)
     assert report.rows == report.success.count
-    assert made.model._sequences.books.open == {}
-    assert made.model._active == made.model._queue.count == 0
+    assert made.model.debug_state().sequences.open == ()
+    assert made.model.debug_state().is_at_rest
     assert sum(batch.compute_infer.count for batch in report.batches) == report.executions
 
 
@@ -103,4 +103,4 @@ def test_what_follows_in_a_clients_sequence_waits_until_it_is_answered(kind):
     made.clock.run(5)
     assert (made.sum(first), made.sum(second)) == (5.0, 1.0)
     assert made.ended == [first, second]
-    assert made.model._sequences.books.open == {}
+    assert made.model.debug_state().sequences.open == ()

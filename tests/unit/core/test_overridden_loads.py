@@ -1,10 +1,12 @@
 """Loads of what a client sends: laid out in the scratch folder, served, and taken away again."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 
 import pytest
 from tests.harness.fake_models import PATH, FakeEngine, FakeFormat, ServerHarness, no_facts, spec
+from tests.harness.virtual_models import X
 
 from trivium.core.server import CoreServices, Server
 from trivium.types.core_config import CoreConfig
@@ -126,12 +128,14 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
 
 def test_a_graph_is_unloaded_with_its_members_if_asked():
     async def scene(with_members):
-        stage = ServerHarness(spec("a"), spec("b"), spec("graph"), spec("other"))
+        wires = itertools.pairwise("xpqy")
+        steps = tuple(
+            Step(name, "", {"x": source}, {"x": to}) for name, (source, to) in zip("aba", wires, strict=True)
+        )
+        graph = replace(spec("graph"), scheduling=Graph(steps), outputs=(replace(X, name="y"),))
+        stage = ServerHarness(spec("a"), spec("b"), graph, spec("other"))
         async with stage.server:
             await stage.start()
-            record = stage.server._registry.record("graph", "1")
-            steps = tuple(Step(name, "", {}, {}) for name in "aba")
-            record.spec = replace(record.spec, scheduling=Graph(steps))
             await stage.server.execute(Unload("graph", with_members))
             ready = (await stage.server.execute(List(ready=True))).answer.versions
             return [row.model for row in ready]

@@ -88,5 +88,4 @@ def test_nothing_is_lent_twice_and_what_is_kept_is_bounded(steps, room):
         elif out:
             out.pop(0).release()
         assert len({id(lease.view.obj) for lease in out}) == len(out) == pool.lent
-        idle = [buffer for kept in pool._idle.values() for buffer in kept]
-        assert sum(map(len, idle)) <= room * SMALLEST
+        assert pool.idle_bytes <= room * SMALLEST

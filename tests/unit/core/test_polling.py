@@ -151,12 +151,25 @@ class PlacedFormat(FolderFormat):
         return {folder.name: folder for folder in path.iterdir()}
 
 
+class FaultyFormat(PlacedFormat):
+    """One whose next look fails with each of `faults` in turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.faults = []
+
+    def places(self, path):
+        if self.faults:
+            raise self.faults.pop()
+        return super().places(path)
+
+
 class Followed(ServerHarness):
     """A server that follows the folders below `path`; `poll` looks once."""
 
-    def __init__(self, path, form, mode=ModelControlMode.POLL):
+    def __init__(self, path, form, mode=ModelControlMode.POLL, seconds=3600.0):
         self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
-        config = CoreConfig(control=mode, poll_seconds=3600.0)
+        config = CoreConfig(control=mode, poll_seconds=seconds)
         self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), config)
 
     async def start(self):
@@ -164,20 +177,20 @@ class Followed(ServerHarness):
         await self.server.start()
 
     async def poll(self):
-        await self.server._control._polling.poll()
+        await self.server.poll()
 
 
 @asynccontextmanager
-async def following(path, form=None):
-    scene = Followed(path, form or PlacedFormat())
+async def following(path, form=None, **options):
+    scene = Followed(path, form or PlacedFormat(), **options)
     async with scene.server:
         await scene.start()
         yield scene
 
 
-def played(path, play, form=None):
+def played(path, play, form=None, **options):
     async def scene():
-        async with following(path, form) as stage:
+        async with following(path, form, **options) as stage:
             await play(stage)
 
     asyncio.run(scene())
@@ -347,11 +360,11 @@ def test_one_that_comes_back_with_another_version_while_the_old_one_drains(folde
         touch(folders / "b/2", "22")
         await stage.poll()
         assert await stage.stamp("b") == 22
-        drains = set(stage.server._lifecycle._drains)
         gate.open()
         assert await old == 20
-        await asyncio.gather(*drains)
+        await stage.until(lambda: "20" in stage.engine.closed)
         assert stage.states("b") == {("b", "2"): "ready"}
+        await stage.server.close()  # waits for what drains
         assert not faults
 
     played(folders, play)
@@ -369,11 +382,10 @@ def test_graphs_follow_their_members(folders):
 
     async def play(stage):
         assert await through(stage) == 10
-        before = stage.server._registry.serving("e")
         touch(folders / "a/1", "11")
         await stage.poll()
         assert await through(stage) == 11
-        assert stage.server._registry.serving("e") is not before
+        assert stage.server.statistics("e").success.count == 1, "it was loaded anew"
 
     played(folders, play)
 
@@ -405,25 +417,14 @@ def test_clients_change_nothing(folders, operation):
 
 def test_it_looks_by_itself_and_goes_on_after_a_fault(folders, caplog):
     async def play(stage):
-        polling = stage.server._control._polling
-        polling._task.cancel()
-        polling._task, polling._seconds = None, 0.0
-        look, fails = polling._look, [RuntimeError("once")]
-
-        def faulty():
-            if fails:
-                raise fails.pop()
-            return look()
-
-        polling._look = faulty
+        stage.form.faults.append(RuntimeError("once"))
         touch(folders / "a/1", "11")
-        polling.start()
         async with asyncio.timeout(10):
             while await stage.stamp("a") != 11:
                 await asyncio.sleep(0)
         assert "looking for changed models failed" in caplog.text
 
-    played(folders, play)
+    played(folders, play, FaultyFormat(), seconds=0.0)
 
 
 def test_without_seconds_nothing_is_looked_at(folders):
@@ -432,7 +433,8 @@ def test_without_seconds_nothing_is_looked_at(folders):
         async with stage.server:
             stage.server.add(folders)
             await stage.server.start()
-            assert stage.server._control._polling is None
+            with pytest.raises(ServeError, match="--model-control poll"):
+                await stage.poll()
             with pytest.raises(ServeError):
                 await stage.server.execute(Unload("a"))
 
@@ -500,7 +502,7 @@ def test_after_any_history_what_serves_is_what_the_folders_hold(tmp_path_factory
                 answers = expected.answers.get(name, {})
                 for number, text in answers.items():
                     assert await stage.stamp(name, number) == int(text), (steps, step)
-                ready = set(stage.server._registry.ready_versions(name))
+                ready = {row.version for row in stage.server.list(ready=True).versions if row.model == name}
                 assert ready == set(answers), (steps, step)
 
     played(path, play)

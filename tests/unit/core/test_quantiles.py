@@ -48,8 +48,8 @@ def test_memory_is_bounded_however_long_it_runs():
     recent = RecentValues()
     for step in range(2000):
         recent.add(1.0 + step % 7, 1, step * 1.0)
-    assert len(recent._slices) <= SLICES + 1
-    assert all(len(counts) <= 7 for _, counts in recent._slices)
+    assert len(recent.bucket_counts()) <= SLICES + 1
+    assert max(recent.bucket_counts()) <= 7
 
 
 def test_no_time_at_all_is_a_value():

@@ -61,7 +61,7 @@ def test_a_server_that_goes_down_answers_those_who_wait():
         async with serving(spec()) as scene:
             waiting = asyncio.ensure_future(scene.server.execute(CollectMetrics()))
             await asyncio.sleep(0)
-            await scene.server._collector.close()
+            await scene.server.close()
             with pytest.raises(ServeError) as caught:
                 await waiting
             assert caught.value.code is Code.DRAINING
@@ -141,7 +141,7 @@ def test_the_first_part_is_timed_and_no_other():
     other = times.item()
     times.part(other, 1.0, final=True)
     assert times.firsts == (Duration(2, 1_250_000_000), [1, 1, 0])
-    assert not times.answers._begun
+    assert not times.answers.begun
 
 
 def test_an_answer_without_parts_has_no_first_one():
@@ -156,7 +156,7 @@ def test_an_item_that_ended_leaves_nothing_behind():
     times.part(item, 1.0)
     times.answers.end(item, ServeError(Code.CANCELLED, "by the test"))
     times.part(item, 1.0)
-    assert not times.answers._begun
+    assert not times.answers.begun
     assert times.firsts[0].count == 1
 
 

@@ -109,6 +109,12 @@ class Client:
         return broken
 
 
+def check_nothing_is_left(bench):
+    state = bench.model.debug_state()
+    assert state.sequences.open == state.sequences.running == ()
+    assert (state.active, state.queued) == (0, 0)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_interleaved_sequences(strategy, count, monkeypatch):
@@ -137,9 +143,8 @@ def test_interleaved_sequences(strategy, count, monkeypatch):
             assert client.name in state or client.name in victim.begun
     assert outcomes[None] > 0.8 * count
     assert outcomes[Code.WORKER_DIED] >= 1
-    books, model = bench.model._sequences.books, bench.model
-    assert (books.open, books._running, model._queue.count, model._active) == ({}, {}, 0, 0)
-    report = model.report()
+    check_nothing_is_left(bench)
+    report = bench.model.report()
     assert report.success.count + report.fail.count == len(bench.parts)
     assert report.wasted == 0
 
@@ -173,5 +178,4 @@ def test_cancellations_never_break_another_sequence(seed, monkeypatch):
             (part,) = bench.parts[number]
             if part.error is None:
                 assert value <= part.payload["x"][0, 0] <= values, name
-    books, model = bench.model._sequences.books, bench.model
-    assert (books.open, books._running, model._queue.count, model._active) == ({}, {}, 0, 0)
+    check_nothing_is_left(bench)

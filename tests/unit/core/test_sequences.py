@@ -11,6 +11,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import SequenceRef
 from trivium.types.schedules import Control, Sequence, Signal, Strategy
+from trivium.types.spec import Limits
 
 OLDEST = {"strategy": Strategy.OLDEST, "candidates": 8}
 
@@ -28,7 +29,7 @@ def test_requests_of_a_sequence_add_up_and_sequences_do_not_mix():
     bench.clock.run()
     assert bench.sums() == [7, 8, 9, 14, 16, 18, 21, 24, 27]
     assert bench.adders[0].batches == [[7, 8, 9]] * 3
-    assert bench.model._sequences.books.open == {}
+    assert bench.model.debug_state().sequences.open == ()
     assert bench.adders[0].sums == {}
 
 
@@ -46,7 +47,7 @@ def test_what_is_no_request_of_a_sequence_is_refused():
         code, message = refusal(bench, number)
         assert code is Code.INVALID
         assert words in message
-    assert bench.model._sequences.books.open == {}
+    assert bench.model.debug_state().sequences.open == ()
 
 
 def test_after_its_end_a_sequence_begins_anew_or_not_at_all():
@@ -213,7 +214,7 @@ def test_a_start_behind_a_break_begins_anew():
     bench.send(1)
     bench.send(1, 5, starts=True)
     bench.send(1, 6)
-    bench._wanted = 0  # the lost one is not replaced: what waits is told all the same
+    bench.scaler.wanted = 0  # the lost one is not replaced: what waits is told all the same
     bench.adders[0].die()
     bench.clock.run(0.002)
     assert [len(parts) for parts in bench.parts.values()] == [1, 1, 0, 0]
@@ -250,8 +251,7 @@ def test_a_cancelled_end_releases_the_slot():
 
 
 def test_a_full_queue_refuses_without_touching_the_sequence():
-    bench = SequenceHarness(spec(rows=1))
-    bench.model._admission.limit = 1
+    bench = SequenceHarness(spec(rows=1, limits=Limits(queue_items=1)))
     bench.send(1, starts=True)
     bench.clock.run(0.001)
     bench.send(1)
@@ -270,7 +270,7 @@ def test_a_closed_model_leaves_no_timer_behind():
     bench.send(1)
     asyncio.run(bench.model.close())
     bench.clock.run(0.2)
-    assert bench.model._sequences._timer is None
+    assert not bench.model.debug_state().sequences.has_timer
 
 
 def test_models_without_a_batch_dimension_run_one_at_a_time():

@@ -14,7 +14,7 @@ from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.running import Executed
-from trivium.types.spec import Batching
+from trivium.types.spec import Batching, Limits
 from trivium.types.statistics import Duration
 
 GONE = ServeError(Code.CANCELLED, "by the test")
@@ -163,13 +163,13 @@ def test_what_waits_is_in_the_report():
 
 
 def test_retry_after_is_the_time_to_empty_the_queue():
-    bench = VirtualModelHarness(make_spec(), lambda rows: 10.0)
+    bench = VirtualModelHarness(make_spec(limits=Limits(queue_items=3)), lambda rows: 10.0)
     bench.submit()
     bench.clock.run()
-    for _ in range(4):
+    for _ in range(5):  # one runs, three wait, and the last one is refused
         bench.submit()
-    bench.clock.run(10.5)
-    assert bench.model._admission.retry_after() == pytest.approx(30.0)
+        bench.clock.run(10.5)
+    assert bench.error(6).retry_after == pytest.approx(30.0)
     asyncio.run(bench.model.close())
 
 

@@ -44,10 +44,9 @@ class Exporter:
         return [trace for requests, _ in self.taken for traces in requests for trace in traces]
 
 
-def traced(bench, settings=TraceSettings(TIMES, 1), **options):  # noqa: B008 - it is frozen
+def traced(spec, settings=TraceSettings(TIMES, 1), **options):  # noqa: B008 - it is frozen
     exporter = Exporter(**options)
-    bench.model._tracing = Tracing(bench.clock.now, exporter, settings)
-    return exporter
+    return VirtualModelHarness(spec, tracing=lambda now: Tracing(now, exporter, settings)), exporter
 
 
 def moments(trace):
@@ -55,8 +54,7 @@ def moments(trace):
 
 
 def test_every_moment_of_a_request():
-    bench = VirtualModelHarness(make_spec())
-    exporter = traced(bench)
+    bench, exporter = traced(make_spec())
     bench.submit()
     bench.submit(make_infer(id="second", origin=RequestOrigin("HTTP", -2.0, -1.0)))
     bench.clock.run()
@@ -92,8 +90,7 @@ def test_every_moment_of_a_request():
 
 
 def test_who_ran_together():
-    bench = VirtualModelHarness(make_spec(Batching(batch_axis=True, max_rows=4, merge=True)))
-    exporter = traced(bench)
+    bench, exporter = traced(make_spec(Batching(batch_axis=True, max_rows=4, merge=True)))
     for _ in range(3):
         bench.submit(make_infer(rows=1))
     bench.clock.run()
@@ -101,8 +98,7 @@ def test_who_ran_together():
 
 
 def test_tensors_are_copies():
-    bench = VirtualModelHarness(make_spec())
-    exporter = traced(bench, TraceSettings(frozenset({Detail.TENSORS}), 1))
+    bench, exporter = traced(make_spec(), TraceSettings(frozenset({Detail.TENSORS}), 1))
     infer = make_infer(value=3.0)
     bench.submit(infer)
     infer.payload.items[0].array[:] = 0
@@ -114,9 +110,7 @@ def test_tensors_are_copies():
 
 
 def test_off_costs_nothing_and_leaves_the_receiver_alone():
-    bench = VirtualModelHarness(make_spec())
-    exporter = traced(bench, TraceSettings(frozenset(), 1))
-    assert not bench.model._tracing.is_on
+    bench, exporter = traced(make_spec(), TraceSettings(frozenset(), 1))
     sink = lambda part: None  # noqa: E731
     assert bench.model.submit(1, make_infer(), sink).sink is sink
     bench.clock.run()
@@ -124,8 +118,7 @@ def test_off_costs_nothing_and_leaves_the_receiver_alone():
 
 
 def test_what_is_refused_at_the_door_is_not_traced_and_what_the_queue_refuses_is():
-    bench = VirtualModelHarness(make_spec(limits=Limits(queue_items=1)))
-    exporter = traced(bench)
+    bench, exporter = traced(make_spec(limits=Limits(queue_items=1)))
     bench.submit(make_infer(rows=1))
     assert exporter.taken == []
     for _ in range(5):
@@ -139,8 +132,7 @@ def test_what_is_refused_at_the_door_is_not_traced_and_what_the_queue_refuses_is
 
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_cancelled_one_ends_at_once(is_running):
-    bench = VirtualModelHarness(make_spec())
-    exporter = traced(bench)
+    bench, exporter = traced(make_spec())
     if not is_running:
         bench.submit()
     item = bench.submit()

@@ -1,9 +1,12 @@
 """ONNX Runtime on tiny models made here: datatypes, shapes, batches, and whose fault is whose."""
 
+import gc
 import sys
+import weakref
 from dataclasses import replace
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from tests.harness.onnx_models import (
@@ -19,7 +22,6 @@ from tests.harness.onnx_models import (
     tensor,
 )
 
-from trivium.engines.onnx import engine
 from trivium.engines.onnx.engine import DATATYPES, ENGINE
 from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
 from trivium.types.datatype import DataType
@@ -136,15 +138,15 @@ def test_a_later_batch_leaves_earlier_answers_alone(add):
 
 
 def test_a_batch_of_one_reaches_the_session_uncopied(add, monkeypatch):
-    runner = ENGINE.open(batched(add), HERE)
-    session, seen = runner.model._session, []
+    seen = []
 
-    class Watching:
-        def run(self, names, feeds):
+    class Watching(onnxruntime.InferenceSession):
+        def run(self, names, feeds, *options):
             seen.append(feeds)
-            return session.run(names, feeds)
+            return super().run(names, feeds, *options)
 
-    runner.model._session = Watching()
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Watching)
+    runner = ENGINE.open(batched(add), HERE)
     a, b = np.ones((1, 2), "<f4"), np.zeros((1, 2), "<f4")
     run(batched(add), {"b": b, "a": a}, runner=runner)
     assert np.shares_memory(seen[0]["a"], a)
@@ -227,9 +229,7 @@ def test_unknown_parameters_are_noted(add):
 
 
 def test_a_gpu_that_is_not_there_is_refused_with_the_mend(add, monkeypatch):
-    monkeypatch.setattr(
-        engine._runtime(), "get_available_providers", lambda: ["CPUExecutionProvider"], raising=True
-    )
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
     error = refusal(ENGINE.open, add, Placement("m_0", Isolation.THREAD, Device.GPU, 1))
     assert error.code is Code.LOAD_FAILED
     assert "m_0 is to run on GPU 1" in error.message
@@ -244,10 +244,20 @@ def test_without_the_library_the_command_is_told(add, monkeypatch, call):
     assert error.message.endswith("Install it with: pip install 'trivium[onnx]'")
 
 
-def test_a_closed_runner_lets_its_session_go(add):
+def test_a_closed_runner_lets_its_session_go(add, monkeypatch):
+    open_, opened = onnxruntime.InferenceSession, []
+
+    def watched(*args, **options):
+        session = open_(*args, **options)
+        opened.append(weakref.ref(session))
+        return session
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", watched)
     runner = ENGINE.open(add, HERE)
+    assert opened[-1]() is not None
     runner.close()
-    assert not hasattr(runner, "_session")
+    gc.collect()
+    assert opened[-1]() is None
     assert described(add.root).inputs == add.inputs
 
 

@@ -1,7 +1,9 @@
 """TorchScript on tiny modules made here: names, datatypes, batches, devices, and whose fault is whose."""
 
+import gc
 import pickle
 import sys
+import weakref
 import zipfile
 from dataclasses import replace
 
@@ -107,7 +109,7 @@ def test_without_declared_tensors_those_that_come_count(tmp_path):
     assert "'y' lacks" in error.message
     for at in range(200):
         run(one, {f"a{at}": ones(1), f"b{at}": ones(1)}, runner=runner)
-    assert len(runner.model._arranged) <= 64
+    assert len(runner.model.arranged) <= 64
 
 
 @pytest.mark.parametrize(
@@ -227,16 +229,33 @@ def test_options_change_no_answer(tmp_path, parameters):
     assert outcome["y"].tolist() == [3, 3]
 
 
-def test_weights_are_shared_where_that_is_asked(tmp_path):
+def watched_loads(monkeypatch):
+    """Weak references to the modules that are loaded from now on."""
+    load, loaded = torch.jit.load, []
+
+    def watched(*args, **options):
+        module = load(*args, **options)
+        loaded.append(weakref.ref(module))
+        return module
+
+    monkeypatch.setattr(torch.jit, "load", watched)
+    return loaded
+
+
+def test_weights_are_shared_where_that_is_asked(tmp_path, monkeypatch):
     one = scripted(tmp_path, Weighted(), parameters={"ENABLE_WEIGHT_SHARING": "true"})
+    loaded = watched_loads(monkeypatch)
     first, second = ENGINE.open(one, HERE), ENGINE.open(one, HERE)
-    assert first.model._program is second.model._program
+    assert len(loaded) == 1
     first.close()
     assert run(one, {"x": ones(2)}, runner=second)[0]["OUTPUT__0"].tolist() == [1, 1]
     second.close()
-    assert not ENGINE._files._shared
+    gc.collect()
+    assert loaded[0]() is None, "nobody uses it any more"
     plain = replace(one, parameters={})
-    assert ENGINE.open(plain, HERE).model._program is not ENGINE.open(plain, HERE).model._program
+    for _ in range(2):
+        ENGINE.open(plain, HERE)
+    assert len(loaded) == 3, "each has weights of its own"
 
 
 # -- whose fault is whose ----------------------------------------------------------------------------------
@@ -474,9 +493,12 @@ def test_other_files_tell_nothing(tmp_path):
     assert ENGINE.facts(one).inputs == ()
 
 
-def test_a_closed_runner_lets_its_module_go(tmp_path):
+def test_a_closed_runner_lets_its_module_go(tmp_path, monkeypatch):
+    loaded = watched_loads(monkeypatch)
     runner = ENGINE.open(scripted(tmp_path, Identity()), HERE)
+    assert loaded[-1]() is not None
     runner.close()
-    assert not hasattr(runner, "_program")
+    gc.collect()
+    assert loaded[-1]() is None
     assert described(tmp_path).inputs == ()
     assert engine.ENGINE.name == "torch"

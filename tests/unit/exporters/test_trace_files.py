@@ -26,7 +26,8 @@ def test_one_file_for_all_is_whole_after_every_write(tmp_path):
     written = []
     for number in (1, 2, 3):
         files.take([trace(number)], False)
-        files._thread.submit(lambda: written.append(numbers(path))).result()
+        files.flush()
+        written.append(numbers(path))
     files.close()
     assert written == [[1], [1, 2], [1, 2, 3]]
 
@@ -62,14 +63,14 @@ def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, is_begun,
     files = TraceFiles(str(path), follows=False)
     if is_begun:
         files.take([trace(1)], False)
-        files._thread.submit(lambda: None).result()
+        files.flush()
     kept = path.stat().st_size if path.exists() else 0
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with caplog.at_level(logging.ERROR):
         resource.setrlimit(resource.RLIMIT_FSIZE, (kept + room, before[1]))
         try:
             files.take([trace(2)], False)
-            files._thread.submit(lambda: None).result()
+            files.flush()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert "traces are lost, 1 requests'" in caplog.text

@@ -64,7 +64,7 @@ def test_an_eager_model(stage: TorchServeChildHarness, torch: Any) -> None:
         "gauge",
         {"ModelName": "m", "Level": "Model"},
     )
-    handler = adapter._entry.__self__
+    handler = adapter.entry.__self__
     assert (handler.initialized, handler.device.type, handler.mapping) == (True, "cpu", None)
 
 
@@ -88,7 +88,7 @@ def test_a_script_by_the_handler_that_no_archive_holds(stage: TorchServeChildHar
     # BaseHandler itself makes a tensor of what comes: a list of rows is none.
     assert failures(adapter.run([stage.item(b"[1]", JSON)]))[0][1].startswith("Prediction failed")
     adapter.context.stopping_criteria = None
-    handler = adapter._entry.__self__
+    handler = adapter.entry.__self__
     assert handler.postprocess(handler.inference(handler.preprocess([[1.0, 2.0]]))) == [[2.0, 4.0]]
 
 

@@ -65,7 +65,10 @@ def test_whatever_an_adapter_raises_there_is_an_answer(capfd: pytest.CaptureFixt
             raise KeyboardInterrupt("now")
 
     sent: list[bytes] = []
-    Checks(Broken(), writer(sent))._check()
+    Checks(Broken(), writer(sent)).begin()
+    for thread in threading.enumerate():
+        if thread.name == "trivium-check":
+            thread.join(60)
     (frame,) = sent
     assert b"KeyboardInterrupt: now" in frame
     assert "KeyboardInterrupt" in capfd.readouterr().err

@@ -85,7 +85,7 @@ def test_parts_come_one_by_one(desk):
     came = list(answers)
     assert [answer.final for answer in came] == [False, False, True]
     assert [answer.payload is None for answer in came] == [False, False, True]
-    assert desk.host._boxes == {}
+    assert desk.host.open_calls() == []
     assert list(answers) == []
     assert desk.kinds() == [frames.CALL]
 
@@ -98,7 +98,7 @@ def test_an_error_is_raised_and_ends_it(desk):
     error = caught.value
     assert (error.message, error.code, error.status) == ("it is full", "queue full", 503)
     assert list(answers) == []
-    assert (desk.kinds(), desk.host._boxes) == ([frames.CALL], {})
+    assert (desk.kinds(), desk.host.open_calls()) == ([frames.CALL], [])
 
 
 def test_the_server_is_told_of_parts_that_were_read(desk):
@@ -127,13 +127,13 @@ def test_closing_it_hangs_up_even_before_the_first_part(desk):
         desk.reply(number, X)  # too late
         assert list(answers) == []
     assert desk.kinds() == [frames.CALL, frames.HANG_UP] * 2
-    assert desk.host._boxes == {}
+    assert desk.host.open_calls() == []
 
 
 def test_letting_go_of_it_hangs_up_with_the_next_call(desk):
     desk.call()
     gc.collect()
-    assert desk.host._boxes == {}
+    assert desk.host.open_calls() == []
     assert desk.kinds() == [frames.CALL], "a destructor writes nothing: it may run in the middle of a frame"
     desk.call()
     assert desk.kinds() == [frames.CALL, frames.HANG_UP, frames.CALL]
@@ -162,7 +162,7 @@ def test_the_end_of_its_request_ends_it(desk):
 def test_what_cannot_be_written_leaves_nothing_behind(desk):
     with pytest.raises(TypeError):
         desk.call(parameters={"a": object()})
-    assert (desk.sent, desk.host._boxes) == ([], {})
+    assert (desk.sent, desk.host.open_calls()) == ([], [])
 
 
 def test_questions(desk):
@@ -172,7 +172,7 @@ def test_questions(desk):
     desk.replies.append(lambda: desk.reply(2, Failure("no such model", "not found")))
     with pytest.raises(Failure, match="no such model"):
         desk.host.ask("load", model="m")
-    assert desk.host._boxes == {}
+    assert desk.host.open_calls() == []
 
 
 def test_lines_and_metrics(desk):

@@ -131,6 +131,11 @@ class Pool:
         """Batches held in advance: they wait as those in the queue do."""
         return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
 
+    @property
+    def lead(self) -> int:
+        """Batches that each instance may be handed in advance, while no upward call waits or runs."""
+        return self._lead
+
     def keep_order(self, in_order: bool) -> None:
         """From now on items overtake one another, or do not."""
         self._in_order = in_order

@@ -105,6 +105,10 @@ class Scaler:
         """Return the groups with the bounds that hold now."""
         return tuple(group.group for group in self._groups)
 
+    def failures(self) -> tuple[int, ...]:
+        """Count, for each group, the openings in a row that failed."""
+        return tuple(group.failures for group in self._groups)
+
     def opening(self) -> int:
         """Count the instances that are being opened."""
         return sum(len(group.opening) for group in self._groups)

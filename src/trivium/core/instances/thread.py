@@ -34,7 +34,8 @@ class ThreadInstance:
         self._call_last = call_last
         self._todo: deque[Batch | None] = deque()
         self._cancelled: set[ItemId] = set()
-        self._sleeps = False
+        self.sleeps = False
+        """Does the thread wait for work?"""
         self._gate = threading.Lock()
         self._gate.acquire()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -50,8 +51,8 @@ class ThreadInstance:
         the two would only compete for the interpreter.
         """
         self._todo.append(batch)
-        if self._sleeps:
-            self._sleeps = False
+        if self.sleeps:
+            self.sleeps = False
             self._call_last(self._wake)
 
     def cancel(self, item: ItemId) -> None:
@@ -110,13 +111,13 @@ class ThreadInstance:
         self._close_runner()
 
     def _sleep(self) -> None:
-        self._sleeps = True
+        self.sleeps = True
         if not self._todo:
             # Nothing is in hand, so what is still listed had ended before it was cancelled. To lose
             # one that comes at this very moment only means that it is computed for nobody.
             self._cancelled.clear()
             self._gate.acquire()
-        self._sleeps = False
+        self.sleeps = False
 
     def _close_runner(self) -> None:
         try:

@@ -46,6 +46,11 @@ NOT_BY_CLIENTS = ServeError(
     "were at its start (--model-control). Change the folder, or start it with --model-control explicit.",
     info=ErrorInfo.of(reasons.NOT_BY_CLIENTS),
 )
+NOT_POLLED = ServeError(
+    Code.UNSUPPORTED,
+    "The models of this server do not follow their files, so there is nothing to look at. Start it with "
+    "--model-control poll.",
+)
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
@@ -92,6 +97,12 @@ class ModelControl:
         """Once everything has been loaded."""
         if self._polling is not None:
             self._polling.start()
+
+    async def poll(self) -> None:
+        """Look once, and follow what changed. Raises UNSUPPORTED where models do not follow their files."""
+        if self._polling is None:
+            raise NOT_POLLED
+        await self._polling.poll()
 
     async def close(self) -> None:
         """Give up what is in work."""

@@ -16,6 +16,7 @@ from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.models.debug_state import InstanceDebugState, ModelDebugState
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
@@ -30,7 +31,7 @@ from trivium.core.request import GIVEN_UP, Item
 from trivium.core.schedulers.dynamic import DynamicScheduler
 from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
-from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
+from trivium.core.schedulers.sequence.scheduler import SequenceDebugState, SequenceScheduler
 from trivium.core.workers.arena import Arena
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -245,6 +246,22 @@ class ServedModel:
             instances=instances,
             opening=self._scaler.opening(),
             queued=self._queue.count,
+        )
+
+    def debug_state(self) -> ModelDebugState:
+        """Copy what the model holds at this moment, for a developer who debugs."""
+        sequences, arena = self._sequences, self._context.arena
+        return ModelDebugState(
+            active=self._active,
+            queued=self._queue.count,
+            ahead=self._pool.ahead,
+            lead=self._pool.lead,
+            calls=self._pool.calls,
+            instances={n: InstanceDebugState.of(slot) for n, slot in self._pool.slots().items()},
+            sequences=SequenceDebugState() if sequences is None else sequences.debug_state(),
+            failures=self._scaler.failures(),
+            can_grow=self._scaler.can_grow,
+            arena_lent=0 if arena is None else arena.lent,
         )
 
     def _check_can_serve(self) -> None:

@@ -42,6 +42,10 @@ class RecentValues:
             counts.update(slice_counts)
         return tuple((quantile, _value(counts, quantile)) for quantile in wanted)
 
+    def bucket_counts(self) -> tuple[int, ...]:
+        """Count the buckets of each slice that is remembered, for a developer who debugs."""
+        return tuple(len(counts) for _, counts in self._slices)
+
     def _forget(self, now: float) -> None:
         while self._slices and now - self._slices[0][0] >= SPAN:
             self._slices.popleft()

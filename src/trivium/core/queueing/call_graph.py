@@ -67,6 +67,11 @@ class CallGraph:
             if not waiting:
                 del self._waiting[parent.items[-1]]
 
+    @property
+    def waiting(self) -> Waiting:
+        """For every item the calls that it waits for, by number."""
+        return self._waiting
+
     def check(self, name: str, model: CallTarget, parent: CallRef) -> None:
         """Raises QUEUE_FULL, naming the chain, where a call to `model` would wait for itself."""
         if is_held(model, frozenset(parent.items), self._waiting):

@@ -107,26 +107,26 @@ class ResponseDispatcher:
 
 
 class TimedResponseDispatcher(ResponseDispatcher):
-    """As `ResponseDispatcher`; an item is among `_begun` from its first part until it ends."""
+    """As `ResponseDispatcher`; an item is among `begun` from its first part until it ends."""
 
     def __init__(
         self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
     ) -> None:
         super().__init__(spec, door, counters, now)
-        self._begun: set[ItemId] = set()
+        self.begun: set[ItemId] = set()
 
     def part(self, item: Item, part: Part) -> bool:
         """Count it, if it is the first one that holds anything."""
-        if part.payload is not None and item.state is not ENDED and item.item not in self._begun:
-            self._begun.add(item.item)
+        if part.payload is not None and item.state is not ENDED and item.item not in self.begun:
+            self.begun.add(item.item)
             self._counters.began_to_answer(item, self._now())
         if part.final:
-            self._begun.discard(item.item)
+            self.begun.discard(item.item)
         return super().part(item, part)
 
     def end(self, item: Item, error: ServeError) -> None:
         """An item that has ended may still be pushed parts: they are nobody's."""
-        self._begun.discard(item.item)
+        self.begun.discard(item.item)
         super().end(item, error)
 
 

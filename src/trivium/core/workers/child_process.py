@@ -137,16 +137,22 @@ class Output:
         self._said = 0
         self._unsaid = 0
         self.last: deque[str] = deque(maxlen=KEPT_LINES)
-        self._loop.add_reader(descriptor, self._read, 1)
+        self._loop.add_reader(descriptor, self.read, 1)
 
     def close(self) -> None:
         """Take in what is still there, and close. Further calls have no effect."""
         if self._descriptor >= 0:
-            self._read(PIECES_AT_ONCE)
+            self.read(PIECES_AT_ONCE)
         if self._descriptor >= 0:
             self._end()
 
-    def _read(self, pieces: int) -> None:
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the line that has not ended yet."""
+        return len(self._rest)
+
+    def read(self, pieces: int) -> None:
+        """Take in so many pieces at most of what the worker has written."""
         for _ in range(pieces):
             try:
                 piece = os.read(self._descriptor, PIECE)

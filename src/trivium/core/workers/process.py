@@ -8,6 +8,7 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
+from dataclasses import dataclass
 from time import monotonic
 
 from trivium.core.clock import CallLast
@@ -29,6 +30,14 @@ from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
 from trivium.types.running import Batch, Begun, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDebugState:
+    """Describes one worker: the last batch that it was handed, by number, and its upward calls that have not ended."""
+
+    last_batch: int
+    open_calls: tuple[int, ...]
 
 
 class ProcessInstance:
@@ -140,6 +149,10 @@ class ProcessInstance:
         if self._is_closing and not self._is_ending and len(self._items) == len(self._cancelled):
             self._is_ending = True
             self._process.end_within(END_SECONDS, TERM_SECONDS)
+
+    def debug_state(self) -> "WorkerDebugState":
+        """Copy what is known of the worker at this moment, for a developer who debugs."""
+        return WorkerDebugState(self._number, self._upward.open_calls())
 
     def kill(self, why: str) -> None:
         """End it now; `why` goes into the post-mortem."""

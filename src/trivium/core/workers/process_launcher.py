@@ -95,7 +95,7 @@ class ProcessLauncher:
         try:
             spawned = await asyncio.shield(spawning)
         except asyncio.CancelledError:
-            spawning.add_done_callback(_kill_late)
+            spawning.add_done_callback(kill_late)
             raise
         around = self._around
         upward = Upcalls(self._spec.name, around.submits, around.measure, self._log, program.words)
@@ -131,6 +131,7 @@ def _call_soon(callback: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_soon(callback)
 
 
-def _kill_late(spawning: "asyncio.Future[Spawned]") -> None:
+def kill_late(spawning: "asyncio.Future[Spawned]") -> None:
+    """Kill a process whose launch was cancelled before it had been spawned."""
     if not spawning.cancelled() and spawning.exception() is None:
         spawning.result().discard()

@@ -191,6 +191,10 @@ class Upcalls:
         """Whom the calls come from."""
         self._worker = worker
 
+    def open_calls(self) -> tuple[int, ...]:
+        """List the calls that have not ended, by number."""
+        return tuple(sorted({*self._tickets, *(call for calls in self.calling.values() for call in calls)}))
+
     def take(self, kind: int, body: memoryview) -> None:
         """A frame of the worker. Raises ProtocolError."""
         if kind == frames.CALL:

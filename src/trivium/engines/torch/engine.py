@@ -42,7 +42,7 @@ class TorchModel:
         self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs}
         self._outputs = [tensor.name for tensor in spec.outputs]
         self._arguments = program.arguments
-        self._arranged: dict[tuple[str, ...], Arrange] = {}
+        self.arranged: dict[tuple[str, ...], Arrange] = {}
         self._is_written = program.writes
         self._own = program.own
         told = (name for one in spec.batch_shapes.inputs for name in one.names)
@@ -93,7 +93,7 @@ class TorchModel:
             self._torch.cuda.synchronize(self._device)
 
     def _arrange(self, names: tuple[str, ...]) -> Arrange:
-        known = self._arranged.get(names)
+        known = self.arranged.get(names)
         if known is None:
             try:
                 known = arrange(self._arguments, names)
@@ -102,9 +102,9 @@ class TorchModel:
                     Code.INVALID,
                     f"Model '{self._model}': {error}. Name them as forward does, or INPUT__0, INPUT__1 and so on.",
                 ) from error
-            if len(self._arranged) >= _NAME_SETS:
-                self._arranged.clear()
-            self._arranged[names] = known
+            if len(self.arranged) >= _NAME_SETS:
+                self.arranged.clear()
+            self.arranged[names] = known
         return known
 
     def _answer(self, result: object, stacked: list[Array]) -> Tensors:

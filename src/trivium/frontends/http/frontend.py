@@ -17,7 +17,7 @@ import msgspec
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.http.connection import HttpConnection
-from trivium.frontends.http.state import Decoded, HttpState, Sweeper
+from trivium.frontends.http.state import Decoded, HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, WireProtocol
 from trivium.types.listeners import ALL_INFERENCE, BindAddress, RouteRoles
@@ -83,6 +83,10 @@ class HttpFrontend:
             raise
         self._sweeper = Sweeper(site, loop)
         return bind if bind.path else replace(bind, port=self._server.sockets[0].getsockname()[1])
+
+    def debug_state(self) -> HttpDebugState:
+        """Copy what the front end holds at this moment, for a developer who debugs."""
+        return self._site.debug_state()
 
     def stop_accepting(self) -> None:
         """New connections are refused by the kernel; those that are open go on."""

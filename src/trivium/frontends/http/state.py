@@ -58,6 +58,17 @@ class ClientConnection(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class HttpDebugState:
+    """Describes one HTTP front end: its open connections, the bytes of request bodies that it holds, and whether it
+    sleeps because no connection has anything under way.
+    """
+
+    connections: int
+    held_bytes: int
+    is_asleep: bool
+
+
 @dataclass(slots=True, eq=False)
 class HttpState:
     """What the connections of one listener share. Used on the loop only."""
@@ -103,6 +114,10 @@ class HttpState:
         """The bytes are needed no more."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
+
+    def debug_state(self) -> HttpDebugState:
+        """Copy what the connections hold at this moment, for a developer who debugs."""
+        return HttpDebugState(len(self.connections), self.held_bytes, self.wake is not None)
 
     def leave(self, connection: ClientConnection) -> None:
         """A connection is gone. One that was too many never came in."""

@@ -28,7 +28,7 @@ class Pipe:
         while data:
             os.write(self.writing, data[: 2**15])
             data = data[2**15 :]
-            self.output._read(64)
+            self.output.read(64)
 
     def hang_up(self):
         os.close(self.writing)
@@ -86,7 +86,7 @@ def test_a_flood_to_the_end_is_counted_then(scene, hangs_up):
         pipe.say(b"x\n" * 150)
         if hangs_up:
             pipe.hang_up()
-            pipe.output._read(1)
+            pipe.output.read(1)
 
     said = scene(play)
     assert said[-1] == "m_0 stderr: 50 lines more were not logged"
@@ -95,7 +95,7 @@ def test_a_flood_to_the_end_is_counted_then(scene, hangs_up):
 def test_long_lines_are_cut_and_cost_no_memory(scene):
     def play(pipe):
         pipe.say(b"x" * 1_000_000)
-        assert len(pipe.output._rest) <= LONGEST + 2**16
+        assert pipe.output.pending_bytes <= LONGEST + 2**16
         pipe.say(b"\nshort\n")
         assert all(len(line) <= LONGEST for line in pipe.output.last)
         assert pipe.output.last[-1] == "short"
@@ -122,8 +122,8 @@ def test_it_ends_with_its_other_end_or_when_it_is_closed(scene, is_read):
         os.write(pipe.writing, b"last words")
         pipe.hang_up()
         if is_read:
-            pipe.output._read(1)
-            pipe.output._read(1)  # the end
+            pipe.output.read(1)
+            pipe.output.read(1)  # the end
         pipe.output.close()
         assert list(pipe.output.last) == ["last words"]
         pipe.output.close()
@@ -140,7 +140,7 @@ def test_a_descriptor_that_fails_is_given_up(scene, monkeypatch):
     def play(pipe):
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", fail)
-            pipe.output._read(1)
+            pipe.output.read(1)
         pipe.output.close()
 
     assert scene(play) == []

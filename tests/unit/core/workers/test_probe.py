@@ -1,6 +1,8 @@
 """One worker's being ready: one question on its way at a time, its answer for all who wait, nothing kept of others."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -49,12 +51,21 @@ def test_all_who_ask_meanwhile_get_the_same_answer():
     scene(play)
 
 
+class Asker:
+    def __call__(self, why):
+        raise AssertionError("it has left")
+
+
 def test_of_who_leaves_nothing_is_kept_and_the_question_is_still_on_its_way():
     def play(probe, written, told):
+        askers = weakref.WeakSet()
         for _ in range(1000):
-            probe.check(told.append)()
-        assert len(written) == 1
-        assert probe._waiting == []
+            asker = Asker()
+            askers.add(asker)
+            probe.check(asker)()
+        del asker
+        gc.collect()
+        assert (len(written), len(askers)) == (1, 0)
         leave = probe.check(told.append)
         probe.take(frames.CHECKED, YES)
         leave()

@@ -11,7 +11,7 @@ from tests.harness.h2_peer import USUAL, Heard, Peer, data, prefixed
 from tests.harness.h2_session import H2SessionHarness
 
 from trivium.frontends.access_log import AccessLine, AccessLog
-from trivium.frontends.h2 import frames
+from trivium.frontends.h2 import channel, frames, session
 from trivium.frontends.h2.channel import WINDOW
 from trivium.frontends.h2.frames import ConnectionFault
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, LAST_RESORT, LATE
@@ -275,15 +275,15 @@ def test_windows_of_requests_are_given_back() -> None:
     talk.check_nothing_is_left()
 
 
-def test_windows_of_requests_are_kept() -> None:
+def test_windows_of_requests_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "WINDOW", 100)
+    monkeypatch.setattr(session, "WINDOW", frames.DEFAULT_WINDOW + 1)
     talk = later()
     talk.say(talk.peer.open(1, UNARY), talk.peer.open(3, UNARY))
-    talk.session.streams[1]._room = talk.session.streams[3]._room = 100
     talk.say(data(1, prefixed(bytes(200))))
     assert talk.peer.streams[1].reset == frames.FLOW_CONTROL_ERROR
-    talk.session._room = 100
     with pytest.raises(ConnectionFault) as caught:
-        talk.say(data(3, prefixed(bytes(200))))
+        talk.say(data(3, prefixed(bytes(frames.DEFAULT_WINDOW))))
     assert caught.value.code == frames.FLOW_CONTROL_ERROR
     talk.check_nothing_is_left()
 

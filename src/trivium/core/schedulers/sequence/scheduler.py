@@ -6,6 +6,7 @@ Admission and books are one matter: what a request may be depends on those that 
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -39,6 +40,17 @@ FIRST_OWN = 1 << 30
 """Ids from here on are those of requests that are sequences of their own; they fit into any type of id."""
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceDebugState:
+    """Describes the sequences of a model: those that are not over, the items that run for them, and whether a timer is
+    set for the next decision.
+    """
+
+    open: tuple[SequenceId, ...] = ()
+    running: tuple[ItemId, ...] = ()
+    has_timer: bool = False
+
+
 class SequenceTable:
     """The sequences of one model version, as the policy sees them."""
 
@@ -61,6 +73,10 @@ class SequenceTable:
     def slot(self, sequence: SequenceId) -> int:
         """The row that a sequence has."""
         return self.open[sequence].slot
+
+    def running(self) -> tuple[ItemId, ...]:
+        """List the items that an instance has for a sequence."""
+        return tuple(self._running)
 
     def ending_of(self, sequence: SequenceId) -> Code | None:
         """How a sequence ended that did not end well, if that was not long ago."""
@@ -255,6 +271,10 @@ class SequenceScheduler:
         if len(alike) < len(items):
             self.changed()
         return alike
+
+    def debug_state(self) -> SequenceDebugState:
+        """Copy what is known of the sequences at this moment, for a developer who debugs."""
+        return SequenceDebugState(tuple(self.books.open), self.books.running(), self._timer is not None)
 
     def close(self) -> None:
         """Forget the timer and decide nothing more; the queue is empty or about to be."""

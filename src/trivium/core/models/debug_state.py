@@ -1,0 +1,57 @@
+"""What a served model holds at one moment, for a developer who debugs and for tests: copies, which change nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trivium.core.instances.pool import InstanceSlot
+from trivium.core.schedulers.sequence.scheduler import SequenceDebugState
+from trivium.types.interfaces import Instance
+from trivium.types.running import InstanceId, ItemId
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceDebugState:
+    """Describes one open instance: its name, how many batches it may be handed (negative: so many wait in it behind
+    those that run), the items that it holds, and the instance itself.
+    """
+
+    name: str
+    credits: int
+    held: tuple[ItemId, ...]
+    instance: Instance | None
+
+    @classmethod
+    def of(cls, slot: InstanceSlot) -> "InstanceDebugState":
+        """Copy what the pool knows of an instance."""
+        return cls(slot.placement.name, slot.credits, tuple(slot.held), slot.instance)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Does it hold no item, and may it be handed exactly one batch?"""
+        return self.credits == 1 and not self.held
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDebugState:
+    """Describes one served model: its items that have not ended (`active`), those of them in the queue (`queued`), the
+    batches handed over in advance (`ahead`) and how many of them each instance may have (`lead`), the upward calls
+    among its items (`calls`), its open instances by number, its sequences, the failed openings in a row of each group,
+    whether another instance may be opened, and the bytes lent from the memory that its workers share.
+    """
+
+    active: int
+    queued: int
+    ahead: int
+    lead: int
+    calls: int
+    instances: Mapping[InstanceId, InstanceDebugState]
+    sequences: SequenceDebugState
+    failures: tuple[int, ...]
+    can_grow: bool
+    arena_lent: int
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Is no item left anywhere, and every instance free?"""
+        everywhere = (self.active, self.queued, self.ahead, self.calls)
+        return not any(everywhere) and all(each.is_at_rest for each in self.instances.values())
