@@ -113,7 +113,7 @@ FrontEnd = HttpFrontend | H2Frontend
 
 
 def listeners(config: ServerConfig) -> list[Listener]:
-    """Where a server of this configuration listens, and what it serves there."""
+    """List where a server of this configuration listens, with the routes served there."""
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 
@@ -155,7 +155,7 @@ _FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener], Front
 
 
 def protocol_context(config: ServerConfig) -> ProtocolContext:
-    """What the configuration says to a protocol, on whatever listener."""
+    """Gather the facts that the configuration has for protocols, the same for every listener."""
     name, shown = PROFILES[config.server.profile].presents or ("trivium", VERSION)
     return ProtocolContext(
         server_name=config.server.name or name,
@@ -186,7 +186,7 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:
-    """What serving these paths would mean, without serving: specs as they would run, and what would not."""
+    """Read these paths without serving them: return the specs as they would run, and what would not run."""
     async with build(config) as server:
         add_all(server, paths)
         return await server.examine()

@@ -1,4 +1,4 @@
-"""Which profile listens for what, and whose routes it serves there: data, and the routes of protocols.
+"""Profiles as data: the listeners of each, and the protocols that own the routes there.
 
 Part of the composition root. On shared routes the profile alone decides; `docs/profiles.md` is made from this.
 """

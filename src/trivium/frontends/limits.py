@@ -1,4 +1,4 @@
-"""What a client of the HTTP front end may cost: bytes held, connections, seconds waited for.
+"""Limits on what a client of the HTTP front end may cost: bytes held, connections, seconds waited for.
 
 Values only; who exceeds them, and what it is answered, is decided where the bytes are counted.
 """

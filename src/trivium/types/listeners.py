@@ -1,4 +1,4 @@
-"""Where a server listens, and what it serves there: words for profiles, configuration and front ends."""
+"""Listeners, routes and profiles: the data that say where a server listens and which protocol answers there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """What the clients of a listener are there for."""
+    """The purpose that the clients of a listener have."""
 
     INFERENCE = "inference"
     MANAGEMENT = "management"
@@ -14,7 +14,7 @@ class Role(Enum):
 
 
 class Transport(Enum):
-    """What a listener speaks below its protocols."""
+    """The transport that a listener speaks below its protocols."""
 
     HTTP = "HTTP"
     GRPC = "gRPC"

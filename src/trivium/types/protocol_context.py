@@ -1,4 +1,4 @@
-"""What a protocol is made from: facts about the server and its configuration, in the words of no protocol."""
+"""The facts that a protocol is made from, and the entry by which a table lists it."""
 
 import re
 import uuid
@@ -17,7 +17,7 @@ def make_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolContext:
-    """Facts that the factory of a protocol may use. Name and version are those that clients are told.
+    """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
     `as_original`: answers have the texts and defaults of the protocol's original server. `may_change`: clients may
     load and unload models and set the log. `regions`: clients' shared memory, which refuses by itself where it is

@@ -113,7 +113,7 @@ class NoSuchService(ServeError):
 
 @dataclass(frozen=True, slots=True)
 class RpcMethod:
-    """How a method is called, and who understands its messages."""
+    """A method of a service: its kind, and the protocol that understands its messages."""
 
     kind: RpcKind
     protocol: RpcProtocol
