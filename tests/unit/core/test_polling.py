@@ -265,6 +265,20 @@ def test_there_is_no_gap_while_the_new_one_opens(folders):
     played(folders, play)
 
 
+def test_one_who_asks_for_a_look_meanwhile_waits_and_nothing_is_loaded_twice(folders):
+    async def play(stage):
+        gate = stage.gate("open", "11")
+        touch(folders / "a/1", "11")
+        reads = stage.form.reads
+        polling = [asyncio.ensure_future(stage.poll()) for _ in range(2)]
+        await gate.reached()
+        gate.open()
+        await asyncio.gather(*polling)
+        assert (await stage.stamp("a"), stage.form.reads) == (11, reads + 1)
+
+    played(folders, play)
+
+
 def test_requests_in_the_old_one_finish_there(folders):
     async def play(stage):
         gate = stage.gate("run", "10")

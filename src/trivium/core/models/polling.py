@@ -48,6 +48,7 @@ class RepositoryPoller:
         self._seen: list[Snapshot] = []
         self._stamps: dict[int, str] = {}
         self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
 
     async def look(self) -> None:
         """The first look, before anything is loaded: what changes from now on counts."""
@@ -65,12 +66,13 @@ class RepositoryPoller:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def poll(self) -> None:
-        """One look, and what follows from it."""
-        before = self._seen
-        now = self._seen = await asyncio.to_thread(self._look)
-        decision = decide(merged(before), merged(now), self._unsettled())
-        if not decision.is_empty:
-            await self._follow(decision)
+        """One look, and what follows from it; behind one that is under way."""
+        async with self._turn:
+            before = self._seen
+            now = self._seen = await asyncio.to_thread(self._look)
+            decision = decide(merged(before), merged(now), self._unsettled())
+            if not decision.is_empty:
+                await self._follow(decision)
 
     async def _run(self) -> None:
         while True:
