@@ -21,7 +21,6 @@ from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
 from trivium.core.models.control import Change, ModelControl
-from trivium.core.models.debug_state import ModelDebugState
 from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
@@ -36,6 +35,7 @@ from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
 from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
+from trivium.types.debug_state import ModelDebugState
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RunObserver, Sink, Ticket
 from trivium.types.operations import (

@@ -10,6 +10,7 @@ from typing import Protocol, assert_never
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.request import Item
+from trivium.types.debug_state import InstanceDebugState
 from trivium.types.interfaces import NO_OBSERVER, Instance, Port, RunObserver
 from trivium.types.operations import Infer
 from trivium.types.running import (
@@ -89,6 +90,10 @@ class InstanceSlot:
         self.is_stale = False
         self.home: object = None  # whose it is, for the scaler
         self.ended = 0  # executions, and items that ended well by parts of their own
+
+    def debug_state(self) -> InstanceDebugState:
+        """Copy what the pool knows of it."""
+        return InstanceDebugState(self.placement.name, self.credits, tuple(self.held), self.instance)
 
 
 class Pool:

@@ -16,7 +16,6 @@ from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.scaler import Group, Launch, Scaler
-from trivium.core.models.debug_state import InstanceDebugState, ModelDebugState
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
@@ -31,9 +30,10 @@ from trivium.core.request import GIVEN_UP, Item
 from trivium.core.schedulers.dynamic import DynamicScheduler
 from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
-from trivium.core.schedulers.sequence.scheduler import SequenceDebugState, SequenceScheduler
+from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.workers.arena import Arena
 from trivium.types.buffers import Lease
+from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
@@ -257,7 +257,7 @@ class ServedModel:
             ahead=self._pool.ahead,
             lead=self._pool.lead,
             calls=self._pool.calls,
-            instances={n: InstanceDebugState.of(slot) for n, slot in self._pool.slots().items()},
+            instances={n: slot.debug_state() for n, slot in self._pool.slots().items()},
             sequences=SequenceDebugState() if sequences is None else sequences.debug_state(),
             failures=self._scaler.failures(),
             can_grow=self._scaler.can_grow,

@@ -6,7 +6,6 @@ Admission and books are one matter: what a request may be depends on those that 
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -22,6 +21,7 @@ from trivium.core.schedulers.sequence.policy import decide
 from trivium.core.schedulers.sequence.slots import around
 from trivium.core.schedulers.sequence.states import States
 from trivium.types import reasons
+from trivium.types.debug_state import SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Timer
@@ -38,17 +38,6 @@ MOST_REMEMBERED = 10_000
 
 FIRST_OWN = 1 << 30
 """Ids from here on are those of requests that are sequences of their own; they fit into any type of id."""
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceDebugState:
-    """Describes the sequences of a model: those that are not over, the items that run for them, and whether a timer is
-    set for the next decision.
-    """
-
-    open: tuple[SequenceId, ...] = ()
-    running: tuple[ItemId, ...] = ()
-    has_timer: bool = False
 
 
 class SequenceTable:

@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trivium.core.instances.pool import InstanceSlot
-from trivium.core.schedulers.sequence.scheduler import SequenceDebugState
 from trivium.types.interfaces import Instance
 from trivium.types.running import InstanceId, ItemId
+from trivium.types.scheduling import SequenceId
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceDebugState:
+    """Describes the sequences of a model: those that are not over, the items that run for them, and whether a timer is
+    set for the next decision.
+    """
+
+    open: tuple[SequenceId, ...] = ()
+    running: tuple[ItemId, ...] = ()
+    has_timer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +29,6 @@ class InstanceDebugState:
     credits: int
     held: tuple[ItemId, ...]
     instance: Instance | None
-
-    @classmethod
-    def of(cls, slot: InstanceSlot) -> "InstanceDebugState":
-        """Copy what the pool knows of an instance."""
-        return cls(slot.placement.name, slot.credits, tuple(slot.held), slot.instance)
 
     @property
     def is_at_rest(self) -> bool:
