@@ -12,7 +12,7 @@ from trivium.types.errors import Code, ServeError
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What TLS needs, in PEM. With `client_authorities` clients have to show a certificate of theirs."""
+    """Holds what TLS needs, in PEM. With `client_authorities` clients have to show a certificate of theirs."""
 
     certificate: bytes
     key: bytes
@@ -20,7 +20,7 @@ class Tls:
 
 
 def read_tls(certificate: str, key: str, authorities: str) -> Tls | None:
-    """Of these paths; None where all are empty. INVALID for files that do not make a pair."""
+    """Read the files of these paths; None where all are empty. INVALID for files that do not make a pair."""
     if not (certificate or key or authorities):
         return None
     if not (certificate and key):

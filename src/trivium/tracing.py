@@ -14,7 +14,7 @@ LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
 
 
 def exporter(config: ServerConfig) -> TraceExporter | None:
-    """Where traces go, opened; None without a place. INVALID for two places, and as the exporters say."""
+    """Open the place that traces go to; None without a place. INVALID for two places, and as the exporters say."""
     options = config.tracing
     if options.file and options.endpoint:
         raise ServeError(
@@ -31,8 +31,8 @@ def exporter(config: ServerConfig) -> TraceExporter | None:
 
 
 def settings(config: ServerConfig) -> TraceSettings:
-    """What is traced from the start. INVALID for a level that there is not, or for one without a place for traces:
-    the original's command line, and it alone, may have that.
+    """Return what is traced from the start. INVALID for a level that there is not, or for one without a place for
+    traces: the original's command line, and it alone, may have that.
     """
     words = [word.strip() for word in config.tracing.levels.split(",") if word.strip()]
     for word in words:

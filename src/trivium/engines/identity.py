@@ -67,7 +67,7 @@ class IdentityEngine:
     has_facts = False
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What the configuration says: there is no model file."""
+        """Return what the configuration says: there is no model file."""
         return ModelFacts(spec.inputs, spec.outputs, batchable=True)
 
     def open(self, spec: ModelSpec, placement: Placement) -> IdentityRunner:

@@ -1,4 +1,4 @@
-"""Requests that say how they came: when, over which wire, and as a part of which trace of their client's.
+"""Adds to requests how they came: when, over which wire, and as a part of what trace of their client's.
 
 In use where requests may be traced, and nowhere else. The header is that of W3C Trace Context; what becomes of it the
 core decides.

@@ -1,4 +1,4 @@
-"""What an engine is told of how requests lie in a batch, where they do not all have one shape.
+"""Words that say how requests lie in a batch, where they do not all have one shape.
 
 Values only: a format fills them in, an engine makes tensors of them.
 """
@@ -10,7 +10,9 @@ from trivium.types.datatype import DataType
 
 
 class ShapeFact(Enum):
-    """What is told of a request's part of an input: how many elements it has, or its shape without the rows."""
+    """Names what a model gets to know of a request's part of an input: how many elements it has, or its shape without
+    the rows.
+    """
 
     COUNTS = "counts"  # of each request
     SUMS = "sums"  # of each request and those before it
@@ -42,7 +44,7 @@ class BatchOutput:
 
 @dataclass(frozen=True, slots=True)
 class BatchShapes:
-    """Of one model; usually nothing."""
+    """Lists the shape inputs of one model; usually there are none."""
 
     inputs: tuple[BatchInput, ...] = ()
     outputs: tuple[BatchOutput, ...] = ()

@@ -1,4 +1,6 @@
-"""What a served model holds at one moment, for a developer who debugs and for tests: copies, which change nothing."""
+"""Copies of what a served model holds at one moment, for a developer who debugs and for tests: copies, which change
+nothing.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """A reason with metadata by name, beside the sentence of an error (after google.rpc.ErrorInfo, AIP-193).
+    """Carries a reason with metadata by name, in addition to the sentence of an error (after google.rpc.ErrorInfo,
+    AIP-193).
 
     `reason` is an open string, owned by whoever raises the error: see `types.reasons`.
     """

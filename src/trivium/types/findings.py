@@ -1,4 +1,4 @@
-"""What `trivium check` and a load have to say about one place in a file: a fault, or something to know."""
+"""Findings: what `trivium check` and a load have to say about one place in a file: a fault, or something to know."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -62,7 +62,7 @@ class Format(Protocol):
 
 @runtime_checkable
 class SupportsOverride(Protocol):
-    """What a format has, too, whose models can be loaded with another configuration, or from sent files."""
+    """Extends a format whose models can be loaded with another configuration, or from sent files."""
 
     def override(self, load: Load, source: Path, into: Path) -> Path:
         """Lay out the model that `load` describes in the empty folder `into`, with what it does not replace from
@@ -72,8 +72,8 @@ class SupportsOverride(Protocol):
 
 @runtime_checkable
 class SupportsPolling(Protocol):
-    """What a format has, too, that knows a place of its own for each model: who looks for changes then sees which
-    model they concern.
+    """Extends a format that knows a place of its own for each model: who looks for changes then sees which model they
+    concern.
     """
 
     def places(self, path: Path) -> Mapping[str, Path]:
@@ -105,8 +105,8 @@ class Engine(Protocol):
     has_facts: bool
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What the model file says. Runs in a probe process, never in the server: a hostile file may crash
-        it. Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
+        """Return what the model file says. Runs in a probe process, never in the server: a hostile file may crash it.
+        Raises ServeError with LOAD_FAILED, or UNSUPPORTED with the install command where a library lacks.
         """
 
 
@@ -123,14 +123,14 @@ class WorkerEngine(Protocol):
     """An engine whose models are user code in a worker process."""
 
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
-        """What to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+        """Return what to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
 
 
 class WireProtocol(Protocol):
     """A wire format over HTTP, sans-IO and pure. All three refuse by raising ServeError."""
 
     def head(self, head: Head) -> Target:
-        """What a request is about, from its head alone, before the body is read. Asked once of a head that a
+        """Return what a request is about, from its head alone, before the body is read. Asked once of a head that a
         client repeats.
         """
         ...
@@ -192,7 +192,7 @@ class RpcProtocol(Protocol):
     """A wire format over gRPC, sans-IO and pure: whole messages in and out, as bytes."""
 
     def kind(self, method: str) -> RpcKind:
-        """How the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
+        """Return how the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
         ...
 
     def admit(self, call: RpcCall) -> None:
@@ -225,11 +225,11 @@ class Port(Protocol):
     """Given to an instance when it opens."""
 
     def push(self, events: Sequence[Event]) -> None:
-        """From any thread. One deque; the loop is woken once per drained set."""
+        """Put an event in, from any thread. One deque; the loop is woken once per drained set."""
         ...
 
     def deliver(self, events: Sequence[Event]) -> None:
-        """On the loop: at once, and not from within `start`, `cancel` or `close`."""
+        """Put an event in on the loop: at once, and not from within `start`, `cancel` or `close`."""
         ...
 
 
@@ -292,7 +292,7 @@ class RunSource(Protocol):
 
 
 class RunObserver(Protocol):
-    """Is told when instances run and when they are opened, and has no say in either. Used on the loop only."""
+    """Observes when instances run and when they are opened, and has no say in either. Used on the loop only."""
 
     def ran(self, source: RunSource, mean_run: float) -> None:
         """Runs of these instances have ended, which take `mean_run` seconds in the mean."""
@@ -351,7 +351,7 @@ class InferenceCore(Protocol):
 
 
 class Core(InferenceCore, Protocol):
-    """What a front end for HTTP needs of the core: to submit, and memory to receive large bodies into."""
+    """Gives what a front end for HTTP needs of the core: to submit, and memory to receive large bodies into."""
 
     def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
         """Memory of at least `size` bytes for a request's body, aligned behind its first `lead` bytes where it can be

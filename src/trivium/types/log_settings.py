@@ -1,4 +1,4 @@
-"""How much is logged, and in which form: settings that are told, and changes that are asked for."""
+"""Settings of the log, how much is written and in which form, and changes to them."""
 
 import logging
 
@@ -9,8 +9,8 @@ SILENCE = logging.CRITICAL + 10
 
 
 class LogSettings(msgspec.Struct, frozen=True):
-    """What is written, in which form, and to which file (empty: standard error). The switches do not depend on one
-    another; what is there for debugging is written from a `verbose` of 1 on.
+    """Says what is written, in which form, and to which file (empty: standard error). The switches do not depend on
+    one another; what is there for debugging is written from a `verbose` of 1 on.
     """
 
     verbose: int = 0

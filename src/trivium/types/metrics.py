@@ -1,4 +1,4 @@
-"""What can be measured beside the counters of a version: the machine, custom metrics, distributions.
+"""Measurements apart from the counters of a version: the machine, custom metrics, distributions.
 
 Values only, neutral: times are seconds, sizes bytes, shares 0 to 1. Which text they become is a protocol's business.
 """
@@ -16,9 +16,9 @@ last bound is infinite.
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What a server measures because it was asked to. `quantiles` of the durations of the last minute; `first_parts`:
-    how long models that answer in several parts take to the first one. `interval`: seconds for which what was read
-    of the machine is good; `cpu` and `gpu`: is it read at all?
+    """Says what a server measures because it was asked to. `quantiles` of the durations of the last minute;
+    `first_parts`: how long models that answer in several parts take to the first one. `interval`: seconds for which
+    what was read of the machine is good; `cpu` and `gpu`: is it read at all?
     """
 
     quantiles: tuple[float, ...] = ()
@@ -30,8 +30,8 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetrics:
-    """What a model says about its own metrics: labels that all of them carry, and the upper bounds in seconds of the
-    histogram of first parts (empty: the server's own).
+    """Describes a model's own metrics: labels that all of them carry, and the upper bounds in seconds of the histogram
+    of first parts (empty: the server's own).
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a client asks and what it is answered: one frozen, wire-encodable value per verb.
+"""Operations that clients ask for, and their answers: one frozen, wire-encodable value per verb.
 
 HTTP, gRPC, workers calling upwards and the library speak the same values. Times are relative seconds here,
 since a pure protocol has no clock; the core turns them into points of its own clock on receipt.
@@ -39,8 +39,8 @@ class SequenceRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallRef(msgspec.Struct, frozen=True, gc=False):
-    """Of an upward call: the items on its chain and their models, outermost first; the last one makes it. `trace` is
-    the item of whose trace it is a part, if that is traced; 0 for none.
+    """Describes where an upward call comes from: the items on its chain and their models, outermost first; the last
+    one makes it. `trace` is the item of whose trace it is a part, if that is traced; 0 for none.
     """
 
     items: tuple[int, ...]
@@ -108,7 +108,9 @@ class List(msgspec.Struct, frozen=True, gc=False):
 
 
 class Statistics(msgspec.Struct, frozen=True, gc=False):
-    """Of all ready versions (no model), of a model, of a version. Answered with `StatisticsReport`."""
+    """Ask for the statistics of all ready versions (no model), of a model or of a version. Answered with
+    `StatisticsReport`.
+    """
 
     model: str = ""
     version: str = ""
@@ -140,9 +142,9 @@ class Unload(msgspec.Struct, frozen=True, gc=False):
 
 
 class Register(msgspec.Struct, frozen=True):
-    """Serve what a source holds, beside what serves already. It fails as a whole: one that cannot be loaded leaves
-    nothing. Without `wait` it is answered at once, and loads behind that. Answered with `Listing`. CONFLICT where one
-    of its versions is registered already.
+    """Serve what a source holds, in addition to what serves already. It fails as a whole: one that cannot be loaded
+    leaves nothing. Without `wait` it is answered at once, and loads behind that. Answered with `Listing`. CONFLICT
+    where one of its versions is registered already.
     """
 
     source: ModelSource
@@ -208,13 +210,13 @@ class ListRegions(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogControl(msgspec.Struct, frozen=True, gc=False):
-    """How much the server logs, and in which form. Answered with `LogReport`."""
+    """Ask how much the server logs, and in which form. Answered with `LogReport`."""
 
     change: LogChange = NO_LOG_CHANGE
 
 
 class TraceControl(msgspec.Struct, frozen=True):
-    """What is traced, of the server (no model) or of a model; `change` sets it. Answered with `TraceReport`."""
+    """Ask what is traced, of the server (no model) or of a model; `change` sets it. Answered with `TraceReport`."""
 
     model: str = ""
     change: TraceChange | None = None
@@ -315,14 +317,14 @@ class RegionListing(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogReport(msgspec.Struct, frozen=True, gc=False):
-    """What is logged."""
+    """Answers what is logged."""
 
     settings: LogSettings
 
 
 class TraceReport(msgspec.Struct, frozen=True):
-    """The settings that hold, and where traces are written: to a `file` (empty: nowhere), or (None) elsewhere; `told`
-    is what that place tells of itself.
+    """Answers the settings that hold, and where traces are written: to a `file` (empty: nowhere), or (None) elsewhere;
+    `told` is what that place tells of itself.
     """
 
     settings: TraceSettings

@@ -1,4 +1,4 @@
-"""What travels in a request or an answer: named tensors, raw parts, or a request to generate text.
+"""Payloads of requests and answers: named tensors, raw parts, or a request to generate text.
 
 All values here are immutable, hold no cycle and may be shared between threads. On the request path they are
 `msgspec.Struct(frozen=True, gc=False)`: a tenth of the cost of a frozen dataclass (`docs/architecture.md`).
@@ -23,7 +23,7 @@ COPIED = 1024
 
 
 class PayloadKind(Enum):
-    """What an engine takes and gives; `docs/` has the table of conversions between them."""
+    """Names what an engine takes and gives; `docs/` has the table of conversions between them."""
 
     TENSORS = "tensors"
     RAW = "raw"
@@ -54,7 +54,7 @@ class PackedTensor(Tensor, frozen=True, gc=False):
 
     @property  # type: ignore[misc]
     def array(self) -> Array:
-        """As of any tensor."""
+        """Return the array, as any tensor has one."""
         made: Array | None = _kept(self)
         if made is None:
             made = ndarray(self.shape, self.datatype.dtype, self.data, self.at)
@@ -83,7 +83,9 @@ class Tensors(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> "Tensors":
-        """From numpy arrays by name; text becomes UTF-8 bytes. TypeError for a dtype that v2 lacks."""
+        """Make tensors from numpy arrays by name; text becomes UTF-8 bytes. TypeError for a dtype that v2 does not
+        have.
+        """
         return cls(tuple(_tensor(name, np.asarray(array)) for name, array in arrays.items()))
 
     def copied(self) -> "Tensors":
@@ -108,7 +110,7 @@ class RawPart(msgspec.Struct, frozen=True, gc=False):
 
 
 class RawForm(Enum):
-    """What the only part of a raw body is, where its content type does not say so."""
+    """Names what the only part of a raw body is, where its content type does not say so."""
 
     BODY = "body"  # what its content type says
     TENSOR = "tensor"  # the bare data of the model's only input

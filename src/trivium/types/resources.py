@@ -1,4 +1,4 @@
-"""What instances need while they run, and what there is of it: the words of the rate limiter.
+"""Resources that instances need while they run, and how much there is of them: the words of the rate limiter.
 
 A resource is a name that the models agree on; nothing is known of what it stands for.
 """
@@ -21,7 +21,9 @@ class ResourceNeed:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """Of one instance, for each of its executions. Who has had few executions goes first; each counts `weight`."""
+    """Describes what one instance needs for each of its executions. Who has had few executions goes first; each counts
+    `weight`.
+    """
 
     needs: tuple[ResourceNeed, ...] = ()
     weight: int = 1
@@ -29,8 +31,8 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """How much there is of resources that were named, by name and device (`EVERYWHERE`: on each). Of all others there
-    is as much as the instance needs that needs most.
+    """Says how much there is of resources that were named, by name and device (`EVERYWHERE`: on each). Of all others
+    there is as much as the instance needs that needs most.
     """
 
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What passes between the core and an instance: batches down, events up.
+"""Values that pass between the core and an instance: batches down, events up.
 
 An item ends exactly once: with its final part, or with its outcome in an execution. Credits come back apart
 from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
@@ -32,7 +32,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
-    """What a runner returns: an outcome per item, in order, and when its input was ready and its output began
+    """Holds what a runner returns: an outcome per item, in order, and when its input was ready and its output began
     (`time.monotonic` seconds; None where a runner does not tell them apart).
     """
 
@@ -97,8 +97,8 @@ Event = Begun | Part | Executed | Credit | RecycleRequested | Dead
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one instance goes. `name` is for people: `model_0`; `index` counts within its group; `claim` is what it
-    needs while it runs.
+    """Says where one instance goes. `name` is for people: `model_0`; `index` counts within its group; `claim` is what
+    it needs while it runs.
     """
 
     name: str
@@ -114,14 +114,14 @@ TranslateError = Callable[[ServeError, Operation, bool], ServeError]
 
 
 def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
-    """In the server's own words."""
+    """Return the error in the server's own words."""
     return error
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """What to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its
-    last argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`.
+    """Says what to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its last
+    argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`.
     """
 
     command: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How requests are arranged other than one by one: sequences on one instance, graphs of several models.
+"""Schedules: how requests are arranged other than one by one: sequences on one instance, graphs of several models.
 
 Values of a spec, beside `spec.Dynamic`; a format fills them in, the core's schedulers and graphs carry them out.
 """
@@ -12,14 +12,14 @@ from trivium.types.warmups import WarmupInput
 
 
 class Strategy(Enum):
-    """How the requests of several sequences share an execution."""
+    """Names how the requests of several sequences share an execution."""
 
     DIRECT = "direct"  # a sequence owns a row of its instance's batch until it ends
     OLDEST = "oldest"  # of the sequences that an instance serves, those whose request has waited longest go together
 
 
 class Signal(Enum):
-    """What a control input tells the model about a request's place in its sequence."""
+    """Names what a control input tells the model about a request's place in its sequence."""
 
     START = "start"
     END = "end"
@@ -42,8 +42,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the core keeps of a sequence between its requests: the model gives it as `output` and gets it with the next
-    request as `first.name`. With the first one it gets `first`. `is_shown`: clients get the output, too.
+    """Describes what the core keeps of a sequence between its requests: the model gives it as `output` and gets it
+    with the next request as `first.name`. With the first one it gets `first`. `is_shown`: clients get the output, too.
     """
 
     output: str

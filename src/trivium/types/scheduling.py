@@ -1,4 +1,4 @@
-"""What a scheduling policy sees and what it decides.
+"""Views that a scheduling policy sees, and the decisions that it makes.
 
 `decide(view, settings, now) -> Decision` is a pure function: it neither changes nor keeps the view, and the
 same function runs in the server, in the tests and on a virtual clock.
@@ -49,7 +49,9 @@ class QueueView(Protocol):
         ...
 
     def entries(self) -> Iterator[Entry]:
-        """In the order they are due: by level, then by arrival, those demoted last of their level."""
+        """Yield them in the order in which they are due: by level, then by arrival, those demoted last of their
+        level.
+        """
         ...
 
     def expired(self, now: float) -> Sequence[Entry]:
@@ -87,14 +89,14 @@ class SequenceSlot(msgspec.Struct, eq=False):
 
 
 class SequenceView(Protocol):
-    """What a policy for sequences sees, live and read-only. Every entry belongs to one of the records."""
+    """Shows a policy for sequences all that it sees, live and read-only. Every entry belongs to one of the records."""
 
     def entries(self) -> Iterator[Entry]:
-        """As in `QueueView`."""
+        """Return the same as in `QueueView`."""
         ...
 
     def free(self) -> Sequence[InstanceId]:
-        """As in `QueueView`."""
+        """Return the same as in `QueueView`."""
         ...
 
     def instances(self) -> Collection[InstanceId]:
@@ -102,7 +104,7 @@ class SequenceView(Protocol):
         ...
 
     def records(self) -> Iterable[SequenceSlot]:
-        """In any order."""
+        """Return the records in any order."""
         ...
 
 
@@ -129,8 +131,8 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What the scheduler shall do now. `wake_at` is later than the `now` it was decided at, or None when
-    only an arrival, a credit or a cancellation can change anything.
+    """Says what the scheduler shall do now. `wake_at` is later than the `now` it was decided at, or None when only an
+    arrival, a credit or a cancellation can change anything.
     """
 
     cuts: list[Cut] = []
@@ -140,8 +142,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class SequenceDecision(msgspec.Struct, frozen=True, gc=False):
-    """As `Decision`, for sequences. `unbind` (it begins anew) and `release` come before `bind`, and that before the
-    cuts.
+    """Says, like `Decision`, what the scheduler shall do, for sequences. `unbind` (it begins anew) and `release` come
+    before `bind`, and that before the cuts.
     """
 
     cuts: list[Cut]

@@ -1,4 +1,4 @@
-"""Where a model comes from: what somebody asked for, beside what its files say."""
+"""Model sources: where a model comes from and what somebody asked for, apart from what its files say."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

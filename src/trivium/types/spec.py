@@ -1,4 +1,4 @@
-"""What a model is: the narrow waist between the formats that read it and the core that serves it.
+"""A model's spec: the narrow waist between the formats that read it and the core that serves it.
 
 A format translates its whole file into a `ModelSpec` or refuses it; each key is used, passed on in
 `parameters`, or reported in `reports`. Inside, time is seconds and sizes are bytes.
@@ -38,7 +38,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How items share an execution.
+    """Names how items share an execution.
 
     `batch_axis`: tensors carry a leading batch dimension. `max_rows`: rows in one execution, a client's own
     batch counted (without a batch axis: 1). `merge`: may the core put several items together?
@@ -50,7 +50,7 @@ class Batching:
 
 
 class OnExpiry(Enum):
-    """What becomes of an item whose time in the queue is up."""
+    """Names what becomes of an item whose time in the queue is up."""
 
     REJECT = "reject"  # answered with EXPIRED
     DEMOTE = "demote"  # moved behind all others of its level, without a deadline
@@ -83,14 +83,14 @@ class Dynamic:
 
 
 class Device(Enum):
-    """Where an instance computes."""
+    """Names where an instance computes."""
 
     CPU = "cpu"
     GPU = "gpu"
 
 
 class Isolation(Enum):
-    """Where a runner runs. INLINE, on the loop, is for built-in work of microseconds only."""
+    """Names where a runner runs. INLINE, on the loop, is for built-in work of microseconds only."""
 
     INLINE = "inline"
     THREAD = "thread"
@@ -188,7 +188,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a field of a spec comes from: a file's key and line, or a rule that filled it in."""
+    """Says where a field of a spec comes from: a file's key and line, or a rule that filled it in."""
 
     file: str
     key: str
@@ -250,7 +250,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the model file itself says, gathered by its engine in a probe process; JSON-encodable.
+    """Holds what the model file itself says, gathered by its engine in a probe process; JSON-encodable.
 
     Dims here are whole, as the file declares them, -1 for a symbolic one. `batchable`: every input and
     output has a first dimension of any size. `notes` are sentences for `trivium check`. `document` is the whole
@@ -291,7 +291,7 @@ class InvalidModel:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a format made of a path: a spec per version found, and what it could not read."""
+    """Lists what a format made of a path: a spec per version found, and what it could not read."""
 
     specs: tuple[ModelSpec, ...]
     unreadable: tuple[InvalidModel, ...] = ()

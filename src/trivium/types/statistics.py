@@ -1,4 +1,4 @@
-"""What is counted of each version that serves, as a frozen report. Neutral: nanoseconds and seconds, rows and items.
+"""Counts of each version that serves, as a frozen report. Neutral: nanoseconds and seconds, rows and items.
 
 Which text or message it becomes is a protocol's business.
 """
@@ -11,7 +11,7 @@ from trivium.types.metrics import CacheUse, GpuUse, MachineUse, MetricFamily
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False):
-    """How often, and nanoseconds in all."""
+    """Counts how often something happened, and the nanoseconds that it took in all."""
 
     count: int = 0
     ns: int = 0

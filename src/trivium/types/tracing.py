@@ -1,4 +1,4 @@
-"""What is traced of requests and how much of it: settings, and the values that a finished trace consists of.
+"""Traces: what is traced of requests and how much of it: settings, and the values that a finished trace consists of.
 
 Times are seconds of the monotonic clock. How a trace is written, and in whose words, its exporter decides.
 """
@@ -14,15 +14,15 @@ from trivium.types.payload import Tensor
 
 
 class Detail(Enum):
-    """What a trace holds."""
+    """Names what a trace holds."""
 
     TIMES = "times"
     TENSORS = "tensors"
 
 
 class Moment(Enum):
-    """What a time in a trace is the time of, in the order in which they come. Those of the wire are of requests that
-    came over one, those of the computation of models that compute by themselves.
+    """Names what a time in a trace is the time of, in the order in which they come. Those of the wire are of requests
+    that came over one, those of the computation of models that compute by themselves.
     """
 
     RECEIVING = "receiving"  # the head of the request has come
@@ -40,7 +40,7 @@ class Moment(Enum):
 
 
 class TraceSettings(msgspec.Struct, frozen=True):
-    """What is traced: nothing without `details`; one request in `every` (0: those alone that come with a trace
+    """Says what is traced: nothing without `details`; one request in `every` (0: those alone that come with a trace
     context), `left` more of them (None: any number). `per_file` traces make a file of their own; 0 puts all into one.
     """
 
@@ -65,8 +65,8 @@ NO_CHANGE = TraceChange()
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
-    """How a request came: over which wire, when its head was there and when all of it, and the trace that its client
-    says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
+    """Says how a request came: over which wire, when its head was there and when all of it, and the trace that its
+    client says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
     """
 
     wire: str
@@ -77,9 +77,9 @@ class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
 
 
 class Trace(msgspec.Struct):
-    """What has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if it is
-    none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context` is the
-    `traceparent` by which others become a part of it, if they can.
+    """Holds what has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if
+    it is none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context`
+    is the `traceparent` by which others become a part of it, if they can.
     """
 
     id: int

@@ -11,7 +11,7 @@ from trivium.types.datatype import DataType
 
 
 class SyntheticFill(Enum):
-    """How the made-up data of a warm-up input comes about."""
+    """Names how the made-up data of a warm-up input comes about."""
 
     ZERO = "zero"
     RANDOM = "random"

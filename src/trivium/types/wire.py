@@ -1,4 +1,4 @@
-"""How an operation looks on a wire, without the wire: values between a front end and a sans-IO protocol."""
+"""Operations as they look on a wire, without the wire: values between a front end and a sans-IO protocol."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -21,7 +21,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
-    """What a head is about. `verb` is the protocol's own word; `model` is empty for the server itself.
+    """Says what a head is about. `verb` is the protocol's own word; `model` is empty for the server itself.
 
     `takes_body` False lets the front end refuse or discard a body unread. `lead` bytes of the body come before its
     data, which a large one's buffer should hold aligned.
@@ -58,7 +58,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class RpcKind(Enum):
-    """How a method of a gRPC service is called."""
+    """Says how a method of a gRPC service is called."""
 
     UNARY = "unary"  # one request message, one response message
     SERVER_STREAM = "server stream"  # one request message, any number of response messages

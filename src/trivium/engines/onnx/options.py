@@ -1,4 +1,4 @@
-"""How a spec's parameters become ONNX Runtime's options of a session and of a run. Pure.
+"""Makes ONNX Runtime's options of a session and of a run from a spec's parameters. Pure.
 
 Source of the names: the parameters of Triton's onnxruntime backend; `graph_level` is its
 `optimization.graph.level`.
@@ -83,7 +83,7 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
 
 
 def run_options(runtime: Any, spec: ModelSpec) -> Any:
-    """What holds for every run; None where nothing is asked for."""
+    """Return the options that hold for every run; None where nothing is asked for."""
     text = spec.parameters.get(SHRINKS)
     if text is None:
         return None

@@ -1,4 +1,5 @@
-"""Which of ONNX Runtime's execution providers run a model, with which options: by its placement and accelerators. Pure.
+"""Chooses the ONNX Runtime execution providers that run a model, and their options: by its placement and accelerators.
+Pure.
 
 Source of the names: Triton's onnxruntime backend; the parameter `accelerators` is its
 `optimization.execution_accelerators`, as JSON. An accelerator that this build lacks is told of and left out: answers
@@ -29,7 +30,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """What an accelerator is to ONNX Runtime, and its parameters -> options."""
+    """Names what an accelerator is to ONNX Runtime, and its parameters -> options."""
 
     name: str
     device: str
@@ -83,7 +84,7 @@ _PROVIDERS = {
 
 
 def accelerators(spec: ModelSpec) -> tuple[Asked, ...]:
-    """What the model asks for. LOAD_FAILED for one that there is not, or on another device."""
+    """Return the providers that the model asks for. LOAD_FAILED for one that there is not, or on another device."""
     text = spec.parameters.get(ACCELERATORS, "[]")
     try:
         asked = msgspec.json.decode(text, type=tuple[Asked, ...])

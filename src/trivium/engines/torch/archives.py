@@ -1,4 +1,4 @@
-"""Which kind of model file an archive is, by what it holds; and whether reading it would run code.
+"""Tells the kind of model file that an archive is, by what it holds, and whether reading it would run code.
 
 PyTorch unpickles parts of the archives of torch.export, and falls back on doing so without bounds. What would lead it
 there is looked for beforehand and refused: unknown members, pickled weights, example inputs that are not just tensors.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class ArchiveKind(Enum):
-    """What wrote the file."""
+    """Names what wrote the file."""
 
     SCRIPT = "TorchScript"
     EXPORTED = "a program of torch.export"

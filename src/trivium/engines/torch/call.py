@@ -1,4 +1,4 @@
-"""How named inputs become the arguments of `forward`, and what it returns the named outputs.
+"""Makes the arguments of `forward` from named inputs, and named outputs from what it returns.
 
 Source: sheet `triton`, section 2.4, step C: by the names of the arguments, by the index in names like `INPUT__0`,
 else in the order given; a single argument that is a dictionary takes them by name. Pure rules on names and on what
@@ -27,13 +27,13 @@ Arrange = Callable[[Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
 
 
 def arguments_of(module: Any) -> tuple[Argument, ...]:
-    """What `forward` of a module takes."""
+    """Describes what `forward` of a module takes."""
     found = module.forward.schema.arguments[1:]
     return tuple(Argument(one.name, str(one.type), one.has_default_value()) for one in found)
 
 
 def arrange(arguments: Sequence[Argument], names: Sequence[str]) -> Arrange:
-    """How inputs of these names, in this order, are handed over. ValueError says why they cannot be."""
+    """Return how inputs of these names, in this order, are handed over. ValueError says why they cannot be."""
     if len(arguments) == 1 and arguments[0].type == "Dict[str, Tensor]":
         return lambda inputs: ([{name: inputs[name] for name in names}], {})
     strange = [
@@ -91,7 +91,7 @@ def choose(found: Mapping[str, Any] | Sequence[Any], names: Sequence[str]) -> li
 
 
 def _order(names: Sequence[str]) -> list[str]:
-    """By index, where all have one; else as they are."""
+    """Sort them by index, where all have one; else leave them as they are."""
     indexes = _indexes(names)
     if indexes is None:
         return list(names)

@@ -150,7 +150,9 @@ class TorchEngine:
         self._process = ProcessSettings()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What a traced file or an exported program tells; of others a note alone. Raises as `Engine.facts` says."""
+        """Return what a traced file or an exported program tells; of others a note alone. Raises as `Engine.facts`
+        says.
+        """
         return facts(library(), spec, unknown_parameters(spec))
 
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TorchModel]:

@@ -1,4 +1,4 @@
-"""What a program of torch.export says of itself: its inputs and outputs, sizes that may vary as -1.
+"""Reads what a program of torch.export says of itself: its inputs and outputs, sizes that may vary as -1.
 
 Read from the graph; nothing is run. Called in a probe process only.
 """

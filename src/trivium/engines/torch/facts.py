@@ -1,4 +1,4 @@
-"""What a TorchScript file says of its inputs and outputs: something, if it was traced; nothing, if scripted.
+"""Reads what a TorchScript file says of its inputs and outputs: something, if it was traced; nothing, if scripted.
 
 A traced file keeps the example inputs that it was traced with: their datatypes and shapes. Its outputs are found
 by running it on zeros, twice with different first dimensions, which also shows whether that is a batch. Called

@@ -75,8 +75,8 @@ class ModuleFiles:
 
 
 def look_into(torch: Any, spec: ModelSpec, path: Path) -> tuple[ArchiveKind, frozenset[str]]:
-    """What kind of file it is, and what its archive holds, without the folder that all of it is in. LOAD_FAILED for a
-    file that is none, with what it is.
+    """Return what kind of file it is, and what its archive holds, without the folder that all of it is in. LOAD_FAILED
+    for a file that is none, with what it is.
     """
     if not path.is_file():
         raise _missing(spec, path)
@@ -137,7 +137,7 @@ def _exported(torch: Any, path: Path, device: Any) -> ExportedProgram:
 
 
 def _compiled(torch: Any, spec: ModelSpec, path: Path, device: Any) -> ExportedProgram:
-    """What was compiled for one device cannot run on another."""
+    """Refuse what was compiled for another device, since it cannot run on this one."""
     load = importlib.import_module("torch._inductor").aoti_load_package
     package = load(str(path)) if device.type == "cpu" else load(str(path), device_index=device.index)
     made_for = str(package.get_metadata().get("AOTI_DEVICE_KEY", device.type))

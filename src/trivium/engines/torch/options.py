@@ -1,4 +1,4 @@
-"""What a spec's parameters mean to TorchScript: a model's own options, and switches of the whole process.
+"""Reads what a spec's parameters mean to TorchScript: a model's own options, and switches of the whole process.
 
 Source of the names: the parameters of Triton's pytorch backend (sheet `triton`, section 2.4, step C). A switch of
 the process is set when an instance opens and holds for every TorchScript model there, as in the original; a
@@ -69,7 +69,7 @@ def options(spec: ModelSpec) -> Options:
 
 
 class ProcessSettings:
-    """What models of this process have asked of torch as a whole. Called from any thread."""
+    """Keeps what models of this process have asked of torch as a whole. Called from any thread."""
 
     def __init__(self) -> None:
         self._set: dict[str, tuple[object, str]] = {}

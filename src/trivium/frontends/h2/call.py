@@ -16,7 +16,7 @@ from trivium.types.wire import RpcAnswer, RpcCall
 
 
 class CallConnection(Protocol):
-    """What a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
+    """Holds what a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
 
     site: GrpcState
     peer: str

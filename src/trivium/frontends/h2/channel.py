@@ -52,11 +52,11 @@ class ChannelListener(Protocol):
         ...
 
     def on_sent(self) -> None:
-        """What was to be sent has left for the transport."""
+        """Hear that what was to be sent has left for the transport."""
         ...
 
     def on_refused(self, answer: RpcAnswer) -> None:
-        """What the client sent cannot be taken; the call has been ended with `answer`."""
+        """Hear that what the client sent cannot be taken; the call has been ended with `answer`."""
         ...
 
     def on_reset(self) -> None:
@@ -155,7 +155,7 @@ class Channel(Sender):
             self._refuse(CallRefused(NO_REQUEST))
 
     def _deliver(self, message: bytes | Packed | None) -> None:
-        """To the call, in order: a message, or (None) that there are no more."""
+        """Hand to the call, in order: a message, or (None) that there are no more."""
         if self._waiting is not None:
             self._waiting.append(message)
         elif self.receiver is None:
@@ -187,7 +187,7 @@ class Channel(Sender):
         self.give_back(0)
 
     def _refuse(self, error: Exception) -> None:
-        """What came cannot be taken."""
+        """End the call, since what came cannot be taken."""
         if isinstance(error, CallRefused):
             answer = error.answer
         elif isinstance(error, ServeError):
@@ -265,14 +265,14 @@ class Channel(Sender):
             self._line.answered(self)
 
     def on_sent(self) -> None:
-        """By the flow."""
+        """Hear from the flow control that what was to be sent has left."""
         if self.is_over:
             self._line.answered(self)
         elif self.receiver is not None:
             self.receiver.on_sent()
 
     def close(self) -> None:
-        """By the session: nothing more comes or goes."""
+        """Hear from the session that nothing more comes or goes."""
         self.is_over = True
         self._line.flow.drop(self)
         self._line.site.unreserve(self.requests.held)

@@ -132,7 +132,9 @@ class H2Connection(asyncio.BufferedProtocol):
     # -- time ------------------------------------------------------------------------------------------
 
     def _at(self, seconds: float, work: Callable[[], None]) -> None:
-        """In so many seconds, unless the connection is gone by then; an earlier one for the same work is forgotten."""
+        """Do this work in so many seconds, unless the connection is gone by then; an earlier one for the same work is
+        forgotten.
+        """
         name = work.__name__
         if name in self._timers:
             self._timers[name].cancel()
@@ -275,7 +277,7 @@ class H2Connection(asyncio.BufferedProtocol):
 
 
 def _peer(name: tuple[str, int] | None) -> str:
-    """As gRPC writes addresses."""
+    """Write an address as gRPC writes addresses."""
     if not name:
         return "unknown"
     host, port, *_ = name

@@ -1,4 +1,5 @@
-"""Who may send how much: the peer's windows, of the connection and of each stream, and the order of their use.
+"""Flow control, who may send how much: the peer's windows, of the connection and of each stream, and the order of
+their use.
 
 Source: RFC 9113, sections 5.2 and 6.9. Streams that have something to send take turns of one frame. Pure: makes lists
 of bytes; knows no transport and nothing of gRPC.
@@ -24,8 +25,8 @@ _MOST_TURN = 64 * 1024
 
 
 class Sender:
-    """What one stream has yet to send: `pieces` of DATA, and behind them `tail`, a frame that ends the stream and
-    needs no window. `on_sent` is called when all pieces have been sent.
+    """Holds what one stream has yet to send: `pieces` of DATA, and behind them `tail`, a frame that ends the stream
+    and needs no window. `on_sent` is called when all pieces have been sent.
     """
 
     __slots__ = ("is_ready", "number", "pieces", "tail", "unsent", "window")
@@ -55,7 +56,7 @@ class SendFlow:
         self._ready: deque[Sender] = deque()  # they have pieces and, when last looked at, a window
 
     def put(self, sender: Sender, *pieces: Bytes) -> None:
-        """To be sent in its turn, behind what this stream has unsent. The bytes are not copied."""
+        """Queue it to be sent in its turn, behind what this stream has unsent. The bytes are not copied."""
         for piece in pieces:
             if len(piece):
                 sender.pieces.append(memoryview(piece))

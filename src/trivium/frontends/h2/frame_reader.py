@@ -1,4 +1,4 @@
-"""From the bytes of a connection to its frames: DATA in pieces as they come, header blocks and all else whole.
+"""Reads frames from the bytes of a connection: DATA in pieces as they come, header blocks and all else whole.
 
 Source: RFC 9113, sections 3.4, 4 and 6.2 to 6.10: preface, sizes, padding, CONTINUATION. Decides where frames begin
 and end and which sizes are too much; what they mean is for whoever `FrameReader` reports to. It is fed views that

@@ -78,7 +78,7 @@ def head(length: int, kind: int, flags: int, stream: int) -> bytes:
 
 
 def settings(pairs: Iterable[tuple[int, int]]) -> bytes:
-    """What we ask of the peer: numbers of settings and their values."""
+    """Write a SETTINGS frame, what we ask of the peer: numbers of settings and their values."""
     payload = b"".join(_SETTING.pack(number, value) for number, value in pairs)
     return head(len(payload), SETTINGS, 0, 0) + payload
 

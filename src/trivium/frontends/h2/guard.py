@@ -1,4 +1,4 @@
-"""How much a client may ask of a connection that costs us work and earns it nothing: pings, resets, empty frames.
+"""Limits on what a client may ask of a connection that costs work and earns it nothing: pings, resets, empty frames.
 
 Pure: the time is given. A budget that time and served calls fill again, and the rules by which gRPC counts pings
 ("ping strikes"): both end the connection with ENHANCE_YOUR_CALM.

@@ -1,4 +1,4 @@
-"""From a header block to the head of a call. A block that a client repeats costs one look into a dictionary.
+"""Reads the head of a call from a header block. A block that a client repeats costs one look into a dictionary.
 
 Source: RFC 7541, RFC 9113 section 8; the decoding is `hpack`'s. What a block means depends on the dynamic table, so
 all that is remembered is forgotten when that changes. One per connection; blocks must come in their order.

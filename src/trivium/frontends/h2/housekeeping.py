@@ -1,4 +1,5 @@
-"""What on a connection concerns no single call: settings, pings, going away, and how much of that is too much.
+"""Deals with what concerns no single call of a connection: settings, pings, going away, and how much of that is too
+much.
 
 Source: RFC 9113, sections 6.5, 6.7 and 6.8; gRPC's keep-alive (proposals A8 and A9). Decides what is answered and what
 ends the connection; writes through the session that it belongs to.

@@ -1,4 +1,4 @@
-"""From pieces of DATA to the messages of a call, each with its prefix of five bytes, packed or not.
+"""Makes the messages of a call from pieces of DATA, each with its prefix of five bytes, packed or not.
 
 Source: "gRPC over HTTP2", Length-Prefixed-Message. Decides what is too large before it is taken, and books every byte
 that is kept with the site. Knows no frame.
@@ -127,7 +127,7 @@ class Packed:
         self._inflater = inflater
 
     def unpack(self) -> bytes:
-        """In any thread. Raises CallRefused, and QUEUE_FULL where others hold too much."""
+        """Unpack it, in any thread. Raises CallRefused, and QUEUE_FULL where others hold too much."""
         if not self.message:
             return b""
         try:

@@ -45,7 +45,7 @@ def _begun(http: int) -> bytes:
 
 
 def escaped(details: str) -> bytes:
-    """As grpc-message carries it; cut off behind a whole character where it is too long to arrive."""
+    """Write it as grpc-message carries it; cut off behind a whole character where it is too long to arrive."""
     text = details.encode("utf-8", "backslashreplace")
     if len(text) > _MOST_DETAILS // 3:  # it may be too long
         size = 0

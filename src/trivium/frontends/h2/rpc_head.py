@@ -1,4 +1,4 @@
-"""What the headers of a gRPC request say: which call, by when, how packed, or why it is none.
+"""Reads what the headers of a gRPC request say: which call, by when, how packed, or why it is none.
 
 Source: "gRPC over HTTP2", requests and responses; RFC 9113, sections 8.1 to 8.3. Pure, and independent of how the
 headers were compressed. A malformed head is told from one that can be answered.

@@ -87,7 +87,7 @@ class Session:
         self.put(frames.settings(pairs), frames.window_update(0, WINDOW - frames.DEFAULT_WINDOW))
 
     def feed(self, data: memoryview) -> None:
-        """What has come; raises ConnectionFault. StreamFaults end their streams alone."""
+        """Take in what has come; raises ConnectionFault. StreamFaults end their streams alone."""
         self._reader.feed(data)
 
     # -- written by channels and calls -----------------------------------------------------------------
@@ -106,7 +106,7 @@ class Session:
         self._shared.offload(packed.unpack, done)
 
     def spare(self) -> None:
-        """At the end of a turn: whoever has been answered need not send the rest (RFC 9113 8.1)."""
+        """Finish a turn: whoever has been answered need not send the rest (RFC 9113 8.1)."""
         while self._unended:
             self.put(frames.reset(self._unended.pop(), frames.NO_ERROR))
 

@@ -1,4 +1,4 @@
-"""What all connections of one HTTP/2 front end share, beside the site of their calls.
+"""Holds what all connections of one HTTP/2 front end share, apart from the site of their calls.
 
 Decides whether a call is let in. Knows no connection, and opens no socket.
 """

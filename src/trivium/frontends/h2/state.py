@@ -1,4 +1,4 @@
-"""What all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
+"""Holds what all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
 them, the calls in work.
 
 Decides whether there is room for a message, counts what a drain finished and cut off, and says what it means
@@ -47,7 +47,7 @@ def why_reset(timeout: float | None, waited: float) -> ServeError:
 
 
 def reset_status(why: ServeError) -> int:
-    """What the access log says of such a call: as it is counted, gRPC's DEADLINE_EXCEEDED or CANCELLED."""
+    """Return what the access log says of such a call: as it is counted, gRPC's DEADLINE_EXCEEDED or CANCELLED."""
     return 4 if why is LATE else 1
 
 

@@ -1,4 +1,4 @@
-"""From certificates in PEM to what a listener of HTTP/2 over TLS needs.
+"""Makes what a listener of HTTP/2 over TLS needs from certificates in PEM.
 
 Source: RFC 9113, section 9.2; gRPC takes "h2" by ALPN and nothing else. Python reads a private key from files only.
 """
@@ -11,7 +11,9 @@ from trivium.tls import Tls
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:
-    """For servers; with authorities, clients have to show a certificate of theirs. SSLError where the PEM is none."""
+    """Make the context of a server; with authorities, clients have to show a certificate of theirs. SSLError where the
+    PEM is none.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION

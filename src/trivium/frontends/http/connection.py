@@ -45,7 +45,7 @@ IDLE, HEAD, BODY, WORK, UNSENT, CLOSING, LOST = Phase
 
 
 def seconds(phase: Phase, limits: HttpLimits) -> float:
-    """From entering the phase to its deadline."""
+    """Return the seconds from entering the phase to its deadline."""
     if phase is WORK or phase is LOST:
         return NEVER
     if phase is IDLE:
@@ -176,13 +176,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unix:"
 
     def break_off(self, exchange: Exchange) -> None:
-        """Without its end an answer in chunks is seen to be incomplete (RFC 9112 8)."""
+        """Abort the connection: an answer in chunks without its end is seen to be incomplete (RFC 9112 8)."""
         self._abort(_BROKEN)
 
     # -- called by the sweeper and the drain -----------------------------------------------------------
 
     def on_deadline(self) -> None:
-        """What was waited for has not come."""
+        """End the wait for what has not come in its time."""
         match self.phase:
             case Phase.IDLE:
                 self._close()
@@ -276,7 +276,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return True
 
     def _refuse(self, fault: ServeError) -> None:
-        """What comes from here on is not wanted: answer, in its turn, and close."""
+        """Take nothing more from here on: answer, in its turn, and close."""
         self._is_refused = True
         self._reader.stop()
         if not self._queue or self._queue[-1].request.is_complete:
@@ -336,7 +336,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
 
 def _too_many(site: HttpState) -> bytes:
-    """What a connection is answered that is one too many."""
+    """Return the answer to a connection that is one too many."""
     limit = site.limits.connections
     text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
     refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), site.fallback)

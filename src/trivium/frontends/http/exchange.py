@@ -22,14 +22,14 @@ _CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
 
 
 class Outlet(Protocol):
-    """Where an exchange's answer goes: its connection."""
+    """Takes an exchange's answer: its connection does."""
 
     def send(self, exchange: "Exchange", answer: HttpAnswer) -> None:
         """Write the answer, or one part of it. After the final one the exchange is over."""
         ...
 
     def peer(self) -> str:
-        """Who is answered, for people: address and port."""
+        """Return who is answered, for people: address and port."""
         ...
 
     def break_off(self, exchange: "Exchange") -> None:

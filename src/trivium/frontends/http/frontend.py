@@ -27,7 +27,7 @@ _BACKLOG = 1024
 
 
 class DrainReport(msgspec.Struct, frozen=True, gc=False):
-    """How a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
+    """Tells how a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
 
     finished: int
     unfinished: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""From bytes to exchanges: httptools (llhttp) with the limits that it lacks.
+"""Makes exchanges from bytes: httptools (llhttp), with limits that it does not have.
 
 Decides where a request begins and ends and what of its head is too much. Knows no socket and no answer. The
 parser is only renewed after an upgrade and after a body that bypassed it; a refused stream is never read on.
@@ -71,7 +71,7 @@ class HeadCache:
         return sample.repeated(bytes(self._scratch[len(self._head) : size]))
 
     def expected(self) -> memoryview:
-        """Where the next request belongs. Behind one with a large body no more of it is read at first than that
+        """Return where the next request belongs. Behind one with a large body no more of it is read at first than that
         one's head: if it is the same again, all of the body can be received in place.
         """
         return self._expected
@@ -165,7 +165,7 @@ class RequestReader:
                 self._learn(size)
 
     def _learn(self, size: int) -> None:
-        """What was just fed was one request with its whole body, or the beginning of one with a large body."""
+        """Remember what was just fed: one request with its whole body, or the beginning of one with a large body."""
         begun = self._request
         if begun is not None and begun.intake is not None and not self._completed:
             self._memo.put(size, begun.intake.came, begun)
@@ -174,7 +174,7 @@ class RequestReader:
             self._memo.put(size, whole.head.content_length or 0, whole)
 
     def begun(self, head: Head) -> Exchange:
-        """A new exchange, of which nothing but the head has come."""
+        """Make a new exchange when nothing but its head has come."""
         site = self._site
         return self._begin(site, self._outlet, Request(site, head, site.now, site.fallback))
 
@@ -318,7 +318,7 @@ class RequestReader:
         return parser
 
     def _parse(self, data: memoryview) -> memoryview | None:
-        """What is left behind an upgrade; None without one."""
+        """Return what is left behind an upgrade; None without one."""
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:

@@ -136,8 +136,8 @@ class RequestBody(Struct, eq=False):
         return len(self._collected)
 
     def borrow(self) -> memoryview | None:
-        """Where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease. What has
-        come has been moved there. Raises the ServeError of `lend`.
+        """Return where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease.
+        What has come has been moved there. Raises the ServeError of `lend`.
         """
         size = self._size
         if size is None or size <= SMALL_BODY:
@@ -248,7 +248,7 @@ class Request(Struct, eq=False):
             self.intake.add(piece)
 
     def borrow(self) -> memoryview | None:
-        """Where the rest of the body belongs, if that is worth receiving in place. Raises ServeError."""
+        """Return where the rest of the body belongs, if that is worth receiving in place. Raises ServeError."""
         try:
             return self.intake.borrow() if self.refusal is None and self.intake is not None else None
         except ServeError:
@@ -257,7 +257,7 @@ class Request(Struct, eq=False):
             raise self.own_fault("lend") from error
 
     def wants_continue(self) -> bool:
-        """Does the client wait to be told that it may send the body?"""
+        """Does the client wait for a word that it may send the body?"""
         return self.expects_continue and self.intake is not None and not self.intake.came
 
     def clone(self) -> "Request":

@@ -1,4 +1,4 @@
-"""From an `HttpAnswer` to the buffers that go out, by RFC 9112: status line, fields, length or chunks.
+"""Makes the buffers that go out from an `HttpAnswer`, by RFC 9112: status line, fields, length or chunks.
 
 Content-Length, Transfer-Encoding and Connection are written here and only here; the functions are pure.
 """
@@ -27,7 +27,9 @@ _BODILESS = (204, 304)  # RFC 9110 8.6 and 15.4.5: neither a body nor, for 204, 
 
 
 def status_line(status: int, reason: bytes | None = None) -> bytes:
-    """With the standard phrase, if there is one, or another: what is no printable ASCII in it becomes '?'."""
+    """Write a status line with the standard phrase, if there is one, or another: what is no printable ASCII in it
+    becomes '?'.
+    """
     if reason is None:
         return _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
     return b"HTTP/1.1 %d %s\r\n" % (status, bytes(c if 32 <= c < 127 else 63 for c in reason))

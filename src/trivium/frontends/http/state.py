@@ -1,4 +1,4 @@
-"""What all connections of one HTTP front end share: the core and the protocols, the limits and what has been
+"""Holds what all connections of one HTTP front end share: the core and the protocols, the limits and what has been
 used of them, the time, one scratch buffer.
 
 Decides which protocol a path belongs to and whether there is room for a body. Opens no socket, reads no clock:
@@ -71,7 +71,7 @@ class HttpDebugState:
 
 @dataclass(slots=True, eq=False)
 class HttpState:
-    """What the connections of one listener share. Used on the loop only."""
+    """Holds what the connections of one listener share. Used on the loop only."""
 
     core: Core
     routes: Mapping[str, WireProtocol]
