@@ -299,7 +299,7 @@ def test_who_leaves_a_stream_stops_its_model(serving: ServerProcess, repository:
     [
         (b"[1]", "no object"),
         (b"{", "no valid JSON"),
-        (b'{"PROMPT": [["a"], ["b"]]}', "one flat list"),
+        (b'{"PROMPT": [["a"], ["b"]]}', "2 values"),
         (b'{"PROMPT": "a", "other": [1]}', "'other'"),
         (b'{"PROMPT": 7}', "a string"),
         (b'{"PROMPT": "a", "TIMES": [1, 2]}', "2 values"),
