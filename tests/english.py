@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST = 169
+MOST = 0
 """As many as there are. It only goes down."""
 
 SOURCE = Path(__file__).parents[1] / "src"

@@ -86,7 +86,7 @@ class _Reader:
         return value
 
     def count(self, what: str, least: int) -> int:
-        """Read a number of things, each of which takes at least so many bytes."""
+        """Read a number of things that take at least so many bytes each."""
         number = self.integer()
         if number < 0 or number * least > len(self.view) - self.at:
             raise ValueError("not an NDList: it claims %d %s" % (number, what))

@@ -1,4 +1,4 @@
-"""Where large request bodies land: pooled buffers in a few sizes, lent and given back.
+"""Lends pooled buffers in a few sizes, which large request bodies land in.
 
 A fresh buffer costs page faults for every page of every request; a kept one costs them once.
 """

@@ -1,4 +1,4 @@
-"""From a runner's one function to the contract of an instance: every item of a batch ends exactly once.
+"""Makes the contract of an instance from a runner's one function: every item of a batch ends exactly once.
 
 What a runner raises, or a wrong number of outcomes, fails that batch and nothing else.
 """

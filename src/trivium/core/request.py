@@ -17,7 +17,7 @@ from trivium.types.state import ItemState
 
 
 class ItemOwner(Protocol):
-    """Who queues and ends the item."""
+    """Queues and ends the item."""
 
     def cancel(self, item: "Item", why: ServeError) -> None:
         """End it with `why`, wherever it is. Called only while it has not ended."""
@@ -56,7 +56,7 @@ class Item(msgspec.Struct, eq=False):
 
     @property
     def sequence(self) -> SequenceRef | None:
-        """Where it belongs to a sequence."""
+        """Return its place in a sequence."""
         return self.operation.sequence
 
     def cancel(self, why: ServeError) -> None:

@@ -153,7 +153,7 @@ class Server:
 
     @property
     def state(self) -> ServerState:
-        """Where the server is in its life."""
+        """Return where the server is in its life."""
         return self._state
 
     @property
@@ -189,7 +189,7 @@ class Server:
         return self._registry.listing()
 
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
-        """What `start` would load, complete, and what it could not; loads nothing."""
+        """Return what `start` would load, complete, and what it could not; loads nothing."""
         found, broken = await self._repository.read()
         specs, unfinished = await self._lifecycle.examine(found)
         return specs, broken + unfinished
@@ -287,9 +287,10 @@ class Server:
     async def register(
         self, path: str | PathLike[str], *, name: str = "", version: str = "", wait: bool = True
     ) -> tuple[VersionStatus, ...]:
-        """Serve what a folder or file holds beside what serves already, under another `name` or `version` if one is
-        given. Returns the state of its models' versions. Raises ServeError (NOT_FOUND, LOAD_FAILED, CONFLICT), and then
-        nothing of it is left; without `wait` it loads behind this call, and the listing tells what became of it.
+        """Serve what a folder or file holds in addition to what serves already, under another `name` or `version` if
+        one is given. Returns the state of its models' versions. Raises ServeError (NOT_FOUND, LOAD_FAILED, CONFLICT),
+        and then nothing of it is left; without `wait` it loads behind this call, and the listing tells what became of
+        it.
         """
         source = ModelSource(os.fspath(path), name, version)
         return (await self._listed(Register(source, wait))).versions

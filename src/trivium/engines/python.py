@@ -47,7 +47,7 @@ class PythonEngine:
         environment: Mapping[str, str],
         words: TranslateError = unchanged,
     ) -> None:
-        """`words`: in which the handlers are told what their calls of other models end with."""
+        """`words` is the form in which the handlers hear what their calls of other models end with."""
         self.name = f"python-{dialect}"
         self.takes = takes
         self._dialect = dialect

@@ -15,8 +15,8 @@ Named = dict[str, Tensor]
 
 
 class Branch:
-    """What is known and to be done for one part; the root's is that of the whole request. It sees what its parents
-    know. `working` has the tickets of its steps, None as long as `submit` has not returned.
+    """Holds what is known and to be done for one part; the root's is that of the whole request. It sees what its
+    parents know. `working` has the tickets of its steps, None as long as `submit` has not returned.
     """
 
     __slots__ = ("fork", "parent", "pending", "tensors", "working")
@@ -47,7 +47,7 @@ class Branch:
         return True
 
     def tickets(self) -> Iterator[Ticket]:
-        """Of all that is in work, here and in the branches of this one."""
+        """Yield the tickets of all that is in work, here and in the branches of this one."""
         yield from (ticket for ticket in self.working.values() if ticket is not None)
         if self.fork is not None:
             if self.fork.ticket is not None:
@@ -91,7 +91,7 @@ class Fork:
 
 
 def forks(branch: Branch) -> Iterator[Fork]:
-    """Of a branch, and of all branches below it."""
+    """Yield the forks of a branch and of all branches below it."""
     if branch.fork is not None:
         yield branch.fork
         for following in branch.fork.alive:

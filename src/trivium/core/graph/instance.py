@@ -21,7 +21,7 @@ CREDIT = Credit(1)
 
 
 def launcher(spec: ModelSpec, submits: InferenceCore, now: Callable[[], float]) -> Launch:
-    """How the one instance of a graph is opened. It takes as many requests at a time as its queue may hold."""
+    """Return how the one instance of a graph is opened. It takes as many requests at a time as its queue may hold."""
 
     async def launch(placement: Placement, port: Port) -> Instance:
         port.push((Credit(spec.limits.queue_items - 1),))

@@ -1,4 +1,4 @@
-"""What a graph of models needs, and whether it can run at all. Pure.
+"""Decides what a graph of models needs, and whether it can run at all. Pure.
 
 The same rules order the loading, refuse what cannot run, and say which steps a request needs. Source of the rules:
 sheet "triton", sections 2.5 and 7.8. It knows specs, and neither loaded models nor requests.
@@ -23,8 +23,8 @@ def members(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def waves(needs: Mapping[str, Collection[str]]) -> tuple[list[list[str]], list[str]]:
-    """Which models can be loaded together, wave after wave, each after all that it `needs`; and those that never can,
-    because they need one another in a circle. What is not a key of `needs` is taken to be there.
+    """Return which models can be loaded together, wave after wave, each after all that it `needs`; and those that
+    never can, because they need one another in a circle. What is not a key of `needs` is taken to be there.
     """
     left = dict(needs)
     order: list[list[str]] = []
@@ -54,7 +54,7 @@ def circle(name: str, needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
 
 
 def circular(spec: ModelSpec, way: Sequence[str]) -> Finding:
-    """What is wrong with a graph that needs itself."""
+    """Return what is wrong with a graph that needs itself."""
     hint = "Let one of them do without the other."
     return _fault(
         spec,
@@ -134,7 +134,9 @@ def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
 
 
 def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[InvalidModel]]:
-    """Of models that would be served together those that can, and the graphs that cannot, each with all its faults."""
+    """Return, of models that would be served together, those that can, and the graphs that cannot, each with all its
+    faults.
+    """
     good, broken = list(specs), []
     is_settled = False
     while not is_settled:

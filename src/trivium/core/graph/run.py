@@ -26,7 +26,7 @@ TENSORS = PayloadKind.TENSORS
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """What all requests through one graph share: its steps, its inputs, and whom its members are called by.
+    """Holds what all requests through one graph share: its steps, its inputs, and whom its members are called by.
 
     `in_flight` bounds the parts of one request that are in work at a time.
     """
@@ -216,7 +216,9 @@ class Run:
         return branch.fork
 
     def _kept(self, i: int, payload: Tensors) -> Named | None:
-        """What is used of it, by its names in the graph. None where some of that is not there: then it has failed."""
+        """Return what is used of it, by its names in the graph. None where some of that is not there: then it has
+        failed.
+        """
         names: Mapping[str, str] = self._graph.steps[i].outputs
         kept = {names[tensor.name]: tensor for tensor in payload.items if tensor.name in names}
         lacking = [name for name, to in names.items() if to in self._used and to not in kept]

@@ -25,7 +25,7 @@ class Mailbox:
         return MailboxPort(self, deliver)
 
     def push(self, deliver: Deliver, events: Sequence[Event]) -> None:
-        """From any thread."""
+        """Put events in, from any thread."""
         self._sets.append((deliver, events))
         if not self._is_signalled:
             self._is_signalled = True
@@ -36,7 +36,9 @@ class Mailbox:
         self._signal = _nobody
 
     def drain(self) -> None:
-        """On the loop. Signals are accepted again before the first set is taken, so that none is missed."""
+        """Take all events out, on the loop. Signals are accepted again before the first set is taken, so that none is
+        missed.
+        """
         self._is_signalled = False
         sets = self._sets
         while sets:
@@ -49,7 +51,7 @@ def _nobody(drain: Callable[[], None]) -> None:
 
 
 class MailboxPort:
-    """What one instance pushes to."""
+    """Takes what one instance pushes."""
 
     __slots__ = ("_mailbox", "deliver")
 
@@ -58,5 +60,5 @@ class MailboxPort:
         self.deliver = deliver
 
     def push(self, events: Sequence[Event]) -> None:
-        """From any thread."""
+        """Push events, from any thread."""
         self._mailbox.push(self.deliver, events)

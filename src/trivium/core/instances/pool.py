@@ -39,7 +39,7 @@ MOST_AHEAD = 15
 
 
 class Owner(Protocol):
-    """The model version that a pool works for; it is told what happens to the items."""
+    """The model version that a pool works for; it hears what happens to the items."""
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """An execution ended these items, in the order of its outcomes."""
@@ -142,7 +142,7 @@ class Pool:
         return self._lead
 
     def keep_order(self, in_order: bool) -> None:
-        """From now on items overtake one another, or do not."""
+        """Let items overtake one another from now on, or not."""
         self._in_order = in_order
 
     def call_begun(self) -> None:
@@ -158,7 +158,7 @@ class Pool:
         return self._slots
 
     def threads(self) -> Set[int]:
-        """Of the open instances: see `Instance.threads`."""
+        """Count the threads of the open instances: see `Instance.threads`."""
         instances = (slot.instance for slot in self._slots.values())
         return {thread for instance in instances if instance is not None for thread in instance.threads}
 
@@ -212,7 +212,7 @@ class Pool:
         return by_turns({number: slot.credits for number, slot in self._slots.items()}, lead)
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
-        """Of those that shall be started now the ones that may be: here all."""
+        """Return, of those that shall be started now, the ones that may be: here all."""
         return instances
 
     def start(self, number: InstanceId, items: list[Item]) -> None:

@@ -1,4 +1,4 @@
-"""A pool whose instances run within the rate limiter's bounds: one that lacks a resource is not free.
+"""A pool whose instances run within the rate limiter's bounds: one without a resource that it needs is not free.
 
 Nothing is handed over in advance, since what waits in an instance would hold what it does not use.
 """
@@ -19,8 +19,8 @@ CPU = "cpu"
 
 
 class LimitedPool(Pool):
-    """As `Pool`. It leaves the limiter with its model. Where work `waits_for_one` of its instances, all that have a
-    credit are free, and whether one may run is asked when it is known which.
+    """Works like `Pool`. It leaves the limiter with its model. Where work `waits_for_one` of its instances, all that
+    have a credit are free, and whether one may run is asked when it is known which.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class LimitedPool(Pool):
         self._waits_for_one = waits_for_one
 
     def free(self) -> Sequence[InstanceId]:
-        """Of those with a credit the ones that may run."""
+        """Return, of those with a credit, the ones that may run."""
         free = super().free()
         return free if self._waits_for_one else self._may_run(free[: self._member.waits()])
 

@@ -56,7 +56,7 @@ class RateLimiter:
     def select(
         self, member: "RateLimitedModel", candidates: Mapping[InstanceId, Amounts]
     ) -> list[InstanceId]:
-        """Which of a model's free instances may run now."""
+        """Return which of a model's free instances may run now."""
         mine: list[Contender[Key]] = []
         for instance, needs in candidates.items():
             key = member.number, instance
@@ -93,7 +93,7 @@ class RateLimiter:
         self._look_again()
 
     def free(self) -> Amounts:
-        """What nobody uses now."""
+        """Return what nobody uses now."""
         left = dict(self._limits)
         for needs in self._running.values():
             for resource, count in needs.items():
@@ -123,7 +123,7 @@ class RateLimitedModel:
         self.look_again = look_again
 
     def select(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
-        """Which of them may run now, of those that there is work for."""
+        """Return which of them may run now, of those that there is work for."""
         return self._limiter.select(self, candidates)
 
     def acquire(self, instance: InstanceId, needs: Amounts, weight: int) -> None:

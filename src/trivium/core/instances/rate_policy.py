@@ -1,4 +1,4 @@
-"""Which instances may run now, where what they need together is bounded. Pure.
+"""Decides which instances may run now, where what they need together is bounded. Pure.
 
 Who has run least goes first, each execution counted by the instance's weight. One that lacks something holds back all
 that it needs from those behind it, so that it gets it in time; who needs nothing of that goes on. Sheet "triton",
@@ -29,7 +29,7 @@ class Contender(msgspec.Struct, Generic[Who], frozen=True):
 
 
 def grants(wishes: Iterable[Contender[Who]], free: Amounts) -> list[Who]:
-    """Who may run, all of them together, of what is `free`."""
+    """Return who may run, all of them together, of what is `free`."""
     left = dict(free)
     granted: list[Who] = []
     for wish in sorted(wishes, key=lambda wish: (wish.passed, wish.since)):
@@ -43,7 +43,7 @@ def grants(wishes: Iterable[Contender[Who]], free: Amounts) -> list[Who]:
 
 
 def parse_limits(text: str) -> ResourceLimits:
-    """From 'NAME:COUNT' or 'NAME:COUNT:DEVICE', with commas between. Raises INVALID."""
+    """Read limits from 'NAME:COUNT' or 'NAME:COUNT:DEVICE', with commas between. Raises INVALID."""
     counts: dict[Resource, int] = {}
     for row in filter(None, (row.strip() for row in text.split(","))):
         name, _, rest = row.partition(":")
@@ -59,7 +59,7 @@ def parse_limits(text: str) -> ResourceLimits:
 
 
 def needs_on(claim: ResourceRequest, device: str) -> Amounts:
-    """What an instance needs that runs there."""
+    """Return what an instance needs that runs there."""
     amounts: dict[Resource, int] = {}
     for need in claim.needs:
         resource = need.name, EVERYWHERE if need.is_shared else device
@@ -68,7 +68,7 @@ def needs_on(claim: ResourceRequest, device: str) -> Amounts:
 
 
 def limits(instances: Collection[Amounts], supply: ResourceLimits) -> Amounts:
-    """What there is of each resource that some instance needs. Raises LOAD_FAILED where that can never do."""
+    """Return what there is of each resource that some instance needs. Raises LOAD_FAILED where that can never do."""
     most: dict[Resource, int] = {}
     for amounts in instances:
         for resource, count in amounts.items():

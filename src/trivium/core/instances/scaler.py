@@ -40,7 +40,7 @@ class Group:
         self.died_in_vain = False
 
     def placement(self) -> Placement:
-        """Where the next instance goes: the lowest free index, taken as being opened."""
+        """Return where the next instance goes: the lowest free index, taken as being opened."""
         taken = self.opening | set(self.members.values())
         index = next(i for i in range(len(taken) + 1) if i not in taken)
         self.opening.add(index)
@@ -300,6 +300,6 @@ def _is_within(group: Group) -> bool:
 
 
 def _own_fault(placement: Placement, cause: Exception) -> ServeError:
-    """What `launch` should have put into words."""
+    """Put into words what `launch` should have."""
     log.error("opening instance %s failed", placement.name, exc_info=cause)
     return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {type(cause).__name__}: {cause}")

@@ -1,4 +1,4 @@
-"""How many instances a group has: at least its minimum, more while work waits, fewer when they idle. Pure."""
+"""Decides how many instances a group has: at least its minimum, more while work waits, fewer when they idle. Pure."""
 
 import msgspec
 
@@ -31,7 +31,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scaling(msgspec.Struct, frozen=True, gc=False):
-    """What to do now; `wake_at` is later than the time it was decided at."""
+    """Says what to do now; `wake_at` is later than the time it was decided at."""
 
     open: int = 0
     close: tuple[InstanceId, ...] = ()

@@ -30,18 +30,18 @@ class InspectionRefused(msgspec.Struct, tag="refused"):
 
 
 class Inspected(msgspec.Struct, tag="told"):
-    """The engine told."""
+    """The engine answered."""
 
     facts: ModelFacts
 
 
 def request(spec: ModelSpec) -> bytes:
-    """What the probe process gets on its standard input: the whole spec."""
+    """Write what the probe process gets on its standard input: the whole spec."""
     return json.dumps(encode(spec)).encode()
 
 
 def answer(question: bytes, engines: Mapping[str, Engine]) -> bytes:
-    """What the probe process does: a `request` in, an `Inspected` or `InspectionRefused` out."""
+    """Do what the probe process does: a `request` in, an `Inspected` or `InspectionRefused` out."""
     spec = decode(json.loads(question))
     try:
         return msgspec.json.encode(Inspected(engines[spec.engine].facts(spec)))
@@ -58,7 +58,7 @@ class ModelInspector:
         self._command = command
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
-        """What the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
+        """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -97,7 +97,7 @@ def can_tell(engine: Engine, spec: ModelSpec) -> bool:
 
 
 def _print(model: str, noise: bytes) -> None:
-    """What user code printed is seen, as that of a worker is."""
+    """Show what user code printed, as that of a worker is shown."""
     for line in noise.decode("utf-8", "replace").splitlines():
         logging.getLogger(f"trivium.worker.{model}").info("completing: %s", line)
 

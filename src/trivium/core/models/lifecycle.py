@@ -100,7 +100,7 @@ class Lifecycle:
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
 
     async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:
-        """What would be served of these, complete, and what would not, without loading any."""
+        """Return what would be served of these, complete, and what would not, without loading any."""
         specs: list[ModelSpec] = []
         broken: list[InvalidModel] = []
         for model in found:
@@ -115,8 +115,8 @@ class Lifecycle:
         return good, broken + unfit
 
     async def register(self, entry: ModelEntry, source: ModelSource) -> None:
-        """Serve every version of an entry beside what serves already. Raises CONFLICT where one is there; the first
-        failure, and then none of the entry's versions is left.
+        """Serve every version of an entry in addition to what serves already. Raises CONFLICT where one is there; the
+        first failure, and then none of the entry's versions is left.
         """
         async with self._locks[entry.name]:
             there = {record.version for record in self._registry.records(entry.name)}
@@ -207,7 +207,7 @@ class Lifecycle:
             await asyncio.wait(drains)
 
     def note(self, broken: InvalidModel) -> ServeError:
-        """Register a model that cannot be read as failed, beside what may serve under its name."""
+        """Register a model that cannot be read as failed, next to what may serve under its name."""
         error = ConfigError(broken.findings)
         record = self._registry.record(broken.name, "")
         if record.state is not VersionState.LOADING:
@@ -263,7 +263,7 @@ class Lifecycle:
         return failure
 
     async def _opened(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
-        """As often as the server was told; the last failure is the one that counts."""
+        """Try as often as the server was configured to; the last failure is the one that counts."""
         for left in range(self._config.load_retries, 0, -1):
             try:
                 return await self._open(spec, form)
@@ -303,7 +303,7 @@ class Lifecycle:
         return ServedModel(spec, isolation, launch, self._services.mailbox, self._services.clock, means)
 
     def _section(self, spec: ModelSpec) -> Section | None:
-        """Where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
+        """Return where its answers are kept. Raises LOAD_FAILED for a model whose answers cannot be."""
         if self.cache is None or not spec.caches:
             return None
         return self.cache.section(spec, self._services.clock.now)

@@ -103,8 +103,8 @@ class RepositoryPoller:
 
 
 def fingerprint(path: Path) -> str:
-    """Of a file or folder: the names of all that is in it, with times and sizes of files. Follows links, each folder
-    once. Raises OSError where `path` itself cannot be looked at.
+    """Fingerprint a file or folder: the names of all that is in it, with times and sizes of files. Follows links, each
+    folder once. Raises OSError where `path` itself cannot be looked at.
     """
     found = blake2b(digest_size=16)
     found.update(_line(path.name, path.stat()))

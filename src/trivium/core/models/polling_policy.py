@@ -1,4 +1,4 @@
-"""What to load and what to unload when model folders change: of two looks at them, what is different. Pure.
+"""Decides what to load and to unload when model folders change: what is different between two looks. Pure.
 
 Whether a changed folder can be loaded is not judged here; what cannot leaves what serves serving.
 """

@@ -67,7 +67,7 @@ class _Asked:
             self._leave.append(check(self._told))
 
     def _told(self, why: str) -> None:
-        """By one of them: nothing, or why it is not ready."""
+        """Ask one of them: nothing, or why it is not ready."""
         self._count -= 1
         if why or not self._count:
             self._answer(why)

@@ -35,7 +35,7 @@ class Record:
     vanished: bool = False
 
     def move(self, to: VersionState, reason: str = "") -> None:
-        """By the table only."""
+        """Move it to another state; only the table calls this."""
         self.state = move(VERSION_MOVES, self.state, to)
         self.reason = reason
 
@@ -61,7 +61,7 @@ class Registry:
         return self._models.setdefault(name, {}).setdefault(version, Record(name, version))
 
     def records(self, name: str = "") -> list[Record]:
-        """Of one model or of all, sorted by model, then version number."""
+        """Return the versions of one model or of all, sorted by model, then version number."""
         names = [name] if name else sorted(self._models)
         return [
             record
@@ -97,7 +97,7 @@ class Registry:
         return "" if latest is None else latest.spec.version
 
     def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
-        """From now on `loaded` serves the version; returns the one that did, to be drained."""
+        """Let `loaded` serve the version from now on; returns the one that did, to be drained."""
         before, record.loaded = record.loaded, loaded
         self._choose_latest(record.name)
         return before
@@ -109,7 +109,7 @@ class Registry:
         return before
 
     def serving(self, name: str, version: str = "") -> ServedModel:
-        """Who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
+        """Return who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
         if not version:
             latest = self.latest.get(name)
             if latest is not None:
@@ -165,7 +165,7 @@ class Registry:
         return Listing(tuple(map(self._status, self.records(name))))
 
     def report(self, name: str = "", version: str = "") -> StatisticsReport:
-        """What the version, those of the model, or all count that serve. Raises like `serving`."""
+        """Return what the version, those of the model, or all count that serve. Raises like `serving`."""
         if version:
             return StatisticsReport((self.serving(name, version).report(),))
         if name:

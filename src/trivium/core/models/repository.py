@@ -151,7 +151,9 @@ class Repository:
 def chosen(
     found: Sequence[ModelEntry], broken: Sequence[InvalidModel], names: Collection[str]
 ) -> tuple[list[ModelEntry], list[InvalidModel]]:
-    """Of what was read the models of these names, each with those that it needs; a name without any is unreadable."""
+    """Return, of what was read, the models of these names, each with those that it needs; a name without any is
+    unreadable.
+    """
     by_name = {model.name: model for model in found}
     wanted = {one.name for name in names if name in by_name for one in with_members(by_name[name], found)}
     unfit = [unreadable for unreadable in broken if unreadable.name in names]

@@ -281,7 +281,7 @@ class ServedModel:
         return None if self._context.arena is None else self._context.arena.lend(size, lead)
 
     def checks(self) -> list[Check]:
-        """Of the open instances whose user code has a say in whether it is ready."""
+        """Return those open instances whose user code has a say in whether it is ready."""
         return [
             check for slot in self._pool.slots().values() if slot.instance and (check := slot.instance.check)
         ]

@@ -1,4 +1,4 @@
-"""Which versions of a model are to serve, and what to do to get there. Pure.
+"""Decides which versions of a model are to serve, and what to do to get there. Pure.
 
 New versions are loaded before old ones are dropped, so that a model that serves never stops to.
 """
@@ -33,7 +33,7 @@ def wanted(available: Collection[str], policy: VersionPolicy) -> frozenset[str]:
 
 
 def plan(serving: Collection[str], available: Collection[str], policy: VersionPolicy) -> Plan:
-    """How to get from what serves to what the policy wants. What serves and is wanted is loaded anew."""
+    """Return how to get from what serves to what the policy wants. What serves and is wanted is loaded anew."""
     wants = wanted(available, policy)
     return Plan(
         load=tuple(sorted(wants, key=version_order)),

@@ -1,4 +1,4 @@
-"""What NVIDIA's GPUs are doing, as their driver's library (NVML) tells; nothing where there is no such library.
+"""Measures what NVIDIA's GPUs are doing, by their driver's library (NVML); nothing where there is no such library.
 
 Blocking. The binding is imported when somebody asks first: it takes a tenth of a second and 6 MB.
 """
@@ -70,7 +70,7 @@ class Gpus:
         return (millijoules - self._energy_before.setdefault(uuid, millijoules)) / 1000
 
     def _told(self, function: str, device: Any) -> Any:
-        """What the driver says; None where this device, or this driver, does not know."""
+        """Return what the driver says; None where this device, or this driver, does not know."""
         try:
             return getattr(self._nvml, function)(device)
         except self._nvml.NVMLError:

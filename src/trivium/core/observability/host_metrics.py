@@ -1,4 +1,4 @@
-"""What the machine itself is doing: processors and memory as `psutil` tells, its GPUs as `gpu_metrics` tells.
+"""Measures what the machine itself is doing: processors and memory as `psutil` tells, its GPUs as `gpu_metrics` tells.
 
 Asks the system and a driver, so it runs in a thread.
 """

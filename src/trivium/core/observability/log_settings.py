@@ -1,4 +1,4 @@
-"""How much this process logs, changed while it runs. Logging is the process's, and so is this.
+"""Sets how much this process logs, while it runs. Logging is the process's, and so is this.
 
 Its level keeps what nobody reads from being made; switches that the level cannot express are kept by the handlers,
 which ask `ProcessLog.passes`.
@@ -13,7 +13,7 @@ from trivium.types.log_settings import LogChange, LogSettings
 
 
 class ProcessLog:
-    """Of one logger and all below it."""
+    """Sets the log of one logger and of all below it."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
@@ -22,7 +22,7 @@ class ProcessLog:
 
     @property
     def settings(self) -> LogSettings:
-        """As they were told last; until then what the logger's level comes to."""
+        """Return the settings that were made last; until then what the logger's level comes to."""
         if self._settings is not None:
             return self._settings
         least = self._logger.getEffectiveLevel()

@@ -21,7 +21,7 @@ _LEAST = 1e-9
 
 
 class RecentValues:
-    """Of one kind of duration. `add` and `quantiles` are told the time, which never goes back."""
+    """Estimates quantiles of one kind of duration. `add` and `quantiles` get the time, which never goes back."""
 
     def __init__(self) -> None:
         self._slices: deque[tuple[float, Counter[int]]] = deque()
@@ -52,8 +52,8 @@ class RecentValues:
 
 
 def parse_quantiles(text: str) -> tuple[float, ...]:
-    """From "0.5,0.99". "0.5:0.05,0.99:0.001" is taken, too: the second numbers are errors of a rank that other
-    estimators may make, where this one's is a hundredth of the value whatever they say. Raises INVALID.
+    """Read quantiles from "0.5,0.99". "0.5:0.05,0.99:0.001" is taken, too: the second numbers are errors of a rank
+    that other estimators may make, where this one's is a hundredth of the value whatever they say. Raises INVALID.
     """
     wanted: list[float] = []
     for word in filter(None, text.split(",")):

@@ -68,7 +68,7 @@ class Tracing:
     # -- called by a loaded model, while `is_on` -----------------------------------------------------------
 
     def admitted(self, item: Item, spec: ModelSpec) -> None:
-        """A request has passed the door of a model. A call by another request is traced if it is told to belong to the
+        """A request has passed the door of a model. A call by another request is traced if it is said to belong to the
         trace of one; any other request if it is sampled.
         """
         infer = item.operation
@@ -98,7 +98,7 @@ class Tracing:
         item.sink = live.take
 
     def executed(self, run: Executed) -> None:
-        """An execution is over; its items are told only now, or were before."""
+        """An execution is over; its items hear of it only now, or did before."""
         for number in run.batch or run.items:
             live = self._live.get(number)
             if live is not None:

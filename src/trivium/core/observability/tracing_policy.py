@@ -1,4 +1,4 @@
-"""Which requests are traced: sampling, and the settings of the server and of models over one another. Pure.
+"""Decides which requests are traced: sampling, and the settings of the server and of models over one another. Pure.
 
 It knows neither what a trace holds nor where it goes. The rules are those that Triton has (spec sheet `triton`, section
 4.12): every n-th request, so many in all, every one that belongs to a trace of its client's.
@@ -38,7 +38,7 @@ class Sampler:
 
     @property
     def settings(self) -> TraceSettings:
-        """As they are now: fewer are left with each that is taken."""
+        """Return the settings as they are now: fewer are left with each that is taken."""
         return msgspec.structs.replace(self._settings, left=self._left)
 
     @property
@@ -61,8 +61,8 @@ class Sampler:
         return is_hit or is_followed
 
     def finished(self, traces: Traces) -> tuple[Sequence[Traces], bool]:
-        """What shall be written now that these are finished, and whether as a file of its own: every `per_file` traces,
-        and once no more will be taken.
+        """Return what shall be written now that these are finished, and whether as a file of its own: every `per_file`
+        traces, and once no more will be taken.
         """
         self._open -= 1
         settings = self._settings
@@ -80,7 +80,7 @@ class Sampler:
         return self.rest()
 
     def rest(self) -> Sequence[Traces]:
-        """What is held, to be written as a file of its own; nothing is, after that."""
+        """Return what is held, to be written as a file of its own; nothing is, after that."""
         held, self._held = self._held, []
         return held
 
@@ -100,7 +100,7 @@ class TraceBook:
         return self._can_write and any(sampler.is_on for sampler in self._samplers.values())
 
     def of(self, model: str) -> Sampler:
-        """What samples the requests of this model."""
+        """Return what samples the requests of this model."""
         return self._samplers.get(model) or self._samplers[""]
 
     def change(self, model: str, change: TraceChange) -> Sequence[Sampler]:
@@ -132,7 +132,7 @@ class TraceBook:
         return tuple(self._samplers.values())
 
     def _now(self, model: str) -> TraceChange:
-        """What was changed, with as many left as there are still."""
+        """Return what was changed, with as many left as there are still."""
         change = self._changes.get(model, NO_CHANGE)
         if isinstance(change.left, int) and model in self._samplers:
             left = self._samplers[model].settings.left
@@ -164,7 +164,7 @@ def _unfit(why: str, text: str) -> ServeError:
 
 
 def _over(before: TraceChange, change: TraceChange) -> TraceChange:
-    """What is set of the new ones, over the old ones; what was cleared is unset."""
+    """Return what is set of the new ones, over the old ones; what was cleared is unset."""
     cleared = {name: msgspec.UNSET if value is None else value for name, value in _set(change).items()}
     return msgspec.structs.replace(before, **cleared)
 

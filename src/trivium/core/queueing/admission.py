@@ -54,7 +54,7 @@ class PriorityRules:
 
 
 class AdmissionController:
-    """Of one model version. `limit` items may wait."""
+    """Admits the requests of one model version. `limit` items may wait."""
 
     def __init__(
         self,
@@ -83,7 +83,9 @@ class AdmissionController:
             item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
 
     def check_room(self, level: int, most: int | None) -> None:
-        """What instances hold in advance waits as well, though not in the queue. Raises QUEUE_FULL."""
+        """Refuse where there is no room; what instances hold in advance waits as well, though not in the queue. Raises
+        QUEUE_FULL.
+        """
         waiting = self._queue.count + self._instances.ahead
         if waiting >= self.limit or (most is not None and self._queue.level_count(level) >= most):
             raise queue_full(self._name, waiting, self.retry_after())

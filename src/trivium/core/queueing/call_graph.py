@@ -1,4 +1,4 @@
-"""Who waits for whom: the upward calls of all models, and whether a new one could ever be served.
+"""Records who waits for whom: the upward calls of all models, and whether a new one could ever be served.
 
 A model's handler may call other models while it holds an instance. Where every instance of the called model is
 held by somebody who waits, directly or through others, for this very call, waiting would never end. Pure.
@@ -24,12 +24,12 @@ class CallTarget(Protocol):
         ...
 
     def holders(self) -> Iterable[Collection[ItemId]]:
-        """For each open instance that can take nothing now, the items that it holds; a free one as none."""
+        """Return for each open instance that can take nothing now, the items that it holds; a free one as none."""
         ...
 
     def beside(self, call: ItemId) -> Collection[ItemId]:
-        """What must go on for a call to go on that an instance has: it and those that it runs with. None while it
-        waits in the queue.
+        """Return what must go on for a call to go on that an instance has: it and those that it runs with. None while
+        it waits in the queue.
         """
         ...
 
@@ -69,7 +69,7 @@ class CallGraph:
 
     @property
     def waiting(self) -> Waiting:
-        """For every item the calls that it waits for, by number."""
+        """Return for every item the calls that it waits for, by number."""
         return self._waiting
 
     def check(self, name: str, model: CallTarget, parent: CallRef) -> None:
@@ -119,8 +119,8 @@ def is_held(model: CallTarget, path: Collection[ItemId], waiting: Waiting) -> bo
 def _reachable(
     model: CallTarget, waiting: Waiting
 ) -> tuple[dict[int, list[Collection[ItemId]]], list[Collection[ItemId]], dict[ItemId, Collection[ItemId]]]:
-    """What a call to the model could have to wait for: by model the items of each instance (no instance where it can
-    grow); all groups of items that end together; by call those that it runs with.
+    """Return what a call to the model could have to wait for: by model the items of each instance (no instance where
+    it can grow); all groups of items that end together; by call those that it runs with.
     """
     pools: dict[int, list[Collection[ItemId]]] = {}
     groups: list[Collection[ItemId]] = []

@@ -8,7 +8,7 @@ from trivium.types.interfaces import Clock
 
 
 class Deadlines:
-    """Of one model version. `run_limit` seconds for an instance to end an item."""
+    """Keeps the deadlines of one model version. `run_limit` seconds for an instance to end an item."""
 
     def __init__(self, model: str, run_limit: float | None, clock: Clock) -> None:
         self._model = model

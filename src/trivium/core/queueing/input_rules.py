@@ -1,4 +1,4 @@
-"""Who is let in: checks a request against a model's spec, and a full queue's refusal. Pure.
+"""Decides who is let in: checks a request against a model's spec, and a full queue's refusal. Pure.
 
 It refuses with sentences that name the tensor, what was found and what the model takes. It knows neither the
 queue nor the clock; what it needs of them comes in as numbers.
@@ -68,7 +68,7 @@ class InputRules:
         return rows
 
     def shape_key(self, infer: Infer) -> Hashable:
-        """What items of one batch must have in common, for models where `needs_key` says that it can differ."""
+        """Return what items of one batch must have in common, for models where `needs_key` says that it can differ."""
         assert isinstance(infer.payload, Tensors)
         ragged, items = self._ragged, infer.payload.items
         return tuple(sorted((one.name, () if one.name in ragged else one.shape[1:]) for one in items))

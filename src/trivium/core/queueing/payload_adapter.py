@@ -80,7 +80,9 @@ class PayloadAdapter:
         return outcome, {}
 
     def written(self, item: Item, payload: Payload | None) -> Payload | None:
-        """What was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be ranked."""
+        """Return what was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be
+        ranked.
+        """
         payload = self.chosen(item, payload)
         most: dict[str, int] = {}
         for output in item.operation.outputs:
@@ -111,7 +113,7 @@ class PayloadAdapter:
 
     @staticmethod
     def chosen(item: Item, payload: Payload | None) -> Payload | None:
-        """Of the tensors those that were asked for."""
+        """Return those of the tensors that were asked for."""
         wanted = item.operation.outputs
         if wanted and isinstance(payload, Tensors):
             names = {output.name for output in wanted}

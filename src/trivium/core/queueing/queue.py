@@ -32,7 +32,7 @@ class RequestQueue:
         self.free = free
 
     def add(self, item: Item) -> None:
-        """At the end of its level."""
+        """Put an item at the end of its level."""
         number = 2 * item.level - 2
         try:
             self._lanes[number][item.item] = item
@@ -44,7 +44,9 @@ class RequestQueue:
             heapq.heappush(self.deadlines, (item.queue_deadline, item.item, item))
 
     def put_back(self, item: Item) -> None:
-        """At the front of its level: it was handed out and recalled. Its time in the queue is not counted."""
+        """Put an item at the front of its level: it was handed out and recalled. Its time in the queue is not
+        counted.
+        """
         lane = self._lane(2 * item.level - 2)
         lane[item.item] = item
         lane.move_to_end(item.item, last=False)
@@ -65,7 +67,7 @@ class RequestQueue:
         self.count -= len(items)
 
     def remove(self, item: Item) -> bool:
-        """Out of whichever lane it waits in; False if it waits in none."""
+        """Take it out of whichever lane it waits in; False if it waits in none."""
         first = 2 * item.level - 2
         lanes = (self._lanes.get(first), self._lanes.get(first + 1))
         if not any(lane and lane.pop(item.item, None) is not None for lane in lanes):
@@ -75,7 +77,7 @@ class RequestQueue:
         return True
 
     def demote(self, item: Item) -> None:
-        """Behind all others of its level, with no deadline any more."""
+        """Put it behind all others of its level, with no deadline any more."""
         lane = 2 * item.level - 2
         self._lane(lane + 1)[item.item] = self._lanes[lane].pop(item.item)
         item.queue_deadline = None
@@ -85,7 +87,7 @@ class RequestQueue:
         return len(self._lanes.get(2 * level - 2, ())) + len(self._lanes.get(2 * level - 1, ()))
 
     def entries(self) -> Iterator[Item]:
-        """In the order they are due."""
+        """Yield the entries in the order in which they are due."""
         lanes = self._in_order
         if len(lanes) == 1:
             return iter(lanes[0].values())

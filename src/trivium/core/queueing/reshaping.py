@@ -18,7 +18,7 @@ Dims = tuple[int, ...]
 
 
 class Reshapes:
-    """Of one model, prepared once."""
+    """Reshapes the tensors of one model; it is prepared once."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self._rows = 1 if spec.batching.batch_axis else 0
@@ -62,7 +62,7 @@ class Reshapes:
         return self._moved(tensor, rule[2], rule[1])
 
     def _moved(self, tensor: Tensor, source: Dims, target: Dims) -> Tensor:
-        """As it is where its shape is not the one that was declared: models may answer otherwise."""
+        """Return it as it is where its shape is not the one that was declared: models may answer otherwise."""
         head, tail = tensor.shape[: self._rows], tensor.shape[self._rows :]
         if len(head) < self._rows or not _fits(tail, source):
             return tensor

@@ -36,8 +36,8 @@ class ResponseCache:
         self._sections = itertools.count(1)
 
     def section(self, spec: ModelSpec, now: Callable[[], float]) -> "Section":
-        """For one loaded version. Two of the same name have nothing in common: the files may have changed. Raises
-        LOAD_FAILED for one that may answer in several parts.
+        """Make the cache of one loaded version. Two of the same name have nothing in common: the files may have
+        changed. Raises LOAD_FAILED for one that may answer in several parts.
         """
         if spec.streams:
             raise ServeError(
@@ -50,7 +50,7 @@ class ResponseCache:
 
 
 class Section:
-    """Of one loaded version."""
+    """Caches the answers of one loaded version."""
 
     def __init__(
         self, cache: ResponseCache, number: int, model: str, version: str, now: Callable[[], float]

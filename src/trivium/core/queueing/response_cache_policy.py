@@ -1,4 +1,4 @@
-"""What a cache of so many bytes keeps: what was used last. And what makes two requests the same. Pure.
+"""Decides what a cache of so many bytes keeps (what was used last), and what makes two requests the same. Pure.
 
 Two requests are the same to a model if they have the same inputs, by name, datatype, shape and every byte, and ask
 for the same outputs in the same form. Sheet "triton", section 7.11; there the outputs are not looked at, so that a
@@ -76,8 +76,8 @@ class LastUsed(Generic[Value]):
 
 
 def digest(model: str, version: str, infer: Infer) -> bytes:
-    """The same for requests that are the same; for no others, as far as a strong hash can tell. Each piece is hashed
-    with its length, so that none runs into the next.
+    """Return a key that is the same for requests that are the same; for no others, as far as a strong hash can tell.
+    Each piece is hashed with its length, so that none runs into the next.
     """
     assert isinstance(infer.payload, Tensors)
     hashed = blake2b(digest_size=DIGEST_BYTES)

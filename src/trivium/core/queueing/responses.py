@@ -22,7 +22,7 @@ ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 
 
 class ResponseDispatcher:
-    """Of one model version."""
+    """Dispatches the responses of one model version."""
 
     def __init__(
         self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
@@ -34,7 +34,7 @@ class ResponseDispatcher:
         self._now = now
 
     def end(self, item: Item, error: ServeError) -> None:
-        """With an error."""
+        """End an item with an error."""
         item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
@@ -42,7 +42,9 @@ class ResponseDispatcher:
         self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
 
     def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> bool:
-        """With an answer, which the caller counts; False, and counted, where it cannot be had as it was asked for."""
+        """End an item with an answer, which the caller counts; False, and counted, where it cannot be had as it was
+        asked for.
+        """
         item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
@@ -107,7 +109,7 @@ class ResponseDispatcher:
 
 
 class TimedResponseDispatcher(ResponseDispatcher):
-    """As `ResponseDispatcher`; an item is among `begun` from its first part until it ends."""
+    """Works like `ResponseDispatcher`; an item is among `begun` from its first part until it ends."""
 
     def __init__(
         self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
@@ -133,7 +135,7 @@ class TimedResponseDispatcher(ResponseDispatcher):
 def answering(
     spec: ModelSpec, door: PayloadAdapter, now: Callable[[], float], measures: Measurements
 ) -> tuple[VersionCounters, ResponseDispatcher]:
-    """What counts and what answers for one version; first parts are timed where that is measured."""
+    """Return what counts and what answers for one version; first parts are timed where that is measured."""
     counters = VersionCounters(measures, now, spec.metrics.first_part_bounds)
     kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher
     return counters, kind(spec, door, counters, now)

@@ -37,7 +37,7 @@ class ResponseSlot:
 
 
 class ResponseSequencer:
-    """Of one model version. Used on the loop only."""
+    """Keeps the answers of one model version in order. Used on the loop only."""
 
     def __init__(self) -> None:
         self._places: dict[ItemId, ResponseSlot] = {}  # in the order of arrival
@@ -49,14 +49,14 @@ class ResponseSequencer:
         return place
 
     def leave(self, number: ItemId) -> None:
-        """Its receiver is told at once from now on, and nobody waits for it."""
+        """Its receiver hears at once from now on, and nobody waits for it."""
         place = self._places.pop(number, None)
         if place is not None:
             place.has_left = True
             self.advance()
 
     def advance(self) -> None:
-        """Give all that need not wait. Whoever is told may submit, answer or leave meanwhile."""
+        """Give all that need not wait. A receiver may submit, answer or leave meanwhile."""
         if self._is_advancing:
             return
         self._is_advancing = True

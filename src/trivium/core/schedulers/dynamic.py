@@ -78,7 +78,7 @@ class DynamicScheduler:
             self._decided()
 
     def _reject_all(self, refusals: Sequence[tuple[Entry, Code]]) -> None:
-        """Last, and only once all have left the queue: whoever is told may submit or cancel at once."""
+        """Tell their receivers last, once all have left the queue: a receiver may submit or cancel at once."""
         for entry, _ in refusals:
             self._queue.remove(cast(Item, entry))
         for entry, code in refusals:

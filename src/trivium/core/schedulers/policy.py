@@ -17,7 +17,7 @@ from trivium.types.spec import Batching, Dynamic
 
 
 class BatchingSettings(msgspec.Struct, frozen=True, gc=False):
-    """What the policy needs of a spec. `preferred` ascends and is never empty; `max_delay` is in seconds.
+    """Holds what the policy needs of a spec. `preferred` ascends and is never empty; `max_delay` is in seconds.
 
     An item of more than `max_rows` rows goes alone: whether to take one at all is admission's decision.
     """
@@ -29,13 +29,13 @@ class BatchingSettings(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, batching: Batching, scheduling: Dynamic) -> "BatchingSettings":
-        """Without preferred sizes, only a full batch is worth no further wait."""
+        """Read a spec; without preferred sizes, only a full batch is worth no further wait."""
         preferred = tuple(sorted(scheduling.preferred_rows)) or (batching.max_rows,)
         return cls(batching.merge, batching.max_rows, scheduling.max_delay, preferred)
 
 
 def decide(view: QueueView, settings: BatchingSettings, now: float) -> Decision:
-    """What to do now. Each cut spends one credit of its instance; no entry is named twice."""
+    """Return what to do now. Each cut spends one credit of its instance; no entry is named twice."""
     expired = view.expired(now) if view.deadlines else ()
     if not settings.merge and not expired:
         cuts: list[Cut] = []
@@ -108,7 +108,7 @@ def _gather(
 
 
 def _preferred_length(batch: Sequence[Entry], preferred: tuple[int, ...]) -> int:
-    """How many of the first items make up the greatest preferred number of rows; 0 if none do."""
+    """Count how many of the first items make up the greatest preferred number of rows; 0 if none do."""
     best = rows = 0
     for length, entry in enumerate(batch, 1):
         rows += entry.rows

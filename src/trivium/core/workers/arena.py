@@ -148,7 +148,7 @@ class Arena:
         return self._buddies.taken - (0 if self._spare is None else self._buddies.size(self._spare.block))
 
     def lend(self, size: int, lead: int = 0) -> ArenaLease | None:
-        """A lease of `size` bytes, of which what follows the first `lead` is aligned; None where there is no room."""
+        """Lend `size` bytes; what follows the first `lead` of them is aligned; None where there is no room."""
         spare = self._spare
         if spare is not None and spare.size == size and spare.lead == lead:
             self._spare = None
@@ -176,11 +176,13 @@ class Arena:
             self._spare = None
 
     def offset_of(self, data: bytes | memoryview) -> int:
-        """How far from the arena's beginning `data`, which lies in it, begins."""
+        """Return how far from the arena's beginning `data`, which lies in it, begins."""
         return address(data) - self._begin
 
     def place_of(self, payload: Tensors) -> int | None:
-        """How far from the beginning the only tensor begins, if it lies, in one piece, in its payload's lease."""
+        """Return how far from the beginning the only tensor begins, if it lies, in one piece, in its payload's
+        lease.
+        """
         lease = payload.lease
         if type(lease) is not ArenaLease or lease.arena is not self:
             return None
@@ -201,6 +203,6 @@ class Arena:
 
 
 def address(data: bytes | memoryview) -> int:
-    """Where a buffer begins, in this process."""
+    """Return where a buffer begins, in this process."""
     begin: int = np.frombuffer(data, np.uint8, 1).__array_interface__["data"][0]
     return begin

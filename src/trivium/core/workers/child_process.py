@@ -221,7 +221,7 @@ _NAMES = {number.value: number.name for number in signal.Signals}
 
 
 def oom_kills(events: Path = EVENTS) -> int | None:
-    """Processes of this control group that the kernel has killed for want of memory; None where it cannot be told."""
+    """Count the processes of this control group that the kernel has killed for want of memory; None where unknown."""
     try:
         for line in events.read_text().splitlines():
             key, _, count = line.partition(" ")

@@ -39,7 +39,7 @@ class FrameWriter:
         return self._transport is not None
 
     def connected(self, transport: asyncio.WriteTransport) -> None:
-        """What is written from now on goes there."""
+        """Send there what is written from now on."""
         self._transport = transport
         transport.set_write_buffer_limits(WRITE_LIMIT)
 
@@ -71,7 +71,7 @@ LEASE_FRAMES = frames.KEPT, frames.FREED
 
 
 class RetainedLeases:
-    """Of one worker. `copies` are leases by item, `kept` by the worker's own numbers of blocks."""
+    """Holds the leases of one worker. `copies` are leases by item, `kept` by the worker's own numbers of blocks."""
 
     def __init__(self, copies: dict[ItemId, Lease]) -> None:
         self.copies = copies
@@ -106,7 +106,7 @@ class RetainedLeases:
 
 
 class FlowControl:
-    """Of one worker. What is due goes out as one frame per item."""
+    """Sends the requests of one worker. What is due goes out as one frame per item."""
 
     def __init__(self) -> None:
         self.due: dict[ItemId, int] = {}

@@ -47,7 +47,7 @@ def program(
 
 
 def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
-    """What the worker process does."""
+    """Do what the worker process does."""
 
     def make(setup: Setup, host: Host) -> "EngineAdapter":
         spec = decode(msgspec.convert(setup.settings["spec"], dict[str, object]))

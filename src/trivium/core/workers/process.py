@@ -81,7 +81,7 @@ class ProcessInstance:
     # -- the instance's contract ---------------------------------------------------------------------------
 
     def attach(self, port: Port) -> None:
-        """Where events go from now on. Raises LOAD_FAILED where it is gone already: nobody would be told of that."""
+        """Send events there from now on. Raises LOAD_FAILED where it is gone already: nobody would hear of that."""
         if self.gone.done():
             raise ServeError(Code.LOAD_FAILED, self.gone.result())
         self._port = port
@@ -143,7 +143,7 @@ class ProcessInstance:
             self._end_if_idle()
 
     def _end_if_idle(self) -> None:
-        """What it holds for somebody may take as long as it takes; from then on it is made to end."""
+        """Let it finish what it holds for somebody, however long that takes, and then make it end."""
         if self._cancelled:
             self._cancelled.intersection_update(self._items)
         if self._is_closing and not self._is_ending and len(self._items) == len(self._cancelled):
@@ -165,7 +165,7 @@ class ProcessInstance:
         return self.connection.probe.check
 
     def operation(self, item: ItemId) -> Infer | None:
-        """What the worker has in hand under that number."""
+        """Return what the worker has in hand under that number."""
         return self._items.get(item)
 
     @property

@@ -77,7 +77,7 @@ async def _as_it_is(instance: Instance, port: Port) -> None:
 
 
 class ProcessLauncher:
-    """Of one model version, whose workers share an arena."""
+    """Launches the workers of one model version, which share an arena."""
 
     def __init__(self, spec: ModelSpec, executor: Executor, around: WorkerServices, arena: Arena) -> None:
         self._spec = spec

@@ -1,4 +1,4 @@
-"""What user code in a worker asks of the server: other models, loads, log lines, custom metrics.
+"""Serves what user code in a worker asks of the server: other models, loads, log lines, custom metrics.
 
 Its frames are read into values first; ProtocolError for those that cannot be read. A call becomes an operation with its
 parent's chain, and goes in by the same door as a client's, once the called model says that it is ready. It ends with
@@ -41,8 +41,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class UpcallOptions(msgspec.Struct, frozen=True):
-    """What a call says of itself beside its payload; `timeout` in seconds, `parent` 0 without one, `trace` the
-    item of whose trace it is a part, or 0; `one`: a model that may answer in several parts is not to be called.
+    """Holds what a call says of itself apart from its payload; `timeout` in seconds, `parent` 0 without one, `trace`
+    the item of whose trace it is a part, or 0; `one`: a model that may answer in several parts is not to be called.
     """
 
     model: str
@@ -65,7 +65,7 @@ class Upcall(msgspec.Struct, frozen=True):
 
 
 class ServerRequest(msgspec.Struct, frozen=True):
-    """What is asked besides calls; files come in base64, by paths within the model's folder."""
+    """Holds what is asked besides calls; files come in base64, by paths within the model's folder."""
 
     call: Number
     verb: str
@@ -77,7 +77,7 @@ class ServerRequest(msgspec.Struct, frozen=True):
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """Of a log."""
+    """Holds a line of a log."""
 
     level: str
     message: str
@@ -102,7 +102,7 @@ def read_call(body: memoryview) -> tuple[int, Upcall]:
 
 
 def number_of(body: memoryview) -> int:
-    """Of a call. Raises ProtocolError."""
+    """Read what describes a call. Raises ProtocolError."""
     if len(body) != frames.NUMBER.size:
         raise ProtocolError(f"a number in {len(body)} bytes")
     number: int = frames.NUMBER.unpack(body)[0]
@@ -164,7 +164,7 @@ class _Asking:
 
 
 class Upcalls:
-    """The calls of one worker, which serves `model` and is told in `words` what went wrong with them. Used on the loop
+    """The calls of one worker, which serves `model` and hears in `words` what went wrong with them. Used on the loop
     only.
     """
 
@@ -261,7 +261,7 @@ class Upcalls:
             self._keep(number, parent, asking)
 
     def _operation(self, call: Upcall) -> tuple[ItemId, Infer]:
-        """Whose call it is, 0 where nobody waits for it, and what is called."""
+        """Return whose call it is, 0 where nobody waits for it, and what is called."""
         assert self._worker is not None
         told = call.told
         caller = self._worker.operation(told.parent)
@@ -333,7 +333,7 @@ class Upcalls:
             self.calling.setdefault(parent, set()).add(number)
 
     def _count(self, number: int) -> None:
-        """Whoever makes the parts is held while as many as a window of them have not been read."""
+        """Hold whoever makes the parts while as many as a window of them have not been read."""
         count = self._unheard[number] = self._unheard.get(number, 0) + 1
         if count >= frames.WINDOW and number in self._tickets:
             self._tickets[number][1].hold()

@@ -1,4 +1,4 @@
-"""What to do about a worker process that is watched over. Pure: a view, its limits and a time -> a verdict."""
+"""Decides what to do about a worker process that is watched over. Pure: a view, its limits and a time -> a verdict."""
 
 from enum import Enum
 
@@ -14,7 +14,7 @@ reading thread answers while user code computes, unless the process is stopped o
 
 
 class Verdict(Enum):
-    """What the worker's watch shall do."""
+    """Names what the worker's watch shall do."""
 
     NOTHING = "nothing"
     PING = "ping"

@@ -37,7 +37,7 @@ def raw_text(raw: Raw) -> dict[str, object]:
 
 
 def wishes(operation: Infer) -> dict[str, object]:
-    """What a request says beside its payload; nothing where it says nothing."""
+    """Return what a request says apart from its payload; nothing where it says nothing."""
     told: dict[str, object] = {}
     if operation.outputs:
         told["outputs"] = [output.name for output in operation.outputs]
@@ -72,11 +72,11 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError,
 
 
 class ProtocolError(ValueError):
-    """What came from a worker is no frame of ours."""
+    """Raised where what came from a worker is no frame of ours."""
 
 
 class BatchWriter:
-    """For one worker. Leases of copies in the arena are put into `copies`, by item."""
+    """Writes batches for one worker. Leases of copies in the arena are put into `copies`, by item."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -184,7 +184,7 @@ class BatchWriter:
 
 
 class AnswerReader:
-    """For one worker: what answers say, read once for all that are alike."""
+    """Reads what answers of one worker say, once for all that are alike."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[str, DataType, tuple[int, ...], int]] = {}
@@ -193,7 +193,7 @@ class AnswerReader:
     def done(
         self, came: bytes, at: int, end: int
     ) -> tuple[int, list[ItemId], list[Outcome], float, float, int]:
-        """Of a frame's body in `came`: the batch, items that ended and their outcomes, when user code began and
+        """Read a frame's body in `came`: the batch, items that ended and their outcomes, when user code began and
         ended, and what it got in rows where not all of it ended. Raises ProtocolError.
         """
         try:

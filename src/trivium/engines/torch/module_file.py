@@ -24,7 +24,7 @@ _Key = tuple[Path, int, int, str]
 
 
 def library() -> Any:
-    """torch, imported when it is first needed. UNSUPPORTED with the install command where it lacks."""
+    """Import torch when it is first needed. UNSUPPORTED with the install command where it is missing."""
     try:
         import torch
     except ImportError as error:

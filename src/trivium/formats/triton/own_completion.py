@@ -31,9 +31,7 @@ _PARTS = ("name", "data_type", "dims", "optional")  # of an input or output: nev
 
 
 def complete_by_model(spec: ModelSpec, told: str) -> ModelSpec:
-    """Return the spec of a Python model from its whole configuration as JSON (`told`). ConfigError where that cannot
-    be.
-    """
+    """Return the spec of a Python model from its whole configuration as JSON. ConfigError where that cannot be."""
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
     config = new_config()

@@ -132,7 +132,7 @@ class FrameReader:
         return HEAD_BYTES + size - held
 
     def _go_on(self, data: memoryview, position: int) -> int:
-        """With a DATA frame."""
+        """Read on with a DATA frame."""
         if self._left:
             piece = data[position : position + self._left]
             self._left -= len(piece)

@@ -59,7 +59,7 @@ class SessionControl(Protocol):
 
 
 class Housekeeping:
-    """`is_leaving`: the client has been told for good which streams are served; `is_going`: that it should leave."""
+    """`is_leaving`: the client knows for good which streams are served; `is_going`: that it should leave."""
 
     def __init__(self, desk: SessionControl) -> None:
         limits = desk.site.limits

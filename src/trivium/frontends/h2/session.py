@@ -71,7 +71,7 @@ class Session:
 
     @property
     def is_finished(self) -> bool:
-        """Has it been told to go away, and been answered all that it asked before?"""
+        """Has the client heard that it should go away, and been answered all that it asked before?"""
         return self.housekeeping.is_leaving and not self.streams
 
     def greet(self) -> None:
@@ -102,7 +102,7 @@ class Session:
         self._wake()
 
     def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
-        """In a thread."""
+        """Run it in a thread."""
         self._shared.offload(packed.unpack, done)
 
     def spare(self) -> None:

@@ -176,7 +176,7 @@ class Stream(ActiveCall):
             self._give_up()
 
     def _give_up(self) -> None:
-        """Responses come faster than the client reads, and have come too far. It is told as soon as it has read
+        """Responses come faster than the client reads, and have come too far. It hears that as soon as it has read
         what is on its way.
         """
         text = (

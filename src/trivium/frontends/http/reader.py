@@ -326,7 +326,9 @@ class RequestReader:
         return None
 
     def _prime(self) -> None:
-        """llhttp stops for good before the body of an upgrade: a new parser gets a head that frames it alike."""
+        """Replace the parser: llhttp stops for good before the body of an upgrade, so a new parser gets a head that
+        frames it alike.
+        """
         self._parser = self._new_parser()
         self._upgrades = False
         if self._request is not None:

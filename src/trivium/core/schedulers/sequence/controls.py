@@ -22,7 +22,7 @@ _MOST = {
 
 
 class Controls:
-    """Of one model. One element each, with a batch dimension where the model has one."""
+    """Makes the control inputs of one model. One element each, with a batch dimension where the model has one."""
 
     def __init__(self, model: str, controls: Sequence[Control], batch_axis: bool) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""Between the pool and a model that may want a request back: such a request is queued again, and nobody is told.
+"""Stands between the pool and a model that may want a request back: that is queued again, and nobody hears of it.
 
 An execution counts, whatever becomes of its requests. Sheet "triton", section 8.7; there each iteration counts as a
 request that went well, here only the last one does, so that as many are counted as were sent.
@@ -23,7 +23,7 @@ class Iterated(Owner, Protocol):
 
 
 class Iterations:
-    """What the pool of such a model tells, in place of the model itself."""
+    """Hears what the pool of such a model tells, in place of the model itself."""
 
     def __init__(self, model: Iterated) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""The sequence policy: which sequence has which slot of which instance, and which requests go now. Pure.
+"""The sequence policy: which sequence has which slot on what instance, and which requests go now. Pure.
 
 The requests of a sequence run one after the other on the instance that has it, until its last one, until it has been
 idle for too long, or until the instance is lost: then nothing but a new beginning can follow. Source of the rules:
@@ -27,7 +27,7 @@ from trivium.types.spec import Batching
 
 
 class SequenceSettings(msgspec.Struct, frozen=True, gc=False):
-    """What the policy needs of a spec: `slots` sequences per instance, `max_rows` of them in one execution."""
+    """Holds what the policy needs of a spec: `slots` sequences per instance, `max_rows` of them in one execution."""
 
     is_direct: bool
     slots: int
@@ -39,7 +39,9 @@ class SequenceSettings(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, batching: Batching, sequence: SequenceSpec) -> "SequenceSettings":
-        """Of the direct strategy each slot is a row; without preferred sizes only a full batch needs no wait."""
+        """Read a spec; under the direct strategy each slot is a row; without preferred sizes only a full batch needs
+        no wait.
+        """
         is_direct = sequence.strategy is Strategy.DIRECT
         rows = batching.max_rows if batching.merge else 1
         return cls(
@@ -54,7 +56,7 @@ class SequenceSettings(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Plan:
-    """What is found out while the records are looked through, one after the other."""
+    """Collects what is found out while the records are looked through, one after the other."""
 
     def __init__(self, view: SequenceView, settings: SequenceSettings, now: float) -> None:
         self.settings = settings
@@ -72,7 +74,7 @@ class _Plan:
         self.beginning: list[Entry] = []
 
     def look(self, record: SequenceSlot) -> None:
-        """What becomes of a sequence now: it runs, waits in its slot, ends, or wants to begin."""
+        """Decide what becomes of a sequence now: it runs, waits in its slot, ends, or wants to begin."""
         entries = self.waiting.get(record.id, ())
         if record.instance not in self.taken:
             self._begin_anew(record, entries, Code.WORKER_DIED if record.instance else Code.CANCELLED)
@@ -136,7 +138,7 @@ class _Plan:
 
 
 def decide(view: SequenceView, settings: SequenceSettings, now: float) -> SequenceDecision:
-    """What to do now. At most one request of a sequence is in work at any time."""
+    """Return what to do now. At most one request of a sequence is in work at any time."""
     plan = _Plan(view, settings, now)
     for record in view.records():
         plan.look(record)
@@ -161,7 +163,7 @@ def _gather(heads: Collection[Entry], limit: int) -> tuple[list[Entry], bool]:
 
 
 def _worth(length: int, settings: SequenceSettings) -> int:
-    """How many of so many need not wait for more; 0 where all shall wait."""
+    """Count how many of so many need not wait for more; 0 where all shall wait."""
     if settings.is_direct:
         return length if length >= settings.utilization * settings.slots else 0
     return max((size for size in settings.preferred if size <= length), default=0)

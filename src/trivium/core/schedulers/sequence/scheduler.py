@@ -68,7 +68,7 @@ class SequenceTable:
         return tuple(self._running)
 
     def ending_of(self, sequence: SequenceId) -> Code | None:
-        """How a sequence ended that did not end well, if that was not long ago."""
+        """Return how a sequence ended that did not end well, if that was not long ago."""
         return self._gone.get(sequence)
 
     def arrived(self, ref: SequenceRef, now: float, is_last: bool) -> None:
@@ -110,7 +110,7 @@ class SequenceTable:
                     record.quiet_since = now
 
     def apply(self, decision: SequenceDecision) -> None:
-        """What the policy decided about slots."""
+        """Carry out what the policy decided about slots."""
         for sequence in decision.unbind:
             record = self.open[sequence]
             record.instance = record.slot = 0
@@ -212,7 +212,7 @@ class SequenceScheduler:
         self._decided = decided
 
     def changed(self) -> None:
-        """As `DynamicScheduler.changed`."""
+        """Act as `DynamicScheduler.changed` does."""
         if not self._is_due:
             self._is_due = True
             self._clock.call_soon(self.pump)

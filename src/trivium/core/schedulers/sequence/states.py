@@ -26,13 +26,13 @@ Held = dict[SequenceId, dict[str, Tensor]]
 
 
 def firsts(model: str, states: Sequence[State], batch_axis: bool) -> tuple[Tensor, ...]:
-    """What each state begins with. LOAD_FAILED where a file does not fit. Blocking."""
+    """Return what each state begins with. LOAD_FAILED where a file does not fit. Blocking."""
     about = f"Model '{model}', initial state"
     return tuple(synthetic_tensor(state.first, 1 if batch_axis else 0, about, b"") for state in states)
 
 
 class States:
-    """Of one loaded version: the states of its sequences, by instance."""
+    """Keeps for one loaded version the states of its sequences, by instance."""
 
     def __init__(self, spec: ModelSpec, states: Sequence[State]) -> None:
         self._model = spec.name
@@ -68,7 +68,7 @@ class States:
         self._held = [other for other in self._held if other is not held]
 
     def shape_key(self, ref: SequenceRef) -> Hashable:
-        """What the states of sequences must have in common that run together."""
+        """Return what the states of sequences must have in common that run together."""
         now = {} if ref.starts else next((held[ref.id] for held in self._held if ref.id in held), {})
         return tuple(now.get(tensor.name, tensor).shape for tensor in self._firsts)
 
