@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,7 +79,7 @@ def test_one_that_was_started_for_nobody_is_ended():
         arena = Arena("m")
         before = descriptors()
         spawned = child_process.spawn(program(command=("sleep", "60")), arena.descriptor)
-        future = asyncio.get_running_loop().create_future()
+        future = Future()
         future.set_result(spawned)
         kill_late(future)
         assert spawned.process.returncode == -signal.SIGKILL

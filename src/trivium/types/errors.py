@@ -83,3 +83,12 @@ class ConfigError(ServeError):
         info = next((finding.info for finding in faults), None)
         super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)), info=info)
         self.findings = findings
+
+
+def unwritable(error: Exception) -> ServeError:
+    """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
+    fault it is.
+    """
+    if isinstance(error, ServeError):
+        return error
+    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 
 from trivium.core.clock import CallLast
@@ -91,9 +91,9 @@ class ProcessLauncher:
     ) -> ProcessInstance:
         """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
-        spawning = loop.run_in_executor(self._executor, spawn, program, self._arena.descriptor)
+        spawning = self._executor.submit(spawn, program, self._arena.descriptor)
         try:
-            spawned = await asyncio.shield(spawning)
+            spawned = await asyncio.shield(asyncio.wrap_future(spawning))
         except asyncio.CancelledError:
             spawning.add_done_callback(kill_late)
             raise
@@ -131,7 +131,7 @@ def _call_soon(callback: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_soon(callback)
 
 
-def kill_late(spawning: "asyncio.Future[Spawned]") -> None:
-    """Kill a process whose launch was cancelled before it had been spawned."""
+def kill_late(spawning: "Future[Spawned]") -> None:
+    """Kill a process whose launch was cancelled before it had been spawned. In any thread: the loop may be over."""
     if not spawning.cancelled() and spawning.exception() is None:
         spawning.result().discard()

@@ -11,12 +11,12 @@ import msgspec
 
 from trivium.dialects.triton.description import config_json, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
-from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
+from trivium.protocols.kserve.errors import json_answer, refuse
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import log_document
 from trivium.protocols.kserve.trace_settings import trace_document
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     Listing,

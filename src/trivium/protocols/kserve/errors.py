@@ -88,12 +88,3 @@ def refuse(error: ServeError) -> HttpAnswer:
 def error_text(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
     return msgspec.json.encode({"error": wire_text(error.message)})
-
-
-def unwritable(error: Exception) -> ServeError:
-    """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
-    fault it is.
-    """
-    if isinstance(error, ServeError):
-        return error
-    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")

@@ -12,12 +12,12 @@ import msgspec
 from trivium.codecs import data_reasons, jsontensors
 from trivium.codecs.v2_bodies import decode_members
 from trivium.dialects.triton import request_reasons
-from trivium.protocols.kserve.errors import TranslatedError, error_text, json_answer, refuse, unwritable
+from trivium.protocols.kserve.errors import TranslatedError, error_text, json_answer, refuse
 from trivium.protocols.kserve.parameters import check_scalar, read_parameters
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target

@@ -23,7 +23,7 @@ from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator, TritonRpcErrors
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.operations import (
     Answer,
@@ -74,9 +74,7 @@ class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
         except ServeError as error:
             return refuse(self.words.told(error, self.method, part.model))
         except Exception as error:  # an encoder never raises; the text says whose fault this is
-            return refuse(
-                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
-            )
+            return refuse(unwritable(error))
 
 
 class KServeGrpc:

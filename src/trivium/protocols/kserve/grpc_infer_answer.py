@@ -20,7 +20,7 @@ from trivium.protocols.kserve.placement import RegionSlice, write
 from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Scalar, Tensors
@@ -55,7 +55,7 @@ class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
             _fill(response, self.layout, part)
             return RpcAnswer(response.SerializeToString())
         except Exception as error:  # an encoder never raises; the text says whose fault this is
-            return self._refused(part, _as_served(error))
+            return self._refused(part, unwritable(error))
 
     def _refused(self, part: ResponsePart, error: ServeError) -> RpcAnswer:
         return refuse(self.layout.words.told(error, "ModelInfer", part.model, self.layout.id))
@@ -83,7 +83,7 @@ class StreamEncoder(msgspec.Struct, frozen=True, gc=False):
             _put(inner.parameters, FINAL, part.final)
             return RpcAnswer(response.SerializeToString(), part.final)
         except Exception as error:  # as above
-            return self._refused(part, _as_served(error))
+            return self._refused(part, unwritable(error))
 
     def _refused(self, part: ResponsePart, error: ServeError) -> RpcAnswer:
         words = self.layout.words
@@ -149,12 +149,6 @@ def _put(parameters: Mapping[str, Parameter], key: str, value: Scalar) -> None:
 def _text(text: str) -> str:
     """A message holds UTF-8 only."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _as_served(error: Exception) -> ServeError:
-    if isinstance(error, ServeError):
-        return error
-    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
 
 
 def _not_one(part: ResponsePart) -> ServeError:

@@ -12,14 +12,14 @@ from msgspec import UNSET, Raw, UnsetType
 from trivium.codecs import binary, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.memo import Memo
-from trivium.protocols.kserve.errors import json_answer, refuse, unwritable
+from trivium.protocols.kserve.errors import json_answer, refuse
 from trivium.protocols.kserve.placement import Form, RegionSlice, write
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import COPIED, PackedTensor, Scalar, Tensor, Tensors

@@ -18,7 +18,7 @@ from trivium.codecs.header_text import (
 )
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
@@ -63,12 +63,8 @@ class PredictionEncoder:
         """
         try:
             answer = self._failed(part.error) if part.error is not None else self._part(part)
-        except ServeError as error:
-            answer = self._failed(error)
-        except Exception as error:  # an encoder never raises; the text says whose fault this is
-            answer = self._failed(
-                ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
-            )
+        except Exception as error:
+            answer = self._failed(unwritable(error))
         self._begun = True
         return answer
 
