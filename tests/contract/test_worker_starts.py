@@ -4,15 +4,17 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.harness.instances import WORKER, InstanceHarness, scene
+from tests.harness.virtual_models import make_spec
 
-from trivium.core.workers import child_process
+from trivium.core.workers import child_process, process_launcher
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.process_launcher import kill_late
+from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices, kill_late
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import WorkerCommand
 
@@ -87,6 +89,30 @@ def test_one_that_was_started_for_nobody_is_ended():
         arena.close()
 
     asyncio.run(run())
+
+
+def test_one_that_is_spawned_when_the_loop_is_over_is_ended(monkeypatch):
+    gate, spawned, arena = threading.Event(), [], Arena("m")
+
+    def late(*given):
+        assert gate.wait(60)
+        spawned.append(child_process.spawn(*given))
+        return spawned[0]
+
+    async def run():
+        around = WorkerServices(None, None, None)
+        launcher = ProcessLauncher(make_spec(), executor, around, arena)
+        launching = asyncio.create_task(launcher.launch(program(command=("sleep", "60")), None, None))
+        await asyncio.sleep(0)
+        launching.cancel()
+        await asyncio.wait([launching])
+
+    monkeypatch.setattr(process_launcher, "spawn", late)
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(run())
+        gate.set()
+    assert spawned[0].process.returncode == -signal.SIGKILL
+    arena.close()
 
 
 def test_starting_and_ending_many_leaves_nothing(tmp_path):
