@@ -4,10 +4,33 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from trivium.types.interfaces import Timer
+from trivium.types.interfaces import Clock, Timer
 
 CallLast = Callable[[Callable[[], None]], object]
 """Has something called behind what runs now; `LoopClock.call_last`, or a loop's `call_soon`."""
+
+
+class Alarm:
+    """Calls one function, once, at the time that was set last. `when` is that time; None while none is set."""
+
+    __slots__ = ("_call", "_clock", "_timer", "when")
+
+    def __init__(self, clock: Clock, call: Callable[[], None]) -> None:
+        self._clock = clock
+        self._call = call
+        self._timer: Timer | None = None
+        self.when: float | None = None
+
+    def set(self, when: float | None) -> None:
+        """Call at `when` and not at the time that was set before; None calls not at all."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.when = when
+        self._timer = None if when is None else self._clock.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = self.when = None
+        self._call()
 
 
 class LoopClock:

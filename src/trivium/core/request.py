@@ -5,12 +5,13 @@ only its owner may call the sink with a final part, so it ends exactly once.
 """
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Sink, Timer
+from trivium.types.interfaces import Clock, Sink, Timer
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.running import Executed, InstanceId, ItemId
 from trivium.types.state import ItemState
@@ -49,7 +50,6 @@ class Item(msgspec.Struct, eq=False):
     is_demotable: bool = False
     state: ItemState = ItemState.QUEUED
     instance: InstanceId = 0
-    deadline: float | None = None
     timer: Timer | None = None
     is_held: bool = False
     run: Executed | None = None  # that it was in, if that ended before the item did
@@ -58,6 +58,14 @@ class Item(msgspec.Struct, eq=False):
     def sequence(self) -> SequenceRef | None:
         """Return its place in a sequence."""
         return self.operation.sequence
+
+    def keep_deadline(self, seconds: float, clock: Clock) -> None:
+        """End it once `seconds` have passed since it came, unless it has ended by then."""
+        text = (
+            f"The request to model '{self.operation.model}' ran out of time: its deadline of {seconds:g} s."
+        )
+        end = partial(self.cancel, ServeError(Code.EXPIRED, text))
+        self.timer = clock.call_at(self.enqueued_at + seconds, end)
 
     def cancel(self, why: ServeError) -> None:
         """End it with `why`, wherever it is; nothing happens if it has ended."""

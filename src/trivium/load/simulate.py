@@ -6,6 +6,7 @@ What a change of batching or instances would do to a known load, in seconds of c
 import asyncio
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 
@@ -18,7 +19,7 @@ from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
-from trivium.types.running import Batch, Credit, Executed, ItemId, Outcome, Placement
+from trivium.types.running import Batch, Credit, Dead, Executed, ItemId, Outcome, Placement
 from trivium.types.schedules import Sequence as SequenceSpec
 from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.statistics import VersionStatistics
@@ -80,6 +81,8 @@ class VirtualInstance:
         self._port = port
         self._service = service
         self._free_at = 0.0
+        self._runs: deque[Executed] = deque()
+        self._is_abandoned = False
 
     def attach(self, port: Port) -> None:
         """See `Instance`."""
@@ -91,7 +94,27 @@ class VirtualInstance:
         self._free_at = ended = began + self._service(sum(batch.rows))
         outcomes: list[Outcome] = [operation.payload for operation in batch.operations]
         run = Executed(batch.items, outcomes, began, began, ended, ended)
-        self._clock.call_at(ended, lambda: self._port.push((run, Credit(1))))
+        self._runs.append(run)
+        self._clock.call_at(ended, self._end)
+
+    def _end(self) -> None:
+        run = self._runs.popleft()
+        if not self._is_abandoned:
+            self._port.push((run, Credit(1)))
+
+    @property
+    def running_since(self) -> float | None:
+        """See `Instance`."""
+        return self._runs[0].began if self._runs else None
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """It runs to its end, as in a thread whose runner cannot be interrupted."""
+        return self._runs[0].items if self._runs else ()
+
+    def abandon(self, why: str) -> None:
+        """See `Instance`."""
+        self._is_abandoned = True
+        self._port.deliver((Dead(why),))
 
     def cancel(self, item: ItemId) -> None:
         """It runs to its end, as in a thread."""

@@ -92,6 +92,14 @@ class Runner(Protocol):
         """Free everything. No call follows."""
 
 
+@runtime_checkable
+class SupportsInterrupt(Protocol):
+    """Extends a runner whose run can be told from outside to end early."""
+
+    def interrupt(self) -> None:
+        """Have the run in hand raise soon; no effect where there is none. Called from any thread; returns at once."""
+
+
 class Engine(Protocol):
     """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `WorkerEngine` as well.
 
@@ -277,6 +285,23 @@ class Instance(Protocol):
 
     def resume(self, item: ItemId) -> None:
         """The receiver has room again; no effect on one that is not held."""
+        ...
+
+    @property
+    def running_since(self) -> float | None:
+        """Return since when the model has had the batch in hand, in monotonic seconds. None where it has none, where
+        its receiver is full, or where what runs are other models.
+        """
+        ...
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """Have the run in hand end early, and return those of its items that nobody else will end soon. One that ends
+        by dying says so by itself, with `why` in its post-mortem. No effect where nothing runs.
+        """
+        ...
+
+    def abandon(self, why: str) -> None:
+        """Report its death: its run has not ended in spite of `interrupt`. Nothing is pushed afterwards."""
         ...
 
     def close(self) -> None:

@@ -35,6 +35,7 @@ class GraphInstance:
 
     threads: Collection[int] = ()
     check: Check | None = None
+    running_since: float | None = None  # what runs are the models of its steps
 
     def __init__(self, spec: ModelSpec, submits: InferenceCore, port: Port, now: Callable[[], float]) -> None:
         assert isinstance(spec.scheduling, Graph)
@@ -75,6 +76,13 @@ class GraphInstance:
         run = self._runs.get(item)
         if run is not None:
             run.resume()
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """Each step's model keeps its own run deadline."""
+        return ()
+
+    def abandon(self, why: str) -> None:
+        """It is never interrupted."""
 
     def close(self) -> None:
         """There is nothing to free; what was started still ends."""

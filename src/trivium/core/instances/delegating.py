@@ -42,6 +42,19 @@ class DelegatingInstance:
         """See `Instance`."""
         self._instance.resume(item)
 
+    @property
+    def running_since(self) -> float | None:
+        """See `Instance`."""
+        return self._instance.running_since
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """See `Instance`."""
+        return self._instance.interrupt(why)
+
+    def abandon(self, why: str) -> None:
+        """See `Instance`."""
+        self._instance.abandon(why)
+
     def close(self) -> None:
         """See `Instance`."""
         self._instance.close()

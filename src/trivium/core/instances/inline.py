@@ -12,6 +12,7 @@ class InlineInstance:
 
     threads: Collection[int] = ()
     check: Check | None = None
+    running_since: float | None = None
 
     def __init__(self, runner: Runner, port: Port) -> None:
         self._runner = runner
@@ -33,6 +34,13 @@ class InlineInstance:
 
     def resume(self, item: ItemId) -> None:
         """It was not held."""
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """A run ends before anybody could interrupt it."""
+        return ()
+
+    def abandon(self, why: str) -> None:
+        """It is never interrupted."""
 
     def close(self) -> None:
         """Free the model."""

@@ -75,6 +75,8 @@ class InstanceSlot:
         "home",
         "idle_since",
         "instance",
+        "is_dead",
+        "is_lost",
         "is_stale",
         "opened_at",
         "placement",
@@ -87,7 +89,8 @@ class InstanceSlot:
         self.credits = 1
         self.held: dict[ItemId, Item] = {}
         self.idle_since = self.opened_at = now
-        self.is_stale = False
+        self.is_stale = self.is_dead = False
+        self.is_lost = False  # a run of it did not end
         self.home: object = None  # whose it is, for the scaler
         self.ended = 0  # executions, and items that ended well by parts of their own
 
@@ -161,6 +164,10 @@ class Pool:
         """Count the threads of the open instances: see `Instance.threads`."""
         instances = (slot.instance for slot in self._slots.values())
         return {thread for instance in instances if instance is not None for thread in instance.threads}
+
+    def in_work(self) -> list[InstanceSlot]:
+        """Return every instance that may have a run in hand, open or retired."""
+        return [slot for slot in (*self._slots.values(), *self._leaving.values()) if slot.held]
 
     def held(self) -> list[Item]:
         """Every item that an instance has, open or retired."""
@@ -273,6 +280,8 @@ class Pool:
         self._only_free = ()
 
     def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
+        if slot.is_dead:
+            return  # what an abandoned one had on its way
         for event in events:
             if type(event) is Executed:
                 slot.ended += 1
@@ -289,22 +298,29 @@ class Pool:
                 self._owner.part(item, event)
                 if item.is_held and not event.final:  # perhaps since before an instance had it
                     self.hold(item)
-            elif isinstance(event, Begun):
-                _begin(event.items, slot.held)
-            elif isinstance(event, RecycleRequested):
-                slot.is_stale = True
-                self._owner.stale()
-            elif isinstance(event, Dead):
-                self._finalize(number, slot, event.post_mortem)
             else:
-                assert_never(event)
+                self._deliver_fate(number, slot, event)
         if not slot.held:
             slot.idle_since = self._now()
             if self._leaving:
                 self._leaving.pop(number, None)
         self._owner.freed()
 
+    def _deliver_fate(
+        self, number: InstanceId, slot: InstanceSlot, event: Begun | RecycleRequested | Dead
+    ) -> None:
+        if isinstance(event, Begun):
+            _begin(event.items, slot.held)
+        elif isinstance(event, RecycleRequested):
+            slot.is_stale = True
+            self._owner.stale()
+        elif isinstance(event, Dead):
+            self._finalize(number, slot, event.post_mortem)
+        else:
+            assert_never(event)
+
     def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
+        slot.is_dead = True
         self._slots.pop(number, None)
         self._leaving.pop(number, None)
         self._count()

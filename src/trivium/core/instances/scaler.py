@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from trivium.core.clock import Alarm
 from trivium.core.instances.pool import InstanceSlot, Pool
 from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Clock, Instance, Port, Timer
+from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import Device, InstanceGroup, Isolation
 
@@ -23,6 +24,9 @@ CHANCES = 3
 """Openings in a row that may end by a signal from outside before those who wait are told: that need not be the
 model's fault, and the next one may well open.
 """
+
+MOST_LOST = 2
+"""Instances of a group that are replaced after they were given up with a run that did not end: each leaves a thread."""
 
 Launch = Callable[[Placement, Port], Awaitable[Instance]]
 
@@ -38,6 +42,7 @@ class Group:
         self.failures = 0
         self.failed_at = 0.0
         self.died_in_vain = False
+        self.lost = 0
 
     def placement(self) -> Placement:
         """Return where the next instance goes: the lowest free index, taken as being opened."""
@@ -89,12 +94,13 @@ class Scaler:
         self._restarts = restarts
         self.deaths: deque[str] = deque(maxlen=5)
         """What became of the last instances that died."""
-        self._timer: Timer | None = None
+        self._alarm = Alarm(clock, self.review)
         self._is_closed = False
         self.is_elastic = any(_is_elastic(group.group) for group in groups)
         """May the number of instances change by itself? Asked of every request."""
         self._size_waiters: list[asyncio.Future[None]] = []
         self._last_failure: ServeError | None = None
+        self._trouble = ""  # with the last instance that was opened or tried
 
     @property
     def is_cold(self) -> bool:
@@ -169,10 +175,17 @@ class Scaler:
     def failure(self, model: str) -> ServeError:
         """That the model serves no more, once it has been given up."""
         last = self.deaths[-1] if self.deaths else "No instance could be opened."
+        is_lost = any(group.lost > MOST_LOST for group in self._groups)
+        cause = f"{MOST_LOST + 1} runs that did not end" if is_lost else f"{self._restarts} failures in a row"
         return ServeError(
-            Code.NOT_READY,
-            f"Model '{model}' was given up after {self._restarts} failures in a row. {last} Mend it and load it again.",
+            Code.NOT_READY, f"Model '{model}' was given up after {cause}. {last} Mend it and load it again."
         )
+
+    def obstacle(self) -> str:
+        """Say why nothing can be served at this moment though it may be again: no instance is open, and the last one
+        did not open, or died before it did anything. Empty where that is not so.
+        """
+        return "" if self._pool.size or not self._trouble else f"No instance is open. {self._trouble}"
 
     def died(self, slot: InstanceSlot, post_mortem: str) -> None:
         """An instance is gone. One that never did anything counts like one that did not open, but for the first
@@ -181,11 +194,16 @@ class Scaler:
         self.deaths.append(post_mortem)
         group = slot.home
         if isinstance(group, Group):
-            if slot.ended:
+            group.lost += slot.is_lost
+            if slot.is_lost and group.lost > MOST_LOST:
+                group.failures = self._restarts + 1
+                group.failed_at = self._clock.now()
+            elif slot.ended:
                 group.failures = 0
             elif group.died_in_vain:
                 group.failures += 1
                 group.failed_at = self._clock.now()
+                self._trouble = post_mortem
             group.died_in_vain = not slot.ended
 
     def _is_over(self, group: Group) -> bool:
@@ -212,9 +230,7 @@ class Scaler:
         if self._is_closed:
             return
         times = [time for group in self._groups if (time := self._review(group)) is not None]
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._clock.call_at(min(times), self.review) if times else None
+        self._alarm.set(min(times, default=None))
         waiters, self._size_waiters = self._size_waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -223,8 +239,7 @@ class Scaler:
     async def close(self) -> None:
         """Close every instance and give up those being opened. Only when no item is held any more."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -269,7 +284,7 @@ class Scaler:
             error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
             group.failures += 1
             group.failed_at = self._clock.now()
-            self._last_failure = error
+            self._last_failure, self._trouble = error, error.message
             log.error("instance %s did not open: %s", placement.name, error.message)
             self._model.instance_failed()
             is_last = not self._pool.size and not any(other.opening for other in self._groups)
@@ -288,6 +303,7 @@ class Scaler:
             return
         group.members[number] = placement.index
         slot.home = group
+        self._trouble = ""
         self._pool.admit(number, slot, instance)
 
 

@@ -7,11 +7,13 @@ wake-ups are not. It lets go of a batch before it sleeps, since the batch holds 
 import logging
 import threading
 from collections import deque
+from collections.abc import Collection
+from time import monotonic
 
 from trivium.core.clock import CallLast
 from trivium.core.execution import execute, without
-from trivium.types.interfaces import Check, Port, Runner
-from trivium.types.running import Batch, Credit, Event, ItemId
+from trivium.types.interfaces import Check, Port, Runner, SupportsInterrupt
+from trivium.types.running import Batch, Credit, Dead, Event, ItemId
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ class ThreadInstance:
         self._call_last = call_last
         self._todo: deque[Batch | None] = deque()
         self._cancelled: set[ItemId] = set()
+        self._run: tuple[float, list[ItemId]] | None = None  # that the thread has in hand, and since when
+        self._is_abandoned = False
         self.sleeps = False
         """Does the thread wait for work?"""
         self._gate = threading.Lock()
@@ -65,6 +69,27 @@ class ThreadInstance:
     def resume(self, item: ItemId) -> None:
         """It was not held."""
 
+    @property
+    def running_since(self) -> float | None:
+        """See `Instance`."""
+        run = self._run
+        return None if run is None else run[0]
+
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """Ask the runner, where it can be asked. A thread cannot be made to end, so the caller ends the items."""
+        run = self._run
+        if run is None:
+            return ()
+        if isinstance(self._runner, SupportsInterrupt):
+            self._runner.interrupt()
+        return run[1]
+
+    def abandon(self, why: str) -> None:
+        """See `Instance`. The thread goes on to the end of its run, if that comes, and then frees the model."""
+        self._is_abandoned = True
+        self._port.deliver((Dead(why),))
+        self.close()  # it may have ended at this very moment, and sleep
+
     def close(self) -> None:
         """End after what was handed over."""
         self._todo.append(None)
@@ -92,11 +117,15 @@ class ThreadInstance:
                 self._cancelled.difference_update(end.item for end in ends)
                 events += ends
             if batch.items:
+                self._run = monotonic(), batch.items
                 run = execute(self._runner, batch)
                 first = first or run.began
                 last = run.ended
                 events.append(run)
                 del run
+                self._run = None
+            if self._is_abandoned:
+                break
             done += 1
             del batch
             if not self._todo or last - first > COALESCE:
@@ -105,7 +134,7 @@ class ThreadInstance:
                 events = []
                 done = 0
                 first = last = 0.0
-        if done:  # the end came while they waited for those of the next batches
+        if done and not self._is_abandoned:  # the end came while they waited for those of the next batches
             events.append(Credit(done))
             self._port.push(events)
         self._close_runner()

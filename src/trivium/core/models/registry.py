@@ -174,13 +174,11 @@ class Registry:
         return StatisticsReport(tuple(rows))
 
     def lacking(self, loaded: ServedModel) -> str:
-        """Why a loaded model cannot serve all the same: it was given up, or it is a graph whose members do not serve.
-        Empty if it can.
+        """Why a loaded model cannot serve all the same: it was given up, none of its instances can be opened, or it is
+        a graph whose members do not serve. Empty if it can.
         """
-        if loaded.is_failed:
-            return loaded.failure().message
-        if loaded.is_cold:
-            return "It was scaled to no instance."
+        if why := loaded.obstacle():
+            return why
         graph = loaded.spec.scheduling
         for step in graph.steps if isinstance(graph, Graph) else ():
             try:

@@ -5,7 +5,7 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from collections.abc import Sequence as ItemList
 from dataclasses import dataclass, field
 
@@ -15,12 +15,12 @@ from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
+from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import CallGraph, PendingCall
-from trivium.core.queueing.deadlines import Deadlines
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.queueing.response_cache import Section
@@ -93,16 +93,15 @@ class ServedModel:
         self._adapter = PayloadAdapter(spec, context.takes)
         self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
         self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
-        # A worker's own watch keeps its run deadline.
-        run_limit = None if _are_processes(groups) else spec.limits.run_deadline
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)
         self._admission = AdmissionController(
             spec, self._adapter.levels, self._queue, self._pool, self._counters
         )
         self._sequencer = ResponseSequencer() if spec.in_order else None
-        self._deadlines = Deadlines(spec.name, run_limit, clock)
-        start = self._pool.start if run_limit is None else self._start_with_deadline
+        limit = spec.limits.run_deadline
+        self._run_watch = None if limit is None else RunWatch(spec.name, limit, self._pool, clock)
+        start = self._pool.start if self._run_watch is None else self._run_watch.around(self._pool.start)
         self._sequences: SequenceScheduler | None = None
         self._scheduler: SequenceScheduler | DynamicScheduler
         if isinstance(spec.scheduling, Sequence):
@@ -137,7 +136,7 @@ class ServedModel:
         is_elastic = self._scaler.is_elastic
         self._is_cold = self._scaler.is_cold
         self._scheduler.report_to(self._scaler.review if is_elastic else None)
-        self._pool.keep_order(self._is_plain and self._deadlines.run_limit is None and not is_elastic)
+        self._pool.keep_order(self._is_plain and not is_elastic)
 
     async def open(self) -> None:
         """Open the instances. Raises the first one's LOAD_FAILED, with nothing left open."""
@@ -155,6 +154,8 @@ class ServedModel:
         for item in [*self._queue.entries(), *self._pool.held()]:
             item.cancel(GIVEN_UP)
         self._scheduler.close()
+        if self._run_watch is not None:
+            self._run_watch.close()
         await self._scaler.close()
         for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
@@ -194,7 +195,7 @@ class ServedModel:
             self._refuse(item, error)
             return item
         if infer.deadline is not None:
-            self._deadlines.keep_own(item)
+            item.keep_deadline(infer.deadline, self._clock)
         self._queue.add(item)
         self._scheduler.changed()
         return item
@@ -296,13 +297,15 @@ class ServedModel:
         """Have its instances failed so often that no more are opened?"""
         return self._scaler.is_failed
 
+    def obstacle(self) -> str:
+        """Say why it can serve nothing at this moment; empty where it can."""
+        if self._scaler.is_failed:
+            return self.failure().message
+        return "It was scaled to no instance." if self._is_cold else self._scaler.obstacle()
+
     def failure(self) -> ServeError:
         """Why it serves no more, once it has been given up."""
         return self._scaler.failure(self.spec.name)
-
-    def _start_with_deadline(self, instance: InstanceId, items: list[Item]) -> None:
-        self._deadlines.started(items)
-        self._pool.start(instance, items)
 
     # -- out -----------------------------------------------------------------------------------------------
 
@@ -345,7 +348,6 @@ class ServedModel:
         """It was run, and its model wants to go on with it."""
         assert self._sequences is not None
         item.state, item.instance = ItemState.QUEUED, 0
-        self._deadlines.recalled(item)
         self._sequences.again(item)
 
     def stale(self) -> None:
@@ -362,7 +364,6 @@ class ServedModel:
         error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
         for item in reversed(recalled):
             item.state, item.instance = ItemState.QUEUED, 0
-            self._deadlines.recalled(item)
             self._queue.put_back(item)
         for item in lost:
             if item.state is not ENDED:
@@ -461,7 +462,3 @@ def _status(number: InstanceId, slot: InstanceSlot, now: float) -> InstanceStatu
         process=process,
         memory=None if process is None else resident_bytes(process),
     )
-
-
-def _are_processes(groups: Iterable[Group]) -> bool:
-    return all(group.isolation is Isolation.PROCESS for group in groups)

@@ -6,11 +6,12 @@ It knows no model, payload or wire. It asks after an arrival, a credit, a cancel
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from trivium.core.clock import Alarm
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.request import Item
 from trivium.core.schedulers.policy import BatchingSettings, decide
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Clock, Timer
+from trivium.types.interfaces import Clock
 from trivium.types.running import InstanceId
 from trivium.types.scheduling import Entry
 
@@ -32,8 +33,7 @@ class DynamicScheduler:
         self._start = start
         self._reject = reject
         self._decided: Callable[[], None] | None = None
-        self._timer: Timer | None = None
-        self._wake_at: float | None = None
+        self._alarm = Alarm(clock, self.pump)
         self._is_due = False
 
     def report_to(self, decided: Callable[[], None] | None) -> None:
@@ -70,8 +70,8 @@ class DynamicScheduler:
             queue.take(cuts[0].entries if len(cuts) == 1 else [item for cut in cuts for item in cut.entries])
             for cut in cuts:
                 start(cut.instance, cut.entries)
-        if decision.wake_at != self._wake_at:
-            self._wake(decision.wake_at)
+        if decision.wake_at != self._alarm.when:
+            self._alarm.set(decision.wake_at)
         if decision.reject:
             self._reject_all(decision.reject)
         if self._decided is not None:
@@ -87,17 +87,7 @@ class DynamicScheduler:
 
     def close(self) -> None:
         """Forget the timer; the queue is empty or about to be."""
-        self._wake(None)
-
-    def _wake(self, when: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._wake_at = when
-        self._timer = None if when is None else self._clock.call_at(when, self._woken)
-
-    def _woken(self) -> None:
-        self._timer = self._wake_at = None
-        self.pump()
+        self._alarm.set(None)
 
 
 def _refusal(item: Item, code: Code, now: float) -> ServeError:

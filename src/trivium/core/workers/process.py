@@ -8,6 +8,7 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from time import monotonic
 
@@ -135,6 +136,15 @@ class ProcessInstance:
         if self.busy_since is not None:
             self.busy_since = monotonic()
 
+    def interrupt(self, why: str) -> Collection[ItemId]:
+        """See `Instance`: nothing but its death ends what user code does."""
+        self.kill(why)
+        return ()
+
+    def abandon(self, why: str) -> None:
+        """See `Instance`: it has been killed, and the system does not say that it is gone."""
+        self._finalize()
+
     def close(self) -> None:
         """Ask it to end after what it holds; it is made to if it does not."""
         if not (self._is_closing or self._is_gone):
@@ -169,8 +179,8 @@ class ProcessInstance:
         return self._items.get(item)
 
     @property
-    def computing_since(self) -> float | None:
-        """Since when user code has had the batch that it has; None where it has none, or waits for a full receiver."""
+    def running_since(self) -> float | None:
+        """See `Instance`. User code has had the batch since then."""
         is_begun = bool(self._batches) and self._process.begun >= self._batches[0][0]
         return self.busy_since if is_begun and not self.connection.receipts.is_stopped else None
 

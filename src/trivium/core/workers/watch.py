@@ -45,7 +45,7 @@ class Watch:
         if worker.ended_items and not self._memory_when_new:
             self._memory_when_new = memory  # once it has served: first requests load what import did not
         view = WorkerView(
-            worker.computing_since,
+            worker.running_since,
             worker.connection.heard_at,
             worker.ended_items,
             memory,

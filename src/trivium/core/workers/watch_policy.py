@@ -37,11 +37,6 @@ class WorkerView(msgspec.Struct, frozen=True, gc=False):
 def judge(view: WorkerView, limits: Limits, now: float) -> tuple[Verdict, str]:
     """The verdict, and why in words that follow "it was killed:" or "it is replaced:"."""
     if view.busy_since is not None:
-        if limits.run_deadline is not None and now - view.busy_since > limits.run_deadline:
-            return (
-                Verdict.KILL,
-                f"it was not done with a batch after {limits.run_deadline:g} s, the run deadline",
-            )
         silence = now - max(view.heard_at, view.busy_since)
         if silence > SILENCE_BEFORE_KILL:
             return Verdict.KILL, f"it gave no sign of life for {silence:.0f} s"

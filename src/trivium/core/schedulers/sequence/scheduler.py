@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 
+from trivium.core.clock import Alarm
 from trivium.core.instances.pool import Pool
 from trivium.core.instances.scaler import Launch
 from trivium.core.queueing.queue import RequestQueue
@@ -24,7 +25,7 @@ from trivium.types import reasons
 from trivium.types.debug_state import SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Clock, Timer
+from trivium.types.interfaces import Clock
 from trivium.types.operations import SequenceRef
 from trivium.types.payload import Tensors
 from trivium.types.running import InstanceId, ItemId
@@ -149,8 +150,7 @@ class SequenceScheduler:
         self._is_iterative = spec.scheduling.is_iterative
         self._own_ids = itertools.count(FIRST_OWN)
         self._decided: Callable[[], None] | None = None
-        self._timer: Timer | None = None
-        self._wake_at: float | None = None
+        self._alarm = Alarm(clock, self.pump)
         self._is_due = self._is_closed = False
 
     def around(self, launch: Launch) -> Launch:
@@ -239,8 +239,8 @@ class SequenceScheduler:
             for item in items:
                 books.started(item)
             self._start(cut.instance, items)
-        if decision.wake_at != self._wake_at:
-            self._wake(decision.wake_at)
+        if decision.wake_at != self._alarm.when:
+            self._alarm.set(decision.wake_at)
         refused = [(cast(Item, entry), code) for entry, code in decision.reject]
         for item, _ in refused:
             self._queue.remove(item)
@@ -263,12 +263,12 @@ class SequenceScheduler:
 
     def debug_state(self) -> SequenceDebugState:
         """Copy what is known of the sequences at this moment, for a developer who debugs."""
-        return SequenceDebugState(tuple(self.books.open), self.books.running(), self._timer is not None)
+        return SequenceDebugState(tuple(self.books.open), self.books.running(), self._alarm.when is not None)
 
     def close(self) -> None:
         """Forget the timer and decide nothing more; the queue is empty or about to be."""
         self._is_closed = True
-        self._wake(None)
+        self._alarm.set(None)
 
     def _check_open(self, ref: SequenceRef) -> None:
         record = self.books.open.get(ref.id)
@@ -296,13 +296,3 @@ class SequenceScheduler:
         else:
             text = f"The {about} has not begun: its first request was cancelled or refused."
         return ServeError(code, f"{text} Begin it anew with a request that has the START flag.")
-
-    def _wake(self, when: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._wake_at = when
-        self._timer = None if when is None else self._clock.call_at(when, self._woken)
-
-    def _woken(self) -> None:
-        self._timer = self._wake_at = None
-        self.pump()
