@@ -55,3 +55,34 @@ def run(spec, *asked, runner=None):
     rows = [len(next(iter(arrays.values()))) if spec.batching.batch_axis else 1 for arrays in asked]
     operations = [Infer(model="m", payload=Tensors.of(arrays)) for arrays in asked]
     return runner.run(Batch(list(range(len(asked))), operations, rows)).outcomes
+
+
+def looping(folder):
+    """Save a model that counts to its input x, one by one: an int64 of shape [1] in, one out."""
+    one = helper.make_node(
+        "Constant", [], ["one"], value=helper.make_tensor("v", TensorProto.INT64, [1], [1])
+    )
+    body = helper.make_graph(
+        [
+            one,
+            helper.make_node("Add", ["sum_in", "one"], ["sum_out"]),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [
+            tensor("i", TensorProto.INT64),
+            tensor("go", TensorProto.BOOL),
+            tensor("sum_in", TensorProto.INT64, 1),
+        ],
+        [tensor("on", TensorProto.BOOL), tensor("sum_out", TensorProto.INT64, 1)],
+    )
+    nodes = [
+        helper.make_node(
+            "Constant", [], ["zero"], value=helper.make_tensor("z", TensorProto.INT64, [1], [0])
+        ),
+        helper.make_node(
+            "Constant", [], ["yes"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True])
+        ),
+        helper.make_node("Loop", ["x", "yes", "zero"], ["y"], body=body),
+    ]
+    return save(folder, nodes, [tensor("x", TensorProto.INT64, 1)], [tensor("y", TensorProto.INT64, 1)])

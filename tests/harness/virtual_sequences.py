@@ -44,6 +44,8 @@ def infer(sequence, value=1.0, *, starts=False, ends=False, rows=1, **fields):
 class Adder:
     """Adds up by the id that its control inputs tell; answers the sum. Knows nothing of how it is scheduled."""
 
+    running_since = None
+
     def __init__(self, bench, port):
         self.bench, self.port = bench, port
         self.sums, self.batches, self.is_dead, self.free_at = {}, [], False, 0.0

@@ -35,6 +35,9 @@ class ArrayModel(Protocol):
         so that no output may view them. Raises ServeError.
         """
 
+    def interrupt(self) -> None:
+        """Have the call in hand raise soon, where that can be done. Called from any thread."""
+
     def close(self) -> None:
         """Free the model."""
 
@@ -72,6 +75,10 @@ class BatchedRunner(Generic[Model]):
         outputs, ready, began = self._call(items)
         answers = iter(self._divided(outputs, items, rows))
         return Ran([next(answers) if isinstance(one, Tensors) else one for one in outcomes], ready, began)
+
+    def interrupt(self) -> None:
+        """See `SupportsInterrupt`."""
+        self.model.interrupt()
 
     def close(self) -> None:
         """Free the model."""

@@ -29,6 +29,7 @@ def core_config(
         defaults=Defaults(
             config_name=_config_name(models.config_name),
             queue_items=models.queue_items,
+            run_deadline=workers.run_timeout or None,
             gpus=gpus,
             cpus=len(os.sched_getaffinity(0)),
             scratch=Path(tempfile.mkdtemp(prefix="trivium-")),

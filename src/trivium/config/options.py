@@ -282,6 +282,12 @@ class ModelsConfig:
 class WorkersConfig:
     """Worker processes and the instances of models: when they are replaced and when they may run."""
 
+    run_timeout: float = option(
+        "--run-timeout",
+        300.0,
+        "Seconds that a run of a model may take that sets no bound of its own; 0 for any time.",
+        (0, _LONG),
+    )
     items: int = option(
         "--worker-items", 0, "Requests after which a worker process is replaced; 0 for never."
     )

@@ -36,6 +36,7 @@ _RULES = {
     "groups[0].device": "rule for a bare file",
     "version_policy": "rule for a bare file",
     "limits.queue_items": "the server's default bound",
+    "limits.run_deadline": "--run-timeout of the server",
 }
 
 
@@ -66,7 +67,7 @@ class BareFormat:
             entry=path.name,
             batching=Batching(),
             groups=(InstanceGroup(path.stem),),
-            limits=Limits(queue_items=defaults.queue_items),
+            limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
             origin=origin,
         )
         return ReadResult((spec,))

@@ -94,7 +94,7 @@ class Runner(Protocol):
 
 @runtime_checkable
 class SupportsInterrupt(Protocol):
-    """Extends a runner whose run can be told from outside to end early."""
+    """Extends a runner whose run can be ended early from outside."""
 
     def interrupt(self) -> None:
         """Have the run in hand raise soon; no effect where there is none. Called from any thread; returns at once."""

@@ -272,6 +272,7 @@ class Defaults:
     """
 
     queue_items: int = 1000
+    run_deadline: float | None = None
     max_rows: int = 4
     gpus: int = 0
     cpus: int = 1

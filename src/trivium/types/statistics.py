@@ -68,8 +68,8 @@ class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
 
 class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     """A version that serves: its counters, the labels that all its metrics carry, the index of the GPU that it
-    runs on, where it is just one, whether its answers may come from the cache, and
-    whether they come in parts.
+    runs on, where it is just one, whether its answers may come from the cache, whether they come in parts, and how
+    long the oldest run in hand has taken, in seconds (0: none).
     """
 
     statistics: VersionStatistics
@@ -77,6 +77,7 @@ class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     gpu: int | None = None
     caches: bool = False
     in_parts: bool = False
+    oldest_run: float = 0.0
 
 
 class MetricsReport(msgspec.Struct, frozen=True, gc=False):

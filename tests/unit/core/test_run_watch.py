@@ -55,7 +55,9 @@ class Stage:
         self.clock, self.hung, self.later, self.parts = VirtualClock(), [], 0, {}
         self._most = hung
         spec = make_spec(groups=(InstanceGroup("m", 1, 1),), limits=Limits(run_deadline=2.0, restarts=3))
-        self.model = ServedModel(spec, Isolation.THREAD, self._launch, Mailbox(self.clock.call_soon), self.clock)
+        self.model = ServedModel(
+            spec, Isolation.THREAD, self._launch, Mailbox(self.clock.call_soon), self.clock
+        )
 
     async def _launch(self, placement, port):
         if len(self.hung) < self._most:
@@ -77,7 +79,9 @@ class Stage:
                 await asyncio.sleep(0)
 
     def codes(self):
-        return [parts[-1].error and parts[-1].error.code if parts else "waits" for parts in self.parts.values()]
+        return [
+            parts[-1].error and parts[-1].error.code if parts else "waits" for parts in self.parts.values()
+        ]
 
 
 def staged(hung, play):

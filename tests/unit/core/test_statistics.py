@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core.observability.statistics import TIME_BUCKETS, WAIT_BUCKETS, VersionCounters
+from trivium.core.queueing.admission import remaining
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
@@ -170,6 +171,25 @@ def test_retry_after_is_the_time_to_empty_the_queue():
         bench.submit()
         bench.clock.run(10.5)
     assert bench.error(6).retry_after == pytest.approx(30.0)
+    asyncio.run(bench.model.close())
+
+
+@pytest.mark.parametrize(("age", "limit", "seconds"), [
+    (0.0, math.inf, 0.0), (40.0, math.inf, 40.0), (40.0, 300.0, 40.0), (200.0, 300.0, 100.0), (301.0, 300.0, 0.0),
+])  # fmt: skip
+def test_a_run_may_take_as_long_again_but_not_beyond_its_limit(age, limit, seconds):
+    assert remaining(age, limit) == seconds
+
+
+def test_retry_after_follows_a_run_that_hangs():
+    bench = VirtualModelHarness(make_spec(limits=Limits(queue_items=1)), lambda rows: 1e6)
+    bench.submit()
+    bench.clock.run(1.0)
+    bench.submit()
+    bench.clock.run(70.0)
+    bench.submit()
+    assert bench.error(3).retry_after == pytest.approx(70.0)
+    assert bench.model.oldest_run() == pytest.approx(70.0)
     asyncio.run(bench.model.close())
 
 

@@ -57,7 +57,8 @@ def test_initializers_may_lie_on_the_device():
 def test_an_arena_may_shrink_after_every_run():
     found = run_options(onnxruntime, make_spec(parameters={SHRINKS: " cpu:0 "}))
     assert found.get_run_config_entry(SHRINKS) == "cpu:0"
-    assert run_options(onnxruntime, make_spec()) is None
+    with pytest.raises(RuntimeError, match=SHRINKS):
+        run_options(onnxruntime, make_spec()).get_run_config_entry(SHRINKS)
 
 
 def test_the_log_of_the_runtime_is_quiet():

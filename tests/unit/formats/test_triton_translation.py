@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.harness.triton_folders import TENSORS, make, one
 
+from trivium.formats.triton.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.spec import (
     All,
@@ -73,6 +74,28 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert spec.origin["parameters[graph_level]"] == Origin(config, "optimization.graph.level", 16)
     assert spec.origin["entry"] == Origin("default of the backend onnxruntime", "")
     assert "Triton itself sets none" in spec.origin["limits.queue_items"].file
+    assert str(spec.origin["limits.run_deadline"]).startswith("--run-timeout of the server")
+
+
+@pytest.mark.parametrize(("own", "server", "seconds"), [
+    ("30", 300.0, 30.0), ("0.5", None, 0.5), ("0", 300.0, None), (None, 300.0, 300.0), (None, None, None),
+])  # fmt: skip
+def test_a_model_may_say_how_long_a_run_may_take(tmp_path: Path, own, server, seconds) -> None:
+    text = 'backend: "onnxruntime"'
+    if own is not None:
+        text += f'\nparameters {{ key: "TRIVIUM_RUN_TIMEOUT" value {{ string_value: "{own}" }} }}'
+    spec = one(make(tmp_path, "m", text, "1/model.onnx"), Defaults(run_deadline=server))
+    assert spec.limits.run_deadline == seconds
+    assert spec.parameters == {}
+    assert spec.origin["limits.run_deadline"].line == (None if own is None else 2)
+
+
+@pytest.mark.parametrize("own", ["", "soon", "-1", "nan", "inf"])
+def test_a_run_timeout_that_cannot_be_is_named_with_its_line(tmp_path: Path, own) -> None:
+    text = f'backend: "onnxruntime"\nparameters {{ key: "TRIVIUM_RUN_TIMEOUT" value {{ string_value: "{own}" }} }}'
+    (fault,) = FORMAT.read(make(tmp_path, "m", text, "1/model.onnx"), Defaults()).unreadable[0].findings
+    assert (fault.line, fault.found) == (2, repr(own))
+    assert "seconds that a run may take" in fault.expected
 
 
 def test_every_field_has_an_origin(tmp_path: Path) -> None:

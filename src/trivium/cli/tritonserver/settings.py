@@ -4,6 +4,7 @@ Pure but for the environment that `config` reads. Raises ServeError for what the
 line, CannotStart for what keeps it from starting. Must not start anything.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -159,6 +160,8 @@ def _config(values: Mapping[str, Any]) -> LoadedConfig:
         "cache_bytes": lists.cache_bytes(values),
         "rate_limit_resources": ",".join(values["--rate-limit-resource"]),
     }
+    if OPTIONS["run_timeout"].variable not in os.environ:
+        fields["run_timeout"] = 0.0  # the original sets no bound
     try:
         return from_process(None, fields)
     except ConfigError as error:

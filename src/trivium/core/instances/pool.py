@@ -169,6 +169,12 @@ class Pool:
         """Return every instance that may have a run in hand, open or retired."""
         return [slot for slot in (*self._slots.values(), *self._leaving.values()) if slot.held]
 
+    def run_ages(self) -> list[float]:
+        """Return the seconds that each run in hand has taken by now."""
+        now = self._now()
+        starts = [slot.instance.running_since for slot in self.in_work() if slot.instance is not None]
+        return [now - since for since in starts if since is not None]
+
     def held(self) -> list[Item]:
         """Every item that an instance has, open or retired."""
         slots = (*self._slots.values(), *self._leaving.values())

@@ -67,7 +67,14 @@ class MetricsCollector:
         machine, gpus = task.result()
         loaded = [record.loaded for record in self._registry.records() if record.loaded is not None]
         versions = tuple(
-            VersionMetrics(model.report(), spec.metrics.labels, gpu_of(spec), spec.caches, spec.streams)
+            VersionMetrics(
+                model.report(),
+                spec.metrics.labels,
+                gpu_of(spec),
+                spec.caches,
+                spec.streams,
+                model.oldest_run(),
+            )
             for model in loaded
             for spec in (model.spec,)
         )

@@ -403,6 +403,10 @@ class ServedModel:
         self._responses.end(item, error)
         self._leave(item)
 
+    def oldest_run(self) -> float:
+        """Return for how many seconds its oldest run has been in hand; 0 where nothing runs."""
+        return max(self._pool.run_ages(), default=0.0)
+
     def waiting(self) -> int:
         """Count the items that wait in the queue."""
         return self._queue.count

@@ -27,6 +27,10 @@ class InstanceCounts(Protocol):
         """Batches that instances hold in advance."""
         ...
 
+    def run_ages(self) -> list[float]:
+        """Seconds that each run in hand has taken by now."""
+        ...
+
 
 class PriorityRules:
     """One model's rules for priority and time in the queue, prepared once."""
@@ -70,6 +74,7 @@ class AdmissionController:
         self._queue = queue
         self._instances = instances
         self._counters = counters
+        self._run_limit = spec.limits.run_deadline or math.inf
 
     def rank(self, item: Item, infer: Infer) -> None:
         """Give it its level, and the time that it may wait. Raises QUEUE_FULL where its level is."""
@@ -91,10 +96,13 @@ class AdmissionController:
             raise queue_full(self._name, waiting, self.retry_after())
 
     def retry_after(self) -> float:
-        """Seconds until what waits now will have run."""
+        """Seconds until what waits now will have run; where all instances are busy, not before one of them is free."""
         counters, instances = self._counters, self._instances
         rows = self._queue.rows + instances.ahead * counters.mean_rows
-        return drain_time(rows, counters.mean_run, counters.mean_rows, instances.size)
+        drain = drain_time(rows, counters.mean_run, counters.mean_rows, instances.size)
+        ages = instances.run_ages()
+        is_busy = ages and len(ages) >= instances.size
+        return max(drain, remaining(min(ages), self._run_limit)) if is_busy else drain
 
 
 def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
@@ -106,6 +114,13 @@ def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
         "queue.",
         retry_after,
     )
+
+
+def remaining(age: float, limit: float) -> float:
+    """Seconds that a run will still take, as far as can be known: as long again as it has, but no longer than until its
+    limit.
+    """
+    return max(min(age, limit - age), 0.0)
 
 
 def drain_time(rows: float, run_seconds: float, rows_per_run: float, instances: int) -> float:

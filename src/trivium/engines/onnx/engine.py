@@ -42,11 +42,11 @@ DATATYPES: Mapping[str, DataType] = {
 
 
 class OnnxModel:
-    """One session."""
+    """One session. `options` are those of every run; setting `terminate` on them ends the run in hand."""
 
-    def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec, options: Any = None) -> None:
-        """`options` are those of every run."""
-        self._more = () if options is None else (options,)
+    def __init__(self, session: "onnxruntime.InferenceSession", spec: ModelSpec, options: Any) -> None:
+        self._options = options
+        self._is_interrupted = False
         self._session = session
         self._outputs = [(tensor.name, tensor.datatype) for tensor in spec.outputs]
         if isinstance(spec.scheduling, SequenceRules):
@@ -62,13 +62,19 @@ class OnnxModel:
     def call(self, arrays: dict[str, Array], datatypes: Mapping[str, DataType], is_alone: bool) -> Called:
         """See `ArrayModel`. What the session refuses of a single item is its client's fault: INVALID."""
         ready = time.monotonic()
+        if self._is_interrupted:
+            self._is_interrupted = self._options.terminate = False
         try:
-            results = self._session.run(self._names, arrays, *self._more)
+            results = self._session.run(self._names, arrays, self._options)
         except Exception as error:
             raise _refusal(error, is_alone) from error
         began = time.monotonic()
         pairs = zip(self._outputs, results, strict=True)
         return Called(Tensors(tuple(_output(name, kind, one) for (name, kind), one in pairs)), ready, began)
+
+    def interrupt(self) -> None:
+        """See `ArrayModel`. The session looks at this between two of its operators."""
+        self._is_interrupted = self._options.terminate = True
 
     def close(self) -> None:
         """Drop the session; its memory goes with its last reference."""

@@ -83,12 +83,11 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
 
 
 def run_options(runtime: Any, spec: ModelSpec) -> Any:
-    """Return the options that hold for every run; None where nothing is asked for."""
-    text = spec.parameters.get(SHRINKS)
-    if text is None:
-        return None
+    """Return the options that hold for every run of one session."""
     options = runtime.RunOptions()
-    options.add_run_config_entry(SHRINKS, text.strip())
+    text = spec.parameters.get(SHRINKS)
+    if text is not None:
+        options.add_run_config_entry(SHRINKS, text.strip())
     return options
 
 

@@ -54,6 +54,9 @@ class TorchModel:
         """See `ArrayModel`: every item is taken as it is."""
         return payload
 
+    def interrupt(self) -> None:
+        """See `ArrayModel`: PyTorch has no way to end a call."""
+
     def close(self) -> None:
         """Drop the model; its memory goes with its last reference."""
         del self._program

@@ -140,12 +140,13 @@ class Translation:
             "queue_items": self._from("limits.queue_items", queue),
             "restarts": self._from("limits.restarts", restarts),
         }
-        if not self._is_python:
-            return Limits(**bounds)
         run = settings.number(["option.predict_timeout"], 120)
+        deadline = float(self._from("limits.run_deadline", run))
+        if not self._is_python:
+            return Limits(run_deadline=deadline, **bounds)
         start = settings.number(["option.model_loading_timeout"], 240)
         return Limits(
-            run_deadline=float(self._from("limits.run_deadline", run)),
+            run_deadline=deadline,
             startup_deadline=float(self._from("limits.startup_deadline", start)),
             **bounds,
         )

@@ -16,7 +16,7 @@ from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
 from trivium.dialects.triton.requirements import unspecified
-from trivium.formats.triton import contents, metrics, python_backend, sequences, translation
+from trivium.formats.triton import contents, limits, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, TritonModelFolder, child_folders, is_model, open_folder
 from trivium.formats.triton.labels import with_labels
@@ -26,9 +26,7 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.spec import Defaults, Foreign, InvalidModel, Limits, ModelFacts, ModelSpec, ReadResult
-
-_QUEUE_RULE = "the server's default bound (Triton itself sets none)"
+from trivium.types.spec import Defaults, Foreign, InvalidModel, ModelFacts, ModelSpec, ReadResult
 
 
 class TritonFormat:
@@ -96,6 +94,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
         backend = choose_backend(text, folder.name, folder.first_files)
         if isinstance(backend, Backend):
             findings += contents.check_paths(text)
+            findings += limits.check(text)
             findings += metrics.check(text)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
@@ -132,7 +131,7 @@ def _specs(
         batching=translation.batching(text),
         scheduling=translation.scheduling(text, folder.path),
         groups=translation.groups(text),
-        limits=Limits(queue_items=defaults.queue_items),
+        limits=limits.limits(text, defaults),
         in_order=sequences.in_order(text.config),
         caches=text.config.response_cache.enable,
         streams=text.config.model_transaction_policy.decoupled,
@@ -144,7 +143,7 @@ def _specs(
         reports=text.findings,
         batch_shapes=translation.batch_shapes(text) if backend.tells_shapes else BatchShapes(),
     )
-    places = {"version": "the folder's name", "limits.queue_items": _QUEUE_RULE}
+    places = {"version": "the folder's name"}
     handler, handler_origins = python_backend.handler(text, folder, first, defaults)
     return [
         replace(
@@ -154,6 +153,7 @@ def _specs(
             handler=handler,
             origin={
                 **translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
+                **limits.origins(text),
                 **handler_origins,
             },
         )

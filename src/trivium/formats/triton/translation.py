@@ -20,6 +20,7 @@ from trivium.dialects.triton.model_config import (
 )
 from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.formats.triton import sequences
+from trivium.formats.triton.limits import RUN_TIMEOUT
 from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
 from trivium.types.resources import ResourceNeed, ResourceRequest
 from trivium.types.schedules import Graph, Sequence, Step
@@ -157,7 +158,7 @@ def _claim(block: ModelRateLimiter) -> ResourceRequest:
 def parameters(text: ConfigText) -> Mapping[str, str]:
     """The free map; the level of the graph and the accelerators under names of their own."""
     config = text.config
-    passed = {name: config.parameters[name].string_value for name in config.parameters}
+    passed = {name: config.parameters[name].string_value for name in config.parameters if name != RUN_TIMEOUT}
     if config.optimization.HasField("graph"):
         passed["graph_level"] = str(config.optimization.graph.level)
     accelerators = config.optimization.execution_accelerators
@@ -268,5 +269,4 @@ _PLAIN = {
     "in_order": "dynamic_batching.preserve_ordering",
     "caches": "response_cache.enable",
     "batch_shapes": "batch_input",
-    "limits.queue_items": "limits.queue_items",
 }

@@ -45,6 +45,16 @@ def counters(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     yield from (failures, wasted)
 
 
+def gauges(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
+    """Per version: how long the oldest run in hand has taken."""
+    oldest = ExposedMetric(
+        "trivium_oldest_run_seconds", "gauge", "Time that the oldest run in hand has taken"
+    )
+    for row in rows:
+        oldest.add(row.text, row.version.oldest_run)
+    yield oldest
+
+
 def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[ExposedMetric]:
     """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
     for metric in report.custom:

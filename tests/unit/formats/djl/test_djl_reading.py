@@ -152,7 +152,7 @@ def test_an_onnx_model(tmp_path):
         "enable_mem_arena": "0",
     }
     assert spec.origin["parameters[graph_level]"].line == 3
-    assert spec.limits == Limits(queue_items=17)
+    assert spec.limits == Limits(queue_items=17, run_deadline=120.0)
     assert spec.batching == Batching()
 
 
