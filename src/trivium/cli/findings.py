@@ -16,6 +16,7 @@ from rich.text import Text
 
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
+from trivium.types.printable import printable
 from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version"})
@@ -30,7 +31,10 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
         _print_model(console, spec)
     for model in unreadable:
         _print(
-            console, Text.assemble(("cannot be served: ", "bold red"), f"model {model.name} in {model.root}")
+            console,
+            Text.assemble(
+                ("cannot be served: ", "bold red"), f"model {model.name} in {printable(str(model.root))}"
+            ),
         )
         for finding in model.findings:
             _print_finding(console, finding)

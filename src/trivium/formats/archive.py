@@ -22,6 +22,7 @@ from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from trivium.codecs import tar
+from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 
@@ -93,7 +94,7 @@ def unpack(archive: Path, scratch: Path, bounds: Bounds = BOUNDS) -> Path:
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=scratch))
         try:
-            with archive.open("rb") as file:
+            with open_file(archive) as file:
                 _Unpacking(archive, folder, bounds).run(_members(file, bounds, about.st_size))
             return _settled(folder, target)
         except BaseException:
@@ -120,7 +121,7 @@ def names(path: Path) -> tuple[str, ...]:
 def _names(path: Path, size: int, modified: int) -> tuple[str, ...]:
     found: list[str] = []
     try:
-        with _translated(), path.open("rb") as file:
+        with _translated(), open_file(path) as file:
             for member in _members(file, BOUNDS, size):
                 found.append(member.name)
                 if len(found) > BOUNDS.members:

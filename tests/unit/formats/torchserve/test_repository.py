@@ -111,6 +111,9 @@ def test_a_store_is_nothing_but_models(tmp_path: Path, defaults: Defaults) -> No
     ]
     assert all(spec.version_policy == All() for spec in reading.specs)
     (store / "readme.txt").touch()
+    assert FORMAT.claims(store)
+    assert len(FORMAT.read(store, defaults).specs) == 3
+    (store / "no_model").mkdir()
     assert not FORMAT.claims(store)
 
 
