@@ -39,10 +39,10 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until a signal to stop; a refusal ends the command with its sentence."""
-    if config.wide and not config.security.open:
+    if config.wide and not (config.security.keys or config.security.open):
         raise click.ClickException(
-            f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "
-            "or leave it at 127.0.0.1."
+            f"{config.wide} listens beyond this machine. Give --keys FILE to serve those alone who have a key "
+            "(`trivium key` makes one), or --open to serve anybody who reaches it, or leave it at 127.0.0.1."
         )
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from trivium import app
-from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
