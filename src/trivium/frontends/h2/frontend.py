@@ -6,6 +6,7 @@ Decides when the front end listens, drains and ends. Everything about a connecti
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,8 @@ _BACKLOG = 1024
 _UNPACKING_THREADS = 2
 _FLUSH_SECONDS = 0.5
 _CLOSING_SECONDS = 2.0
+
+logging.getLogger("hpack").setLevel(logging.INFO)  # at debug it logs every header, the keys among them
 
 
 class H2Frontend:
