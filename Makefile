@@ -41,12 +41,12 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circl
 	.venv-check/bin/python tests/english.py
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
-	.venv-test/bin/python -m pip freeze --exclude-editable > .venv-audit/installed.txt
+	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt
 	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement .venv-audit/installed.txt
 
 .venv-audit/.made: Makefile
 	$(PYTHON) -m venv .venv-audit
-	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.9.0
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 	touch $@
 
 # The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that

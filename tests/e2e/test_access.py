@@ -259,6 +259,7 @@ def test_what_contradicts_itself_or_is_too_wide(folder: Path, tmp_path: Path) ->
     )
     assert str(tmp_path / "none") in refusal("serve", folder, "--keys", tmp_path / "none", "--http-port", "0")
     with serve(tmp_path / "log", folder, "--host", "0.0.0.0", "--keys", keys) as server:
+        assert "Keys travel in the clear over HTTP and gRPC" in server.said()
         load = "/v2/repository/models/echo/load"
         assert server.ask(post(load, b"{}", KEYS["infer"].header)).status == 403
         assert server.ask(post(load, b"{}", KEYS["manage"].header)).status == 200

@@ -1,5 +1,6 @@
 """Makes from the configuration what decides who gets in, once for all listeners: keys, the rule for web pages, TLS."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from trivium.frontends.pages import rule_of
 from trivium.tls import Tls, read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
+
+_log = logging.getLogger("trivium.access")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,28 @@ def access_settings(config: ServerConfig) -> AccessSettings:
     pages = None if is_lax else rule_of(security.allowed_hosts)
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
     entrances = {name: Entrance(authorizer, pages, tls) for name, tls in _tls(config).items()}
+    if file is not None and config.wide:
+        _warn_of_plain(config, entrances)
     return AccessSettings(entrances, file)
+
+
+def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> None:
+    """Log which listeners take keys in the clear, on a server that is reached from other machines."""
+    are_on = {
+        "HTTP": not config.http.no_http,
+        "gRPC": not config.grpc.no_grpc,
+        "metrics": config.metrics.port >= 0,
+    }
+    plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
+    if plain:
+        flags = ", ".join(f"--{name.lower()}-tls-certificate" for name in plain)
+        _log.warning(
+            "Keys travel in the clear over %s, and %s is reached from other machines. Give %s with their keys, unless "
+            "a proxy in front speaks TLS.",
+            " and ".join(plain),
+            config.wide,
+            flags,
+        )
 
 
 def _tls(config: ServerConfig) -> Mapping[str, Tls | None]:
