@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-m", "trivium.cli.main")
 GROWTH = 64 * 2**20
 """Bytes by which a process may grow in a scene: what an allocator keeps, but not a leak of what was sent."""
 
-_LINE = re.compile(r"^HTTP on http://[\d.]+:(\d+)", re.MULTILINE)
+_LINE = re.compile(r"^HTTP on https?://[\d.]+:(\d+)", re.MULTILINE)
 _TRACEBACK = re.compile("Traceback")
 _OWN_TRACEBACK = re.compile("^Traceback", re.MULTILINE)
 _GRPC_LINE = re.compile(r"^gRPC on [\d.]+:(\d+)", re.MULTILINE)

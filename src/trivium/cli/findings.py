@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.printable import printable
 from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version"})
@@ -33,7 +33,7 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
         _print(
             console,
             Text.assemble(
-                ("cannot be served: ", "bold red"), f"model {model.name} in {printable(str(model.root))}"
+                ("cannot be served: ", "bold red"), f"model {model.name} in {visible(str(model.root))}"
             ),
         )
         for finding in model.findings:

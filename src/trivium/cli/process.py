@@ -14,6 +14,7 @@ import uvloop
 
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
+from trivium.codecs.visible_text import visible
 from trivium.core.clock import LoopClock
 from trivium.core.observability.log_settings import LOG
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
@@ -46,12 +47,25 @@ def allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+class VisibleFormatter(logging.Formatter):
+    """Formats records so that what others have written into them is text: no control characters, and no line of a
+    message passes for a record of its own.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return visible(super().formatMessage(record)).replace("\n", "\n    ")
+
+    def formatException(self, ei: Any) -> str:
+        return visible(super().formatException(ei))
+
+
 def log_to_stderr(log_level: str) -> None:
     """Have everything from this level on logged."""
-    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level.upper())
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
         handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
 
 

@@ -14,7 +14,7 @@ from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
 from trivium.cli.process import observer, run, settle
-from trivium.cli.screen import Progress, print_models, print_requests
+from trivium.cli.screen import Progress, print_models, print_requests, text_console
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
@@ -39,10 +39,10 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until a signal to stop; a refusal ends the command with its sentence."""
-    if config.wide and not config.security.open:
+    if config.wide and not (config.security.keys or config.security.open):
         raise click.ClickException(
-            f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "
-            "or leave it at 127.0.0.1."
+            f"{config.wide} listens beyond this machine. Give --keys FILE to serve those alone who have a key "
+            "(`trivium key` makes one), or --open to serve anybody who reaches it, or leave it at 127.0.0.1."
         )
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
@@ -54,7 +54,7 @@ def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
 
 
 async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> int:
-    console = Console(highlight=False)
+    console = text_console()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -23,7 +23,10 @@ class GeneralConfig:
     """
 
     host: str = option(
-        "--host", "127.0.0.1", "Address to listen on; one that is not loopback needs --open.", is_common=True
+        "--host",
+        "127.0.0.1",
+        "Address to listen on; one that is not loopback needs --keys or --open.",
+        is_common=True,
     )
     profile: str = option(
         "--profile",
@@ -83,6 +86,19 @@ class HttpConfig:
     )
     slowest_rate: int = option(
         "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, _ANY)
+    )
+    tls_certificate: str = option(
+        "--http-tls-certificate",
+        "",
+        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone.",
+    )
+    tls_key: str = option(
+        "--http-tls-key", "", "PEM file with that certificate's private key, not encrypted."
+    )
+    tls_client_authorities: str = option(
+        "--http-tls-client-authorities",
+        "",
+        "PEM file with authorities: only clients that have a certificate of theirs may connect.",
     )
     forward_headers: str = option(
         "--forward-headers",
@@ -175,6 +191,15 @@ class MetricsConfig:
     )
     host: str = option(
         "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
+    )
+    tls_certificate: str = option(
+        "--metrics-tls-certificate", "", "As --http-tls-certificate, for the port of metrics alone."
+    )
+    tls_key: str = option("--metrics-tls-key", "", "As --http-tls-key, for the port of metrics alone.")
+    tls_client_authorities: str = option(
+        "--metrics-tls-client-authorities",
+        "",
+        "As --http-tls-client-authorities, for the port of metrics alone.",
     )
     interval: float = option("--metrics-interval", 2.0, "Seconds for which a reading of the machine is good.")
     quantiles: str = option(
@@ -319,12 +344,27 @@ class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
     open: bool = option(
-        "--open", False, "Listen beyond loopback, for anybody who reaches this machine.", is_common=True
+        "--open",
+        False,
+        "Listen beyond loopback without keys, for anybody who reaches this machine.",
+        is_common=True,
+    )
+    keys: str = option(
+        "--keys",
+        "",
+        "TOML file with the keys that clients have to show, read again when it changes; `trivium key` makes one.",
+        is_common=True,
+    )
+    allowed_hosts: str = option(
+        "--allowed-hosts",
+        "",
+        "Names, with commas between, under which whoever changes something may ask for this server, beside localhost "
+        "and addresses. Web pages of other servers may not, whatever the name.",
     )
     open_management: bool = option(
         "--open-management",
         False,
-        "Let whoever reaches this server load, unload and change settings, beyond loopback, too.",
+        "Let whoever reaches this server load, unload and change settings, beyond loopback, too; not with --keys.",
     )
     restricted_apis: str = option(
         "--restricted-apis",

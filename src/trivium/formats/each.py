@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.visible_text import visible
 from trivium.formats.files import oddity
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
-from trivium.types.printable import printable
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 log = logging.getLogger(__name__)
@@ -29,14 +30,16 @@ def read_each(
                 _check_entry(spec)
             specs += found
         except ConfigError as error:
-            unreadable.append(InvalidModel(printable(name_of(place)), place, error.findings))
+            unreadable.append(
+                InvalidModel(visible(name_of(place)), place, tuple(map(_written, error.findings)))
+            )
         except OSError as error:
-            unreadable.append(unopened(printable(name_of(place)), place, error))
+            unreadable.append(unopened(visible(name_of(place)), place, error))
         except Exception as error:
-            log.exception("reading %s failed", printable(str(place)))
+            log.exception("reading %s failed", visible(str(place)))
             found_text = f"reading it failed: {type(error).__name__}: {error}"
             fault = _fault(place, found_text, "a model folder or file", "Report it, with the folder.")
-            unreadable.append(InvalidModel(printable(name_of(place)), place, (fault,)))
+            unreadable.append(InvalidModel(visible(name_of(place)), place, (fault,)))
     return ReadResult(tuple(specs), tuple(unreadable))
 
 
@@ -45,6 +48,12 @@ def unopened(name: str, place: Path, error: OSError) -> InvalidModel:
     found = f"{error.strerror or error}: {error.filename or place}"
     hint = "Correct its rights, or take it out of the folder."
     return InvalidModel(name, place, (_fault(place, found, "readable files and folders", hint),))
+
+
+def _written(finding: Finding) -> Finding:
+    """Return the finding as every wire can carry it: names of files may be no UTF-8."""
+    texts = {name: visible(getattr(finding, name)) for name in ("file", "key", "found")}
+    return replace(finding, **texts)
 
 
 def _check_name(place: Path) -> None:
@@ -60,4 +69,4 @@ def _check_entry(spec: ModelSpec) -> None:
 
 
 def _fault(place: Path, found: str, expected: str, hint: str) -> Finding:
-    return Finding(Severity.ERROR, str(place), None, "", found, expected, hint)
+    return _written(Finding(Severity.ERROR, str(place), None, "", found, expected, hint))

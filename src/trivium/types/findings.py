@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from trivium.types.error_info import ErrorInfo
-from trivium.types.printable import printable
 
 
 class Severity(Enum):
@@ -30,13 +29,6 @@ class Finding:
     expected: str = ""
     hint: str = ""
     info: ErrorInfo | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Escape what names of files, and what they hold, could do to a terminal."""
-        for name in ("file", "key", "found"):
-            text = getattr(self, name)
-            if not text.isprintable():
-                object.__setattr__(self, name, printable(text))
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

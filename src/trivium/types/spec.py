@@ -97,6 +97,10 @@ class Isolation(Enum):
     PROCESS = "process"
 
 
+MOST_INSTANCES = 1024
+"""Instances of a group that a configuration may ask for: more is a slip of the pen, and would end the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceGroup:
     """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the

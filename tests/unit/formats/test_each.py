@@ -9,23 +9,6 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.formats.each import read_each
 from trivium.formats.files import oddity, open_file
-from trivium.types.findings import Finding, Severity
-from trivium.types.printable import printable
-
-
-@pytest.mark.parametrize(("text", "shown"), [
-    ("plain, and ünïcode", "plain, and ünïcode"),
-    ("two\nlines", "two\nlines"),
-    ("\x1b[31mred", "\\x1b[31mred"),
-    ("bell\a tab\t cr\r nul\0", "bell\\x07 tab\\t cr\\r nul\\x00"),
-    (os.fsdecode(b"bad\xff\xfe"), "bad\\xff\\xfe"),
-    ("\u202eright to left", "\\u202eright to left"),
-    ("\ud800", "\\ud800"),
-])  # fmt: skip
-def test_what_a_terminal_may_show(text: str, shown: str) -> None:
-    assert printable(text) == shown
-    finding = Finding(Severity.ERROR, text, None, text, text)
-    assert (finding.file, finding.key, finding.found) == (shown, shown, shown)
 
 
 def test_only_files_are_opened(tmp_path: Path) -> None:

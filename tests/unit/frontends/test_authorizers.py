@@ -1,4 +1,4 @@
-"""An authorizer is asked about every request, before anything else is done for it."""
+"""An authorizer is asked about every request, before room is made for a body or a message is read."""
 
 import pytest
 from tests.harness.echo_rpc import SERVER_STREAM, STREAM, UNARY
@@ -12,8 +12,9 @@ from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
-from trivium.types.listeners import Listener, Role, RouteRoles, Transport
+from trivium.types.listeners import Listener, Transport
 from trivium.types.wire import Head, RpcCall
 
 ROUTES = [
@@ -30,10 +31,10 @@ class Refuse:
 
     def __init__(self, code: Code = Code.UNAUTHENTICATED) -> None:
         self.code = code
-        self.asked: list[tuple[Role, Head | RpcCall]] = []
+        self.asked: list[tuple[AccessScope, Head | RpcCall]] = []
 
-    def authorize(self, role: Role, request: Head | RpcCall) -> None:
-        self.asked.append((role, request))
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.asked.append((scope, request))
         raise ServeError(self.code, "Say who you are.")
 
 
@@ -63,7 +64,7 @@ def test_it_is_asked_again_about_a_head_that_is_repeated_and_before_a_large_body
     stage = HttpHarness(authorizer=guard)
     for _ in range(3):
         stage.send(get("a"))
-    assert [role for role, _ in guard.asked] == [Role.INFERENCE] * 3
+    assert [scope for scope, _ in guard.asked] == [AccessScope.MANAGE] * 3  # as nothing says otherwise
     stage.connect()
     stage.send(post("a", bytes(SMALL_BODY + 1))[:200])
     assert len(guard.asked) == 4
@@ -84,13 +85,3 @@ def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
         assert (heard.status, heard.details) == (status, "Say who you are.")
     assert [request.method for _, request in guard.asked] == methods
     assert not talk.core.tickets
-
-
-def test_it_is_asked_in_the_role_of_the_route() -> None:
-    guard = Refuse()
-    stage = HttpHarness(authorizer=guard)
-    stage.site.roles = RouteRoles(by_prefix={"metrics": Role.METRICS})
-    for path in ("/metrics", "/echo/a"):
-        stage.connect()
-        stage.send(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-    assert [role for role, _ in guard.asked] == [Role.METRICS, Role.INFERENCE]

@@ -18,6 +18,7 @@ from trivium.frontends.h2.state import (
     why_reset,
 )
 from trivium.frontends.h2.stream_call import Stream
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
@@ -31,6 +32,9 @@ class EchoRpc:
 
     def kind(self, method: str) -> RpcKind:
         return RpcKind.UNARY
+
+    def scope(self, method: str) -> AccessScope:
+        return AccessScope.INFER
 
     def admit(self, call: RpcCall) -> None:
         """All are let in."""
@@ -94,7 +98,7 @@ class Client:
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.stream = Stream(
             self.site,
-            RpcMethod(RpcKind.STREAM, EchoRpc()),
+            RpcMethod(RpcKind.STREAM, AccessScope.INFER, EchoRpc()),
             lambda: RpcCall(STREAM),
             self._sent.get,
             self._write,

@@ -13,13 +13,15 @@ from pathlib import Path
 import click
 
 from trivium import app
-from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
 from trivium.cli.tritonserver.narration import narrate
 from trivium.cli.tritonserver.report import tables, used_options, warnings
 from trivium.cli.tritonserver.settings import CommandSettings, check_start
+from trivium.codecs.visible_text import visible
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
@@ -51,7 +53,7 @@ async def live(settings: CommandSettings) -> int:
     try:
         return await _serve(settings, stop)
     except CannotStart as error:
-        click.echo(f"error: creating server: {error}", err=True)
+        click.echo(visible(f"error: creating server: {error}"), err=True)
         return _FAILED
 
 

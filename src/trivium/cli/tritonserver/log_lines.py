@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from trivium.codecs.visible_text import visible
 from trivium.core.observability.log_settings import LOG
 from trivium.types.log_settings import LogSettings
 
@@ -36,10 +37,10 @@ class LineFormatter(logging.Formatter):
         start = f"{stamp} {self._process} {record.filename}:{record.lineno}]"
         message = record.getMessage()
         if getattr(record, "is_table", False):
-            return f"{start} \n{message}\n"
+            return f"{start} \n{visible(message)}\n"
         if record.exc_info:
             message = f"{message}\n{self.formatException(record.exc_info)}"
-        return f"{start} {json.dumps(message, ensure_ascii=False)}"
+        return f"{start} {visible(json.dumps(message, ensure_ascii=False))}"
 
 
 def set_up(settings: LogSettings) -> None:

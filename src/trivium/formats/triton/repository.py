@@ -8,6 +8,7 @@ import difflib
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.visible_text import visible
 from trivium.dialects.triton.backends import Backend, choose_backend
 from trivium.dialects.triton.batch_shapes import check_batch_shapes
 from trivium.dialects.triton.checks import check
@@ -28,7 +29,6 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.printable import printable
 from trivium.types.spec import Defaults, Foreign, ModelFacts, ModelSpec, ReadResult
 
 
@@ -62,7 +62,7 @@ class TritonFormat:
     def places(self, path: Path) -> dict[str, Path]:
         """See `types.interfaces.Places`: each model has a folder."""
         folders = [path] if is_model(path) else child_folders(path)
-        return {printable(folder.name): folder for folder in folders}
+        return {visible(folder.name): folder for folder in folders}
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec by the rules of the original's ONNX Runtime backend; ConfigError names both sides."""

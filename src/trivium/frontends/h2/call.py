@@ -9,9 +9,10 @@ from typing import Protocol
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
+from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import RpcEncoder, RpcProtocol, Ticket
-from trivium.types.operations import ResponsePart
+from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
+from trivium.types.operations import ResponsePart, changes_something
 from trivium.types.wire import RpcAnswer, RpcCall
 
 
@@ -52,12 +53,18 @@ class UnaryCall(ActiveCall):
         timeout = head.timeout
         if timeout is not None:
             timeout = max(timeout - (self._place.now - self.began), 0.0)
-        call = self._call = RpcCall(head.method, head.metadata, timeout)
+        site = self._site
+        call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
             operation, self._encoder = self._protocol.decode(call, message)
-            ticket = self._site.core.submit(operation, self._take)
+            if site.authorizer is not ALLOW_ALL and changes_something(operation):
+                denied = site.denied(AccessScope.MANAGE, RpcCall(head.method, head.metadata))
+                if denied is not None:
+                    self._finish(denied)
+                    return
+            ticket = site.core.submit(operation, self._take)
         except Exception as error:
-            self._finish(self._site.refuse(call, error))
+            self._finish(site.refuse(call, error))
             return
         if not self._is_over:
             self._ticket = ticket
