@@ -52,8 +52,8 @@ def unopened(name: str, place: Path, error: OSError) -> InvalidModel:
 
 def _written(finding: Finding) -> Finding:
     """Return the finding as every wire can carry it: names of files may be no UTF-8."""
-    texts = {name: visible(getattr(finding, name)) for name in ("file", "key", "found")}
-    return replace(finding, **texts)
+    file, key, found = map(visible, (finding.file, finding.key, finding.found))
+    return replace(finding, file=file, key=key, found=found)
 
 
 def _check_name(place: Path) -> None:
