@@ -47,9 +47,8 @@ class _OnlyText(RenderHook):
         return [_Visible(each) for each in renderables]
 
 
-def text_console() -> Console:
-    """Make a console on which names and texts of others are text: a terminal obeys nothing in them."""
-    console = Console(highlight=False)
+def only_text(console: Console) -> Console:
+    """Have names and texts of others be text on a console: a terminal obeys nothing in them. Returns the console."""
     console.push_render_hook(_OnlyText())
     return console
 

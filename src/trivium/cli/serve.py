@@ -14,7 +14,7 @@ from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
 from trivium.cli.process import observer, run, settle
-from trivium.cli.screen import Progress, print_models, print_requests, text_console
+from trivium.cli.screen import Progress, only_text, print_models, print_requests
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
@@ -54,7 +54,7 @@ def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
 
 
 async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> int:
-    console = text_console()
+    console = only_text(Console(highlight=False))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,7 +1,10 @@
 """An authorizer is asked about every request, before room is made for a body or a message is read."""
 
+from typing import ClassVar
+
 import pytest
-from tests.harness.echo_rpc import SERVER_STREAM, STREAM, UNARY
+from tests.harness.echo_rpc import SERVER_STREAM, SERVICE, STREAM, UNARY, EchoRpc
+from tests.harness.fake_core import EchoProtocol
 from tests.harness.h2_session import H2SessionHarness
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
@@ -14,8 +17,10 @@ from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder, RpcEncoder
 from trivium.types.listeners import Listener, Transport
-from trivium.types.wire import Head, RpcCall
+from trivium.types.operations import Operation, Unload
+from trivium.types.wire import Body, Head, RpcCall, Target
 
 ROUTES = [
     (name, listener, prefix)
@@ -85,3 +90,78 @@ def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
         assert (heard.status, heard.details) == (status, "Say who you are.")
     assert [request.method for _, request in guard.asked] == methods
     assert not talk.core.tickets
+
+
+class Admit:
+    """Lets in who shows a key, and keeps the rights that were asked for."""
+
+    def __init__(self) -> None:
+        self.scopes: list[AccessScope] = []
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.scopes.append(scope)
+        shown = request.headers if isinstance(request, Head) else request.metadata
+        assert {*shown} & {b"authorization", "authorization"}
+
+
+class Observed(EchoProtocol):
+    """Keeps the headers that it sees."""
+
+    seen: ClassVar[list[dict[bytes, bytes]]] = []
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        self.seen.append(dict(head.headers))
+        return super().decode(head, target, body)
+
+
+def test_a_protocol_over_http_sees_no_key() -> None:
+    stage = HttpHarness(authorizer=Admit())
+    stage.site.routes = {"echo": Observed()}
+    Observed.seen.clear()
+    for _ in range(3):
+        stage.send(post("a", b"body", b"Authorization: Bearer x\r\nX-Other: y\r\n"))
+    assert stage.statuses == [200, 200, 200]
+    assert len(Observed.seen) == 3
+    for headers in Observed.seen:
+        assert (b"authorization" in headers, headers[b"x-other"]) == (False, b"y")
+
+
+class ObservedRpc(EchoRpc):
+    """Keeps the metadata that it sees, and changes the server by every request but an echo."""
+
+    seen: ClassVar[list[dict[str, str]]] = []
+
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
+        self.seen.append(dict(call.metadata))
+        if message == b"change":
+            return Unload("m"), self
+        return super().decode(call, message)
+
+
+def test_a_protocol_over_grpc_sees_no_key_and_a_change_needs_a_managers() -> None:
+    talk = H2SessionHarness()
+    guard = talk.site.authorizer = Admit()
+    talk.site.services = {SERVICE: ObservedRpc()}
+    ObservedRpc.seen.clear()
+    talk.greet()
+    more = (("authorization", "Bearer x"), ("x-other", "y"))
+    assert talk.call(1, UNARY, b"echo x", more=more).status == 0
+    assert guard.scopes == [AccessScope.INFER]
+    assert ObservedRpc.seen == [{"x-other": "y"}]
+    refusing = Refuse(Code.FORBIDDEN)
+    talk.site.authorizer = OnlyInfers(refusing)
+    heard = talk.call(3, UNARY, b"change", more=more)
+    assert (heard.status, heard.details) == (7, "Say who you are.")
+    assert [scope for scope, _ in refusing.asked] == [AccessScope.MANAGE]
+    assert "authorization" in refusing.asked[0][1].metadata  # type: ignore[union-attr]
+
+
+class OnlyInfers:
+    """Lets everybody infer, and leaves the rest to another."""
+
+    def __init__(self, other: Refuse) -> None:
+        self._other = other
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        if scope is not AccessScope.INFER:
+            self._other.authorize(scope, request)
