@@ -58,7 +58,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with app.build(config, observer(not config.workers.no_shared_processor)) as server:
+    async with app.build(config, observer(config.workers.shares_processor)) as server:
         app.add_all(server, paths)
         listeners = Listeners(server, config)
         await listeners.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
-from trivium.types.core_config import CoreConfig, ModelControlMode
+from trivium.types.core_config import CoreConfig, ModelControlMode, WorkerBounds
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
@@ -46,6 +46,8 @@ def core_config(
         resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
         recycle_items=workers.items or None,
         recycle_bytes=workers.growth or None,
+        worker_bytes=workers.memory or None,
+        worker_bounds=WorkerBounds(workers.files, workers.processors, workers.offline),
         measures=_measures(config.metrics),
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,

@@ -321,6 +321,18 @@ class WorkersConfig:
         0,
         "Bytes by which a worker process may grow before it is replaced; 0 for any growth.",
     )
+    memory: int = option(
+        "--worker-memory",
+        0,
+        "Bytes of resident memory beyond which a worker process is killed and replaced; 0 for any.",
+    )
+    processors: int = option(
+        "--worker-processors", 0, "Processors that each worker process may use; 0 for all of them.", (0, 4096)
+    )
+    files: int = option(
+        "--worker-files", 0, "Files that each worker process may have open; 0 for the server's own limit."
+    )
+    offline: bool = option("--worker-offline", False, "Worker processes have no network.")
     no_shared_processor: bool = option(
         "--no-shared-processor",
         False,
@@ -337,6 +349,11 @@ class WorkersConfig:
         "",
         "How much there is of them: 'NAME:COUNT' or, on one GPU, 'NAME:COUNT:GPU', with commas between.",
     )
+
+    @property
+    def shares_processor(self) -> bool:
+        """May instances be put on the event loop's processor?"""
+        return not (self.no_shared_processor or self.processors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,17 @@ class ModelControlMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerBounds:
+    """Bounds of every worker process: so many open files and processors at most (0: as many as the server), and no
+    network where it `is_offline`.
+    """
+
+    files: int = 0
+    processors: int = 0
+    is_offline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CoreConfig:
     """Holds every setting of the core that is no model's own.
 
@@ -25,8 +36,9 @@ class CoreConfig:
     models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
     the server from being ready. Folders are looked at every `poll_seconds` with POLL. Cached answers take `cache_bytes`
     at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
-    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own. With
-    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`.
+    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one that has
+    more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With `client_shared_memory`
+    clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`.
     """
 
     version: str = "0"
@@ -41,6 +53,8 @@ class CoreConfig:
     resources: ResourceLimits | None = None
     recycle_items: int | None = None
     recycle_bytes: int | None = None
+    worker_bytes: int | None = None
+    worker_bounds: WorkerBounds = WorkerBounds()
     measures: Measurements = field(default_factory=Measurements)
     traces: TraceSettings = field(default_factory=TraceSettings)
     client_shared_memory: bool = False

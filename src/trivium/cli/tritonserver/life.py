@@ -86,7 +86,7 @@ async def _serve(settings: CommandSettings, stop: asyncio.Event) -> int:
 
 def _built(settings: CommandSettings) -> Server:
     try:
-        return app.build(settings.config, observer(not settings.config.workers.no_shared_processor))
+        return app.build(settings.config, observer(settings.config.workers.shares_processor))
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import WorkerCommand
 
@@ -91,9 +92,8 @@ def _start(
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, 2**20)
     wire.setblocking(False)
-    page = os.memfd_create("trivium-marks", os.MFD_CLOEXEC)
+    page = sealed_memory("trivium-marks", PAGE)
     ours.callback(os.close, page)
-    os.ftruncate(page, PAGE)
     reading, writing = [], []
     for _ in range(2):
         ends = os.pipe2(os.O_CLOEXEC)

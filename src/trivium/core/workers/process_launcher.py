@@ -1,10 +1,11 @@
 """Opens one instance in a worker process: starts it, tells it its setup, waits for it, warms it up, watches it."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
@@ -12,7 +13,7 @@ from trivium.core.workers.child_process import Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
-from trivium.types.core_config import CoreConfig
+from trivium.types.core_config import CoreConfig, WorkerBounds
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Instance, Port, RunObserver
 from trivium.types.running import Placement, WorkerCommand
@@ -51,7 +52,16 @@ class WorkerServices:
         own, ours = spec.limits, self._config
         items = ours.recycle_items if own.recycle_items is None else own.recycle_items
         grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
-        return replace(own, recycle_items=items, recycle_bytes=grown)
+        most = ours.worker_bytes if own.most_bytes is None else own.most_bytes
+        return replace(own, recycle_items=items, recycle_bytes=grown, most_bytes=most)
+
+    def bounded(self, program: WorkerCommand, index: int) -> WorkerCommand:
+        """Return the command with the bounds that the worker takes upon itself, where there are any."""
+        bounds = self._config.worker_bounds
+        if bounds == WorkerBounds():
+            return program
+        text = json.dumps({**asdict(bounds), "index": index})
+        return replace(program, command=(*program.command, text))
 
     def keep(self, worker: ProcessInstance) -> None:
         """Until it is gone."""
@@ -91,6 +101,7 @@ class ProcessLauncher:
     ) -> ProcessInstance:
         """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
+        program = self._around.bounded(program, placement.index)
         spawning = self._executor.submit(spawn, program, self._arena.descriptor)
         try:
             spawned = await asyncio.shield(asyncio.wrap_future(spawning))
