@@ -55,12 +55,12 @@ class WorkerServices:
         most = ours.worker_bytes if own.most_bytes is None else own.most_bytes
         return replace(own, recycle_items=items, recycle_bytes=grown, most_bytes=most)
 
-    def bounded(self, program: WorkerCommand, index: int) -> WorkerCommand:
+    def bounded(self, program: WorkerCommand, placement: Placement) -> WorkerCommand:
         """Return the command with the bounds that the worker takes upon itself, where there are any."""
         bounds = self._config.worker_bounds
         if bounds == WorkerBounds():
             return program
-        text = json.dumps({**asdict(bounds), "index": index})
+        text = json.dumps({**asdict(bounds), "index": placement.index})
         return replace(program, command=(*program.command, text))
 
     def keep(self, worker: ProcessInstance) -> None:
@@ -101,7 +101,7 @@ class ProcessLauncher:
     ) -> ProcessInstance:
         """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
-        program = self._around.bounded(program, placement.index)
+        program = self._around.bounded(program, placement)
         spawning = self._executor.submit(spawn, program, self._arena.descriptor)
         try:
             spawned = await asyncio.shield(asyncio.wrap_future(spawning))
