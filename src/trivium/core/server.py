@@ -8,9 +8,10 @@ import asyncio
 import itertools
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -89,6 +90,8 @@ class CoreServices:
 
 
 DEFAULTS = CoreConfig()
+CLOSING_SECONDS = 1.0
+"""For each thing to be closed once a server's time to stop is over."""
 
 
 class Server:
@@ -355,22 +358,29 @@ class Server:
         if self._is_up:
             self._move(ServerState.DRAINING)
 
-    async def close(self, grace: float = 30.0) -> None:
-        """Unload everything, waiting `grace` seconds for what is in flight. Loads in work are given up."""
+    async def close(self, grace: float = 30.0) -> tuple[str, ...]:
+        """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
+        second to be closed. Loads in work are given up at once. Returns a line for each worker that had to be killed.
+        """
         if self._state is ServerState.STOPPED:
-            return
+            return ()
+        until = self._loop.time() + grace
         self.begin_drain()
         self._workers.observer.close()
         await self._control.close()
         await self._collector.close()
-        await self._lifecycle.close(grace)
-        await self._workers.close(END_SECONDS + TERM_SECONDS)
-        await asyncio.to_thread(self._tracing.close)
+        await self._lifecycle.close(self._left(until))
+        killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
+        await _in_time(self._tracing.close, self._left(until))
         if self._config.defaults.scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._config.defaults.scratch, ignore_errors=True)
+            await _in_time(partial(shutil.rmtree, self._config.defaults.scratch, True), self._left(until))
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
+        return killed
+
+    def _left(self, until: float) -> float:
+        return max(until - self._loop.time(), CLOSING_SECONDS)
 
     def _answer(
         self,
@@ -413,6 +423,11 @@ class Server:
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)
+
+
+async def _in_time(close: Callable[[], None], seconds: float) -> None:
+    """Run something that blocks, and leave it to itself when its time is over."""
+    await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(close))], timeout=seconds)
 
 
 def page(listing: Listing, ready: bool, limit: int, after: str) -> Listing:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import Spawned, spawn
+from trivium.core.workers.child_process import BURIAL, Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
@@ -58,14 +58,20 @@ class WorkerServices:
         self._living.add(worker)
         worker.gone.add_done_callback(lambda gone: self._living.discard(worker))
 
-    async def close(self, seconds: float) -> None:
-        """Wait for all workers to end, and end those that have not."""
-        if self._living:
-            await asyncio.wait([worker.gone for worker in self._living], timeout=seconds)
+    async def close(self, seconds: float) -> tuple[str, ...]:
+        """Wait for all workers to end, and end those that have not. Returns a line for each that had to be killed."""
+        workers = tuple(self._living)
+        if workers:
+            await asyncio.wait([worker.gone for worker in workers], timeout=seconds)
         for worker in tuple(self._living):
             worker.kill("the server goes down, and it had not ended")
         if self._living:
-            await asyncio.wait([worker.gone for worker in self._living], timeout=5.0)
+            await asyncio.wait([worker.gone for worker in self._living], timeout=BURIAL)
+        killed = [worker for worker in workers if worker.was_killed]
+        return tuple(
+            worker.gone.result() if worker.gone.done() else f"process {worker.pid} does not end"
+            for worker in killed
+        )
 
 
 Warm = Callable[[Instance, Port], Awaitable[None]]
