@@ -7,11 +7,9 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -38,7 +36,16 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RunObserver, Sink, Ticket
+from trivium.types.interfaces import (
+    NO_GUARD,
+    NO_OBSERVER,
+    Engine,
+    Format,
+    ProcessGuard,
+    RunObserver,
+    Sink,
+    Ticket,
+)
 from trivium.types.operations import (
     Answer,
     CollectMetrics,
@@ -80,13 +87,15 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
 @dataclass(frozen=True, slots=True)
 class CoreServices:
     """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
-    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away.
+    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
+    cleans up if the server dies.
     """
 
     facts: Facts
     host: MakeProgram = _no_host
     observer: RunObserver = NO_OBSERVER
     exporter: TraceExporter | None = None
+    guard: ProcessGuard = NO_GUARD
 
 
 DEFAULTS = CoreConfig()
@@ -109,6 +118,7 @@ class Server:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._config = config
+        self._guard = services.guard
         self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
@@ -123,6 +133,7 @@ class Server:
             services.host,
             config,
             observer=services.observer,
+            guard=services.guard,
             call_last=clock.call_last,
         )
         loading = LoadServices(
@@ -372,8 +383,7 @@ class Server:
         await self._lifecycle.close(self._left(until))
         killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
         await _in_time(self._tracing.close, self._left(until))
-        if self._config.defaults.scratch is not None:
-            await _in_time(partial(shutil.rmtree, self._config.defaults.scratch, True), self._left(until))
+        await _in_time(self._guard.close, self._left(until))
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)

@@ -119,6 +119,7 @@ class Process:
     """Stands for a child that has ended."""
 
     def __init__(self, status, reply=b"", noise=b""):
+        self.pid = 4711
         self.returncode, self.said = status, (reply, noise)
 
     async def communicate(self, question):

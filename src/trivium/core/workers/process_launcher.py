@@ -14,7 +14,15 @@ from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Instance, Port, RunObserver
+from trivium.types.interfaces import (
+    NO_GUARD,
+    NO_OBSERVER,
+    InferenceCore,
+    Instance,
+    Port,
+    ProcessGuard,
+    RunObserver,
+)
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames
@@ -25,10 +33,10 @@ MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 class WorkerServices:
     """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes them,
-    when what is handed to them leaves, and who waits for their end.
+    when what is handed to them leaves, who waits for their end, and who kills them if the server does not live to.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the services
         self,
         submits: InferenceCore,
         measure: Measure,
@@ -36,6 +44,7 @@ class WorkerServices:
         config: CoreConfig = NONE,
         *,
         observer: RunObserver = NO_OBSERVER,
+        guard: ProcessGuard = NO_GUARD,
         call_last: CallLast | None = None,
     ) -> None:
         self.submits = submits
@@ -44,6 +53,7 @@ class WorkerServices:
         self.host = host
         self._config = config
         self.observer = observer
+        self.guard = guard
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:
@@ -97,7 +107,7 @@ class ProcessLauncher:
     ) -> ProcessInstance:
         """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
-        spawning = self._executor.submit(spawn, program, self._arena.descriptor)
+        spawning = self._executor.submit(spawn, program, self._arena.descriptor, self._around.guard)
         try:
             spawned = await asyncio.shield(asyncio.wrap_future(spawning))
         except asyncio.CancelledError:
