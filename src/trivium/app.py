@@ -37,6 +37,7 @@ from trivium.frontends.h2.state import grpc_limits
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
+from trivium.guard import ServerGuard
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
@@ -83,12 +84,12 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 
 def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
-    """Make a server with nothing in it, on the loop that will run it. It removes its scratch folder itself."""
-    host = partial(program, WORKER_COMMAND, os.environ)
-    inspector = ModelInspector(PROBE_COMMAND)
-    services = CoreServices(inspector.facts, host, observer, tracing.exporter(config))
+    """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
-    return Server(FORMATS, ENGINES, services, settings)
+    host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
+    guard = ServerGuard()
+    services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
+    return Server(FORMATS, ENGINES, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager
@@ -179,9 +180,8 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise ServeError(
-            Code.INVALID, f"{option} {text!r} is no regular expression: {error}. Correct it."
-        ) from error
+        words = f"{option} {text!r} is no regular expression: {error}. Correct it."
+        raise ServeError(Code.INVALID, words) from error
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:

@@ -4,8 +4,6 @@ Decides which value of an option means that something is off. Must not know what
 """
 
 import os
-import tempfile
-from pathlib import Path
 
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
@@ -20,9 +18,7 @@ from trivium.types.tracing import TraceSettings
 def core_config(
     config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
 ) -> CoreConfig:
-    """The core's part of a configuration, with a scratch folder that is made here. INVALID for a value that cannot be
-    used.
-    """
+    """Return the core's part of a configuration, without a scratch folder. INVALID for a value that cannot be used."""
     models, workers = config.models, config.workers
     return CoreConfig(
         version=version,
@@ -32,7 +28,6 @@ def core_config(
             run_deadline=workers.run_timeout or None,
             gpus=gpus,
             cpus=len(os.sched_getaffinity(0)),
-            scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
             max_rows=models.default_rows,
             completes=not models.no_completion,
         ),

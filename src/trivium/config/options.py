@@ -58,7 +58,9 @@ class GeneralConfig:
         "Request bodies held at once, over all connections, and as much again over gRPC.",
     )
     drain_timeout: float = option(
-        "--drain-timeout", 30.0, "Seconds that requests in work get to finish after SIGTERM."
+        "--drain-timeout",
+        25.0,
+        "Seconds in which everything is to be finished and closed after SIGTERM; 5 s later the process is gone.",
     )
 
 

@@ -1,7 +1,8 @@
 """Settings of the core, as the composition root hands them over: one frozen value, made once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 
 from trivium.types.metrics import Measurements
 from trivium.types.resources import ResourceLimits
@@ -59,3 +60,7 @@ class CoreConfig:
     traces: TraceSettings = field(default_factory=TraceSettings)
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
+
+    def in_folder(self, scratch: Path) -> "CoreConfig":
+        """Return it with this scratch folder."""
+        return replace(self, defaults=replace(self.defaults, scratch=scratch))

@@ -353,6 +353,35 @@ class NoObserver:
 NO_OBSERVER: RunObserver = NoObserver()
 
 
+class ProcessGuard(Protocol):
+    """Cleans up behind a server that dies. `watch` and `release` may be called in any thread."""
+
+    def watch(self, group: int) -> None:
+        """Have a process group killed when the server dies."""
+
+    def release(self, group: int) -> None:
+        """Leave a process group alone from now on: it has ended."""
+
+    def close(self) -> None:
+        """Remove the server's scratch folder: it ends as it should. Blocking."""
+
+
+class NoGuard:
+    """Implements `ProcessGuard`, and does nothing."""
+
+    def watch(self, group: int) -> None:
+        pass
+
+    def release(self, group: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NO_GUARD: ProcessGuard = NoGuard()
+
+
 Sink = Callable[[ResponsePart], None]
 """Gets the parts of an answer, on the loop, exactly one of them final; possibly before `submit` returns."""
 

@@ -7,10 +7,10 @@ a record.
 import json
 import logging
 import os
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from trivium.cli.process import LogHandler
 from trivium.codecs.visible_text import visible
 from trivium.core.observability.log_settings import LOG
 from trivium.types.log_settings import LogSettings
@@ -45,7 +45,7 @@ class LineFormatter(logging.Formatter):
 
 def set_up(settings: LogSettings) -> None:
     """Have everything logged so. OSError for a file that cannot be written."""
-    handler = logging.FileHandler(settings.file) if settings.file else logging.StreamHandler(sys.stderr)
+    handler = LogHandler(settings.file)
     handler.setFormatter(LineFormatter(lambda: LOG.settings.is_iso, os.getpid()))
     handler.addFilter(LOG.passes)
     root = logging.getLogger()

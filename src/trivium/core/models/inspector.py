@@ -17,7 +17,7 @@ import msgspec
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine
+from trivium.types.interfaces import NO_GUARD, Engine, ProcessGuard
 from trivium.types.spec import ModelFacts, ModelSpec
 
 STDERR_LINES = 20
@@ -62,8 +62,9 @@ def answer(question: bytes, engines: Mapping[str, Engine]) -> bytes:
 class ModelInspector:
     """Starts `command` once per question. Called on the loop."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], guard: ProcessGuard = NO_GUARD) -> None:
         self._command = command
+        self._guard = guard
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
@@ -74,6 +75,7 @@ class ModelInspector:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+        self._guard.watch(process.pid)
         try:
             reply, noise = await asyncio.wait_for(
                 _communicate(process, request(spec)), spec.limits.startup_deadline
@@ -86,6 +88,8 @@ class ModelInspector:
             if isinstance(error, TimeoutError):
                 raise _lost(spec, f"told nothing in {spec.limits.startup_deadline:g} s", b"") from error
             raise
+        finally:
+            self._guard.release(process.pid)
         if process.returncode:
             raise _lost(spec, _how(process.returncode), noise)
         try:

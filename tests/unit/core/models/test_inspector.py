@@ -142,6 +142,7 @@ class Process:
     """Stands for a child that has ended."""
 
     def __init__(self, status, reply=b"", noise=b""):
+        self.pid = 4711
         self.returncode, self.stdin = status, Pipe()
         self.stdout, self.stderr = Pipe(reply), Pipe(noise)
 
