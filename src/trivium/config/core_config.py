@@ -17,6 +17,9 @@ from trivium.types.spec import Defaults
 from trivium.types.tracing import TraceSettings
 
 
+_MOST_KEPT = 2**28
+
+
 def core_config(
     config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
 ) -> CoreConfig:
@@ -50,6 +53,7 @@ def core_config(
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=reserved_regions,
+        kept_buffer_bytes=min(_MOST_KEPT, config.server.max_buffered_bytes // 4),
     )
 
 

@@ -142,7 +142,7 @@ class Server:
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache
         )
-        self.buffers = BufferPool()
+        self.buffers = BufferPool(config.kept_buffer_bytes)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
@@ -199,11 +199,15 @@ class Server:
         return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
 
     def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
-        """Memory for a request's body: what its model's workers share (behind `lead` bytes aligned), else a buffer."""
+        """Memory for a request's body: what its model's workers share (behind `lead` bytes aligned), else a buffer.
+        Raises the ServeError that a request to the model gets, if it is named and does not serve.
+        """
         try:
             lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
-            lease = None  # the request will be refused when it is whole
+            if model:
+                raise
+            lease = None
         return self.buffers.lend(size) if lease is None else lease
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:

@@ -26,7 +26,8 @@ class CoreConfig:
     the server from being ready. Folders are looked at every `poll_seconds` with POLL. Cached answers take `cache_bytes`
     at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
     after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own. With
-    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`.
+    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of
+    buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them.
     """
 
     version: str = "0"
@@ -45,3 +46,4 @@ class CoreConfig:
     traces: TraceSettings = field(default_factory=TraceSettings)
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
+    kept_buffer_bytes: int = 2**28

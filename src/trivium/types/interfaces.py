@@ -380,6 +380,6 @@ class Core(InferenceCore, Protocol):
 
     def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
         """Memory of at least `size` bytes for a request's body, aligned behind its first `lead` bytes where it can be
-        handed to the model in place.
+        handed to the model in place. ServeError where a named model does not serve: its body is not worth reading.
         """
         ...

@@ -24,7 +24,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     """Says what a head is about. `verb` is the protocol's own word; `model` is empty for the server itself.
 
     `takes_body` False lets the front end refuse or discard a body unread. `lead` bytes of the body come before its
-    data, which a large one's buffer should hold aligned.
+    data, which a large one's buffer should hold aligned. `is_served` False: the model need not be there yet.
     """
 
     verb: str
@@ -32,6 +32,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
     takes_body: bool = False
     lead: int = 0
+    is_served: bool = True
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):

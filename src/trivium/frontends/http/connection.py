@@ -261,15 +261,17 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
-        exchange.request.is_opened = True
-        if exchange.request.expects_continue and exchange.request.wants_continue():
-            self._outbox.write_continue()
+        request = exchange.request
+        request.is_opened = True
+        is_awaited = request.expects_continue and request.wants_continue()
         try:
-            rest = exchange.request.borrow()
+            rest = request.borrow()
         except ServeError as fault:
             self._refuse(fault)
             self._advance()
             return False
+        if is_awaited:
+            self._outbox.write_continue()
         if rest is not None:
             self._reader.receive_into(rest)
             self._outbox.watch_closely()
@@ -285,6 +287,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         request.refusal = fault
         request.keeps_alive = False
         request.is_complete = True
+        if request.intake is not None:  # its room is for others, at once
+            request.intake.release()
+            request.intake = None
 
     # -- waiting and leaving ---------------------------------------------------------------------------
 

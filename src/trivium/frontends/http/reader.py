@@ -179,7 +179,7 @@ class RequestReader:
         return self._begin(site, self._outlet, Request(site, head, site.now, site.fallback))
 
     def receive_into(self, rest: memoryview) -> None:
-        """The rest of the present body belongs there, with `SPARE` bytes behind it, and bypasses the parser."""
+        """The rest of the present body bypasses the parser, and what comes next of it belongs there."""
         self.buffer = rest
         self._is_bypassed = True
 
@@ -197,6 +197,9 @@ class RequestReader:
         if left > SPARE:
             self.buffer = self.buffer[size:]
             return
+        if (window := self._next_window(left)) is not None:
+            self.buffer = window
+            return
         behind = self.buffer[size - SPARE + left : size] if left < SPARE else b""
         self.buffer = self._memo.expected()
         self._is_bypassed = False
@@ -206,6 +209,12 @@ class RequestReader:
         if behind and not self.is_done:  # the next request has begun
             self.buffer = self._site.scratch
             self._feed(memoryview(behind))
+
+    def _next_window(self, left: int) -> memoryview | None:
+        request = self._request
+        assert request is not None
+        assert request.intake is not None
+        return request.intake.next_window(left)
 
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)

@@ -94,6 +94,10 @@ def _origin_form(target: str) -> str:
     return rest[slash:] if slash >= 0 else "/"
 
 
+STEP = 2**20
+"""Bytes of a large body for which room is booked at a time, before they come: what is declared and not sent takes none.
+"""
+
 SPARE = 1
 """Bytes behind a large body that may be received with it: whoever asks for more than there is need not ask again to
 know that there is no more.
@@ -110,6 +114,7 @@ class RequestBody(Struct, eq=False):
     _size: int | None
     _reserved: int = 0
     lease: Lease | None = None
+    _came: int = 0  # bytes in the lease before the window that is open
     _collected: bytes | bytearray = b""
 
     def add(self, piece: bytes) -> None:
@@ -136,23 +141,47 @@ class RequestBody(Struct, eq=False):
         return len(self._collected)
 
     def borrow(self) -> memoryview | None:
-        """Return where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease.
-        What has come has been moved there. Raises the ServeError of `lend`.
+        """Return where the next bytes of a large body belong; None for one that is not worth a lease. What has come has
+        been moved there. Raises the ServeError of `lend`.
         """
         size = self._size
         if size is None or size <= SMALL_BODY:
             return None
         size += SPARE
         target = self._target
-        self.lease = lease = self._site.core.lend(target.model, target.version, size, target.lead)
+        model = target.model if target.is_served else ""
+        self.lease = lease = self._site.core.lend(model, target.version, size, target.lead)
         assert len(lease.view) >= size, "a lease is shorter than was asked for"
         came = len(self._collected)
         if came:
             lease.view[:came] = self._collected
             self._collected = b""
-        elif len(lease.view) == size:
-            return lease.view
-        return lease.view[came:size]
+            self._came = came
+        return self._window(lease)
+
+    def next_window(self, left: int) -> memoryview | None:
+        """Return where the bytes behind the present window belong, of which `left` bytes are free; None if it is the
+        last one, which ends `SPARE` bytes behind the body. ServeError where there is no room for them.
+        """
+        lease, size = self.lease, self._size
+        assert lease is not None
+        assert size is not None
+        reserved = self._reserved
+        if reserved >= size:
+            return None
+        self._came = reserved - left
+        more = min(STEP, size - reserved)
+        self._site.reserve(more)
+        self._reserved = reserved + more
+        return self._window(lease)
+
+    def _window(self, lease: Lease) -> memoryview:
+        """From what has come to what is booked."""
+        size, came, reserved = self._size, self._came, self._reserved
+        assert size is not None
+        end = size + SPARE if reserved >= size else reserved
+        view = lease.view
+        return view if not came and len(view) == end else view[came:end]
 
     def body(self) -> Body:
         """All of it."""
@@ -171,14 +200,15 @@ class RequestBody(Struct, eq=False):
 
 
 def take_in(site: HttpState, target: Target, size: int | None) -> RequestBody:
-    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
+    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room for its beginning."""
     limit = site.limits.body_bytes
     if size is not None and size > limit:
         raise _too_large(f"is {size} bytes", limit)
     if size is None or size <= SMALL_BODY:
         return RequestBody(site, target, size)
-    site.reserve(size)
-    return RequestBody(site, target, size, size)
+    booked = min(size, STEP)
+    site.reserve(booked)
+    return RequestBody(site, target, size, booked)
 
 
 def _too_large(found: str, limit: int) -> HttpRefusal:

@@ -24,6 +24,8 @@ from trivium.types.operations import Operation
 _log = logging.getLogger(__name__)
 
 NEVER = float("inf")
+RETRY_SECONDS = 1.0
+"""After which who found no room may try again."""
 _SECONDS = 0.5
 
 Decoded = tuple[Operation, Encoder]
@@ -107,6 +109,7 @@ class HttpState:
                 Code.QUEUE_FULL,
                 f"request bodies of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
                 f"{self.limits.total_body_bytes}; try again later.",
+                retry_after=RETRY_SECONDS,
             )
         self.held_bytes += size
 

@@ -125,23 +125,23 @@ def _of_regions(head: Head, memory: str, region: str, action: str) -> Target:
 def _of_model(head: Head, model: str, version: str, action: str) -> Target:
     posted = _MODEL_POSTS.get(action)
     if posted is not None:
-        return _post(head, posted, model, version)
+        return _post(head, posted, model, version, is_served=True)
     verb = _MODEL_READS.get(action)
     if verb is None:
         raise _unknown(head)
     return _read(head, verb, model, version)
 
 
-def _post(head: Head, verb: Verb, name: str = "", version: str = "") -> Target:
+def _post(head: Head, verb: Verb, name: str = "", version: str = "", is_served: bool = False) -> Target:
     if head.method != "POST":
         raise _wrong_method(head, "POST")
-    return Target(verb, decoded(name), decoded(version), True)
+    return Target(verb, decoded(name), decoded(version), True, is_served=is_served)
 
 
 def _setting(head: Head, verb: Verb, model: str = "") -> Target:
     if head.method not in ("GET", "POST"):
         raise _wrong_method(head, "GET, HEAD, POST")
-    return Target(verb, decoded(model), "", head.method == "POST")
+    return Target(verb, decoded(model), "", head.method == "POST", is_served=False)
 
 
 def _read(head: Head, verb: Verb, model: str = "", version: str = "") -> Target:
