@@ -16,7 +16,6 @@ from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
 from trivium.types.tracing import TraceSettings
 
-
 _MOST_KEPT = 2**28
 
 

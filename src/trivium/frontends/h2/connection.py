@@ -56,6 +56,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._is_deaf = False  # the connection is ending; what still comes is thrown away
         self._is_mute = False  # all that it says has been said
         self._unsent = 0  # when last looked at, at the end
+        self._is_unread = False  # its client has left something unread
         self._last_read = 0.0
         self._pinged = 0.0
 
@@ -114,6 +115,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._forget_timers()
         self._guests.discard(self)
         self.session.lose()
+        self._shared.site.unread.note(self, 0)
         if not self._guests:
             self._shared.emptied.set()
 
@@ -128,6 +130,11 @@ class H2Connection(asyncio.BufferedProtocol):
         """End what is in work, and close."""
         self.session.abort(_ENDED)
         self._end()
+
+    def give_up(self) -> None:
+        """Others need the memory that its unread answers take."""
+        _log.info("a gRPC client does not read its answers, and their memory is needed: it is cut off")
+        self._transport.abort()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -204,6 +211,8 @@ class H2Connection(asyncio.BufferedProtocol):
             _log.exception("what a gRPC connection should write cannot be written; it is cut off")
             self._transport.abort()
         self._is_in_turn = False
+        if session.flow.unsent or session.is_choked or self._is_unread:
+            self._note_unread(session.flow.unsent)
         if session.is_choked:
             unsent = self._transport.get_write_buffer_size()
             self._read(max(unsent, session.flow.unsent) <= _MOST_UNSENT)
@@ -225,6 +234,12 @@ class H2Connection(asyncio.BufferedProtocol):
         else:
             self._transport.writelines(out)
         return True
+
+    def _note_unread(self, unsent: int) -> None:
+        unsent += self._transport.get_write_buffer_size()
+        self._is_unread = unsent > 0
+        if not self._transport.is_closing():
+            self._shared.site.unread.note(self, unsent)
 
     def _read(self, wanted: bool) -> None:
         if wanted is self._reads or self._transport.is_closing():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from trivium.config.options import ServerConfig
 from trivium.frontends.access_log import AccessLog
+from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
@@ -143,11 +144,15 @@ class GrpcState:
     authorizer: Authorizer = ALLOW_ALL
     fallback: RpcProtocol | None = None
     log: AccessLog | None = None
+    unread: UnreadAnswers = field(init=False)
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # calls answered since then
     visits: set[ActiveCall] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.unread = UnreadAnswers(self.limits.total_message_bytes)
 
     def enter(self, visit: ActiveCall) -> None:
         """A call has begun."""

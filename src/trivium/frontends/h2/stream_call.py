@@ -84,6 +84,7 @@ class Stream(ActiveCall):
             return self._end or _OK
         finally:
             reader.cancel()
+            self._site.unread.note(self, 0)
             await asyncio.gather(reader, return_exceptions=True)
             self._cancel_all(why_reset(self._timeout, self._now() - self.began))
 
@@ -168,14 +169,16 @@ class Stream(ActiveCall):
         self._unsent.append(answer.message)
         self._unsent_bytes += len(answer.message)
         self._turn.set()
+        if self._unsent_bytes > FULL:
+            self._site.unread.note(self, self._unsent_bytes)
         if self._unsent_bytes > FULL and not self._is_full:
             self._is_full = True
             for ticket in self._tickets.values():
                 ticket.hold()
         if self._unsent_bytes > self._site.limits.unsent_bytes and len(self._unsent) > 1:
-            self._give_up()
+            self.give_up()
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """Responses come faster than the client reads, and have come too far. It hears that as soon as it has read
         what is on its way.
         """
@@ -185,6 +188,7 @@ class Stream(ActiveCall):
         )
         self._unsent.clear()
         self._unsent_bytes = 0
+        self._site.unread.note(self, 0)
         self._stop(RpcAnswer(code=RESOURCE_EXHAUSTED, details=text))
 
     def _stop(self, end: RpcAnswer) -> None:
@@ -212,6 +216,7 @@ class Stream(ActiveCall):
 
     def _resume(self) -> None:
         self._is_full = False
+        self._site.unread.note(self, self._unsent_bytes)
         self._room.set()
         for ticket in list(self._tickets.values()):
             ticket.resume()

@@ -83,7 +83,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         site = self._site
         if site.wake is not None:
             site.wake()
-        self._outbox = Outbox(self._transport, site.limits)
+        self._outbox = Outbox(self._transport, site.limits, site.unread, self._give_up)
         if len(site.connections) >= site.limits.connections:
             self.phase = CLOSING
             self._transport.write(_too_many(site))
@@ -330,6 +330,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.phase = CLOSING
             self.deadline = self._site.now + self._site.limits.write_seconds
             self._transport.close()
+
+    def _give_up(self) -> None:
+        """Others need the memory that its unread answer takes."""
+        self._abort(_TOO_SLOW)
 
     def _abort(self, why: ServeError) -> None:
         """Leases stay with the transport until `connection_lost`."""

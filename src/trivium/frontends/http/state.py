@@ -16,6 +16,7 @@ from typing import Protocol
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
+from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
 from trivium.types.listeners import ALL_INFERENCE, RouteRoles
@@ -62,12 +63,13 @@ class ClientConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpDebugState:
-    """Describes one HTTP front end: its open connections, the bytes of request bodies that it holds, and whether it
-    sleeps because no connection has anything under way.
+    """Describes one HTTP front end: its open connections, the bytes of request bodies that it holds and those of answers
+    that clients have not read, and whether it sleeps because no connection has anything under way.
     """
 
     connections: int
     held_bytes: int
+    unread_bytes: int
     is_asleep: bool
 
 
@@ -89,9 +91,13 @@ class HttpState:
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # requests answered since then
+    unread: UnreadAnswers = field(init=False)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SMALL_BODY)))
+
+    def __post_init__(self) -> None:
+        self.unread = UnreadAnswers(self.limits.total_body_bytes)
 
     def protocol_of(self, path: str) -> WireProtocol:
         """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""
@@ -120,7 +126,9 @@ class HttpState:
 
     def debug_state(self) -> HttpDebugState:
         """Copy what the connections hold at this moment, for a developer who debugs."""
-        return HttpDebugState(len(self.connections), self.held_bytes, self.wake is not None)
+        return HttpDebugState(
+            len(self.connections), self.held_bytes, self.unread.held_bytes, self.wake is not None
+        )
 
     def leave(self, connection: ClientConnection) -> None:
         """A connection is gone. One that was too many never came in."""
