@@ -10,6 +10,7 @@ from tests.harness.http_client import Seen, read_answers
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.limits import HttpLimits
+from trivium.frontends.turns import TurnQueue
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
 
@@ -112,6 +113,8 @@ class HttpHarness:
             authorizer=authorizer,
             offload=lambda work, done: self.offloaded.append((work, done)),
         )
+        self.soon: list[Callable[[], None]] = []
+        self.site.turns = TurnQueue(self.soon.append)
         self.kernel = bytearray()  # sent by the client, not yet read
         self.connect()
 
@@ -134,7 +137,11 @@ class HttpHarness:
             self.read()
 
     def read(self) -> None:
-        while self.kernel and self.transport.reads:
+        while self.soon or (self.kernel and self.transport.reads):
+            while self.soon:
+                self.soon.pop(0)()
+            if not (self.kernel and self.transport.reads):
+                continue
             buffer = self.connection.get_buffer(-1)
             size = min(len(buffer), len(self.kernel))
             buffer[:size] = self.kernel[:size]

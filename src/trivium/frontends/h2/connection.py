@@ -15,6 +15,7 @@ from trivium.frontends.h2.frames import ENHANCE_YOUR_CALM, INTERNAL_ERROR, Conne
 from trivium.frontends.h2.session import Session
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
+from trivium.frontends.turns import SLICE
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._unsent = 0  # when last looked at, at the end
         self._is_unread = False  # its client has left something unread
         self._last_read = 0.0
+        self._rest = memoryview(b"")  # input that waits for a later turn
         self._pinged = 0.0
 
     # -- called by the transport -----------------------------------------------------------------------
@@ -86,17 +88,53 @@ class H2Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_deaf:
             return
+        self._last_read = self._loop.time()
+        data = self._shared.scratch[:nbytes]
+        if nbytes <= SLICE:
+            self._feed(data)
+        else:
+            self._feed_slices(data)
+
+    def _feed(self, data: memoryview) -> None:
         session = self.session
-        session.now = self._last_read = self._loop.time()
+        session.now = self._loop.time()
         self._is_in_turn = True
         try:
-            session.feed(self._shared.scratch[:nbytes])
+            session.feed(data)
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:
             _log.exception("a connection of gRPC failed and is cut off")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))
         self._flush()
+
+    def _feed_slices(self, data: memoryview) -> None:
+        """Take in as much as this turn of the loop has time for; the rest waits, and nothing is read until then."""
+        turns = self._shared.turns
+        at, size = 0, len(data)
+        while at < size and not self._is_deaf:
+            if turns.is_spent():
+                self._rest = memoryview(bytes(data[at:]))
+                self._read(False)
+                turns.add(self._on_input_turn)
+                return
+            after = at + SLICE + self.session.data_to_come
+            self._feed(data[at:after])
+            at = after
+
+    def _on_input_turn(self) -> bool:
+        """Go on with the input that waits; True while there is more."""
+        rest = self._rest
+        if self._is_deaf:
+            self._rest = rest[:0]
+            return False
+        after = SLICE + self.session.data_to_come
+        self._rest = rest[after:]
+        self._feed(rest[:after])
+        if self._rest:
+            return True
+        self._read(self._transport.get_write_buffer_size() <= _MOST_UNSENT)
+        return False
 
     def eof_received(self) -> bool:
         """A client that sends no more waits for no answer, either: its connection is closed."""
@@ -242,6 +280,7 @@ class H2Connection(asyncio.BufferedProtocol):
             self._shared.site.unread.note(self, unsent)
 
     def _read(self, wanted: bool) -> None:
+        wanted = wanted and not self._rest
         if wanted is self._reads or self._transport.is_closing():
             return
         self._reads = wanted

@@ -14,7 +14,7 @@ from trivium.frontends.h2.channel import WINDOW, Channel
 from trivium.frontends.h2.flow import Bytes, SendFlow
 from trivium.frontends.h2.frame_reader import FrameReader
 from trivium.frontends.h2.frames import ConnectionFault, StreamFault
-from trivium.frontends.h2.guard import EARNED, RESET, SMALL
+from trivium.frontends.h2.guard import EARNED, RESET, SMALL, TINY
 from trivium.frontends.h2.header_blocks import HeaderBlocks
 from trivium.frontends.h2.housekeeping import Housekeeping
 from trivium.frontends.h2.messages import MessageReader, Packed
@@ -68,6 +68,11 @@ class Session:
     def has_calls(self) -> bool:
         """Is a stream open?"""
         return bool(self.streams)
+
+    @property
+    def data_to_come(self) -> int:
+        """Return the bytes that are missing of a DATA frame that has begun."""
+        return self._reader.data_to_come
 
     @property
     def is_finished(self) -> bool:
@@ -165,6 +170,8 @@ class Session:
     def on_data(self, stream: int, piece: memoryview, counted: int, ends: bool) -> None:
         if counted:
             self._count(counted)
+            if len(piece) < TINY and not ends:
+                self.housekeeping.spend(SMALL)
         elif not ends and not piece:
             self.housekeeping.spend(SMALL)
         channel = self.streams.get(stream)

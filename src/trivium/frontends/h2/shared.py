@@ -18,6 +18,7 @@ from trivium.frontends.h2.state import (
     NoSuchService,
     RpcMethod,
 )
+from trivium.frontends.turns import TurnQueue
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL
 from trivium.types.listeners import Role
@@ -46,6 +47,7 @@ class Shared:
     offload: Offload
     emptied: asyncio.Event
     methods: dict[str, RpcMethod] = field(default_factory=dict)
+    turns: TurnQueue = field(default_factory=TurnQueue)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SCRATCH_BYTES)))
     coding: str = field(init=False)
     inflater: Inflater = field(init=False)

@@ -15,8 +15,9 @@ from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.reader import RequestReader
 from trivium.frontends.http.response import CLOSE, Outbox, whole
 from trivium.frontends.http.state import NEVER, HttpState
-from trivium.frontends.limits import HttpLimits
+from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
+from trivium.frontends.turns import SLICE
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, HttpAnswer
 
@@ -70,6 +71,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_eof = False
         self._is_refused = False  # what still comes is thrown away
         self._is_advancing = False
+        self._rest = b""  # input that waits for a later turn
+        self._awaits_turn = False
 
     @property
     def is_idle(self) -> bool:
@@ -102,6 +105,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             wake()
         if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
+        if nbytes > SLICE and not self._reader.is_bypassed and not self._reader.is_done:
+            self._take_much(nbytes)
+        else:
+            self._take(nbytes)
+
+    def _take(self, nbytes: int) -> None:
         if not self._reader.is_done:
             try:
                 self._reader.take(nbytes)
@@ -111,6 +120,30 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._read(False)  # nobody wants it; the answer comes first
             return
         self._advance()
+
+    def _take_much(self, nbytes: int) -> None:
+        """Take in what fills the buffer, if this turn of the loop has time for it; the next of it waits its turn."""
+        turns = self._site.turns
+        if turns.is_spent():
+            self._rest = bytes(self._reader.buffer[:nbytes])
+        else:
+            self._take(nbytes)
+        if self._rest or nbytes == SMALL_BODY:
+            self._awaits_turn = True
+            self._read(False)
+            turns.add(self._on_input_turn)
+
+    def _on_input_turn(self) -> bool:
+        """Go on with the input that waits."""
+        rest, self._rest = self._rest, b""
+        self._awaits_turn = False
+        if self.phase is LOST or self._transport.is_closing():
+            return False
+        if rest:
+            self._reader.buffer[: len(rest)] = rest
+            self._take(len(rest))
+        self._read(self.phase is CLOSING or (len(self._queue) < 2 and not self._outbox.is_paused))
+        return False
 
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
@@ -300,6 +333,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.deadline = self._site.now + seconds(phase, self._site.limits)
 
     def _read(self, wanted: bool) -> None:
+        wanted = wanted and not self._awaits_turn
         if wanted is self._reads or self._is_eof:
             return
         self._reads = wanted

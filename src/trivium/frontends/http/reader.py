@@ -145,6 +145,11 @@ class RequestReader:
         self._is_primed = False
         self._parser = self._new_parser()
 
+    @property
+    def is_bypassed(self) -> bool:
+        """Does what comes next cost nothing but its copy?"""
+        return self._is_bypassed
+
     def take(self, size: int) -> None:
         """`size` bytes have been put into `buffer`; afterwards it may be overwritten. Raises ServeError where the
         stream cannot or need not be read on.

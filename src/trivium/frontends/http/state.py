@@ -16,6 +16,7 @@ from typing import Protocol
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
+from trivium.frontends.turns import TurnQueue
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
@@ -63,8 +64,8 @@ class ClientConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpDebugState:
-    """Describes one HTTP front end: its open connections, the bytes of request bodies that it holds and those of answers
-    that clients have not read, and whether it sleeps because no connection has anything under way.
+    """Describes one HTTP front end: its open connections, the bytes that it holds of request bodies and of answers that
+    clients have not read, and whether it sleeps because no connection has anything under way.
     """
 
     connections: int
@@ -91,6 +92,7 @@ class HttpState:
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # requests answered since then
+    turns: TurnQueue = field(default_factory=TurnQueue)
     unread: UnreadAnswers = field(init=False)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
