@@ -17,8 +17,8 @@ from trivium.types.interfaces import ALLOW_ALL, Authorizer
 class FakeTransport(asyncio.Transport):
     """Sends everything at once, or with `is_stuck` nothing until `flush`."""
 
-    def __init__(self, protocol: HttpConnection) -> None:
-        super().__init__({"peername": ("192.0.2.1", 4711), "socket": self})
+    def __init__(self, protocol: HttpConnection, address: str = "192.0.2.1") -> None:
+        super().__init__({"peername": (address, 4711), "socket": self})
         self.error = 0
         self.protocol = protocol
         self.sent = bytearray()
@@ -115,12 +115,13 @@ class HttpHarness:
         )
         self.soon: list[Callable[[], None]] = []
         self.site.turns = TurnQueue(self.soon.append)
+        self.address = "192.0.2.1"
         self.kernel = bytearray()  # sent by the client, not yet read
         self.connect()
 
     def connect(self) -> None:
         self.connection = HttpConnection(self.site)
-        self.transport = FakeTransport(self.connection)
+        self.transport = FakeTransport(self.connection, self.address)
         self.connection.connection_made(self.transport)
 
     @property

@@ -9,6 +9,7 @@ from typing import Protocol
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
+from trivium.frontends.shares import AddressUse
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import ResponsePart
@@ -19,6 +20,7 @@ class CallConnection(Protocol):
     """Holds what a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
 
     site: GrpcState
+    use: AddressUse
     peer: str
     now: float
 

@@ -15,6 +15,7 @@ from trivium.frontends.h2.frames import ENHANCE_YOUR_CALM, INTERNAL_ERROR, Conne
 from trivium.frontends.h2.session import Session
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
+from trivium.frontends.shares import has_room
 from trivium.frontends.turns import SLICE
 from trivium.types.wire import RpcAnswer
 
@@ -59,6 +60,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._unsent = 0  # when last looked at, at the end
         self._is_unread = False  # its client has left something unread
         self._last_read = 0.0
+        self._is_watching = False  # whether messages come
         self._rest = memoryview(b"")  # input that waits for a later turn
         self._pinged = 0.0
 
@@ -68,15 +70,24 @@ class H2Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH)
         now = self._last_read = self._loop.time()
-        self.session = Session(self._shared, _peer(transport.get_extra_info("peername")), now, self._wake)
-        limits = self._shared.site.limits
+        site = self._shared.site
+        name = transport.get_extra_info("peername")
+        self._address, use = site.addresses.enter(name)
+        self.session = Session(self._shared, _peer(name), use, now, self._wake)
+        limits = site.limits
+        count = len(self._guests)
         self._guests.add(self)
-        if len(self._guests) > limits.calls:
-            text = f"{limits.calls} connections are open, which is the limit. Reuse connections, or try again later."
+        if not has_room(limits.calls, count, use.connections - 1):
+            text = (
+                f"{count} connections are open, and the limit is {limits.calls}; when three quarters are open, "
+                "one address may have a quarter. Reuse connections, or try again later."
+            )
             self._fail(ConnectionFault(ENHANCE_YOUR_CALM, text))
             return
         self._at(_GREETING_SECONDS, self._on_greeting_due)
         self._at(limits.keepalive_seconds, self._on_silence)
+        if limits.idle_seconds is not None:
+            self._at(limits.idle_seconds, self._on_idle)
         if limits.age_seconds is not None:
             self._at(limits.age_seconds, self._on_age)
         if self._shared.site.is_draining:
@@ -153,6 +164,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._forget_timers()
         self._guests.discard(self)
         self.session.lose()
+        self._shared.site.addresses.leave(self._address)
         self._shared.site.unread.note(self, 0)
         if not self._guests:
             self._shared.emptied.set()
@@ -216,6 +228,23 @@ class H2Connection(asyncio.BufferedProtocol):
         else:
             self._at(limits.keepalive_seconds, self._on_silence)
 
+    def _on_idle(self) -> None:
+        """It may have had no call for long."""
+        session, seconds = self.session, self._shared.site.limits.idle_seconds
+        assert seconds is not None
+        rest = seconds if session.has_calls else session.last_call + seconds - self._loop.time()
+        if rest > 0:
+            self._at(rest, self._on_idle)
+        else:
+            self.leave()
+
+    def _on_unfinished(self) -> None:
+        """Some call may wait for a message that does not come; look again while there are calls."""
+        self._is_watching = self.session.has_calls
+        if self._is_watching:
+            self.session.end_late(self._loop.time())
+            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
+
     def _on_age(self) -> None:
         self.leave()
         grace = self._shared.site.limits.grace_seconds
@@ -251,6 +280,9 @@ class H2Connection(asyncio.BufferedProtocol):
         self._is_in_turn = False
         if session.flow.unsent or session.is_choked or self._is_unread:
             self._note_unread(session.flow.unsent)
+        if session.streams and not self._is_watching:
+            self._is_watching = True
+            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
         if session.is_choked:
             unsent = self._transport.get_write_buffer_size()
             self._read(max(unsent, session.flow.unsent) <= _MOST_UNSENT)

@@ -23,6 +23,7 @@ from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import ActiveCall, GrpcState
 from trivium.frontends.h2.streaming import StreamingCall
+from trivium.frontends.shares import AddressUse
 from trivium.types.wire import RpcAnswer, RpcKind
 
 MOST_BLOCK = 16 * 1024
@@ -38,8 +39,12 @@ class Session:
     be something. `is_choked` is set while the transport has enough of it. `last_stream`: the last one let in.
     """
 
-    def __init__(self, shared: Shared, peer: str, now: float, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, shared: Shared, peer: str, use: AddressUse, now: float, wake: Callable[[], None]
+    ) -> None:
         self.site: GrpcState = shared.site
+        self.use = use
+        self.last_call = now  # when one ended last
         self.peer = peer
         self.now = now
         self.flow = SendFlow()
@@ -85,6 +90,7 @@ class Session:
             return
         self._has_greeted = True
         pairs = [
+            (frames.MAX_CONCURRENT_STREAMS, self._shared.streams),
             (frames.INITIAL_WINDOW_SIZE, WINDOW),
             (frames.MAX_FRAME_SIZE, MOST_FRAME),
             (frames.MAX_HEADER_LIST_SIZE, MOST_BLOCK),
@@ -210,20 +216,32 @@ class Session:
         for call in list(self._calls.values()):
             call.abort(answer)
 
+    def end_late(self, now: float) -> None:
+        """End the calls whose messages do not come."""
+        limits = self.site.limits
+        for channel in list(self.streams.values()):
+            channel.end_if_late(now, limits.message_seconds, limits.slowest_rate)
+
     # -- details ---------------------------------------------------------------------------------------
 
     def _open(self, stream: int, head: RpcHead, ends: bool) -> None:
-        said = self._shared.why_not(head, self.flow.unsent)
+        shared = self._shared
+        if len(self.streams) >= shared.streams:  # RFC 9113 5.1.2; it was announced
+            self.housekeeping.spend(SMALL)
+            self.put(frames.reset(stream, frames.REFUSED_STREAM))
+            return
+        said = shared.why_not(head, self.flow.unsent, self.use)
         if said is not None:
             self.put(frames.headers(stream, refusal(said.code, said.details, head.http), True))
             if not ends:
                 self._unended.add(stream)
             return
-        shared = self._shared
         coding = shared.coding if shared.coding in head.accepts else ""
-        channel = Channel(self, stream, MessageReader(self.site, head.coding, shared.inflater), coding)
-        self.streams[stream] = channel
         method = shared.methods[head.method]
+        requests = MessageReader(self.site, self.use, head.coding, shared.inflater)
+        channel = Channel(self, stream, requests, coding, method.kind is not RpcKind.STREAM)
+        self.streams[stream] = channel
+        self.use.calls += 1
         call: AnyCall
         if method.kind is RpcKind.UNARY:
             call = UnaryCall(self, channel, head, method.protocol)
@@ -293,5 +311,7 @@ class Session:
 
     def _forget(self, channel: Channel) -> None:
         del self.streams[channel.number]
+        self.use.calls -= 1
+        self.last_call = self.now
         self._calls.pop(channel.number, None)
         channel.close()

@@ -10,6 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from trivium.frontends.h2.call import CallConnection
 from trivium.frontends.h2.channel import NO_REQUEST
 from trivium.frontends.h2.state import (
     ANSWERED,
@@ -18,7 +19,6 @@ from trivium.frontends.h2.state import (
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     ActiveCall,
-    GrpcState,
     RpcMethod,
     why_reset,
 )
@@ -40,18 +40,18 @@ class Stream(ActiveCall):
 
     def __init__(
         self,
-        site: GrpcState,
+        place: CallConnection,
         method: RpcMethod,
         make_call: Callable[[], RpcCall],
         read: Callable[[], Awaitable[bytes | None]],
         write: Callable[[bytes], Awaitable[None]],
-        peer: str,
     ) -> None:
         self._now = asyncio.get_running_loop().time
         call = make_call()
-        super().__init__(call.method, peer, self._now())
+        super().__init__(call.method, place.peer, self._now())
         self._timeout = call.timeout
-        self._site = site
+        self._site = place.site
+        self._use = place.use
         self._protocol = method.protocol
         self._is_single = method.kind is RpcKind.SERVER_STREAM
         self._make_call = make_call
@@ -118,7 +118,7 @@ class Stream(ActiveCall):
         size = len(message)
         call = self._make_call()
         try:
-            self._site.reserve(size)
+            self._site.reserve(size, self._use)
         except ServeError as error:
             self._push(self._site.refuse(call, error))
             return
@@ -155,7 +155,7 @@ class Stream(ActiveCall):
         self._push(answer)
 
     def _close(self, number: int) -> None:
-        self._site.unreserve(self._open.pop(number))
+        self._site.unreserve(self._open.pop(number), self._use)
         self._tickets.pop(number, None)
         self._room.set()
         self._turn.set()

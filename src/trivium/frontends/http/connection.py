@@ -14,9 +14,10 @@ from typing import cast
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.reader import RequestReader
 from trivium.frontends.http.response import CLOSE, Outbox, whole
-from trivium.frontends.http.state import NEVER, HttpState
+from trivium.frontends.http.state import NEVER, RETRY_SECONDS, HttpState
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
+from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import SLICE
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, HttpAnswer
@@ -61,6 +62,8 @@ def seconds(phase: Phase, limits: HttpLimits) -> float:
 class HttpConnection(asyncio.BufferedProtocol):
     """Used by its transport, by its exchanges (as their `Outlet`) and by the sweeper, all on one loop."""
 
+    use: AddressUse
+
     def __init__(self, site: HttpState) -> None:
         self.deadline = NEVER
         self.phase = IDLE
@@ -87,7 +90,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         if site.wake is not None:
             site.wake()
         self._outbox = Outbox(self._transport, site.limits, site.unread, self._give_up)
-        if len(site.connections) >= site.limits.connections:
+        self._address, self.use = site.addresses.enter(transport.get_extra_info("peername"))
+        if not has_room(site.limits.connections, len(site.connections), self.use.connections - 1):
             self.phase = CLOSING
             self._transport.write(_too_many(site))
             self._transport.close()
@@ -172,6 +176,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._enter(LOST)
         self._site.leave(self)
+        self._site.addresses.leave(self._address)
         self._reader.stop()
         self._outbox.release()
         while self._queue:
@@ -381,6 +386,9 @@ class HttpConnection(asyncio.BufferedProtocol):
 def _too_many(site: HttpState) -> bytes:
     """Return the answer to a connection that is one too many."""
     limit = site.limits.connections
-    text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
-    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), site.fallback)
+    text = (
+        f"{len(site.connections)} connections are open, and the limit is {limit}; when three quarters are open, "
+        "one address may have a quarter. Try again later, or reuse connections."
+    )
+    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text, retry_after=RETRY_SECONDS), site.fallback)
     return b"".join(whole(refusal, CLOSE, False))

@@ -13,6 +13,7 @@ from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
+from trivium.frontends.shares import AddressUse
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, Ticket
 from trivium.types.operations import Operation, ResponsePart
@@ -23,6 +24,9 @@ _CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
 
 class Outlet(Protocol):
     """Takes an exchange's answer: its connection does."""
+
+    use: AddressUse
+    """Of the address that it comes from."""
 
     def send(self, exchange: "Exchange", answer: HttpAnswer) -> None:
         """Write the answer, or one part of it. After the final one the exchange is over."""

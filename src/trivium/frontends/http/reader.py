@@ -181,7 +181,7 @@ class RequestReader:
     def begun(self, head: Head) -> Exchange:
         """Make a new exchange when nothing but its head has come."""
         site = self._site
-        return self._begin(site, self._outlet, Request(site, head, site.now, site.fallback))
+        return self._begin(site, self._outlet, Request(site, self._outlet.use, head, site.now, site.fallback))
 
     def receive_into(self, rest: memoryview) -> None:
         """The rest of the present body bypasses the parser, and what comes next of it belongs there."""

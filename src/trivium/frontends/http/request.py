@@ -14,6 +14,7 @@ from msgspec import Struct
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.frontends.shares import AddressUse
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
@@ -110,6 +111,7 @@ class RequestBody(Struct, eq=False):
     """
 
     _site: HttpState
+    _use: AddressUse
     _target: Target
     _size: int | None
     _reserved: int = 0
@@ -132,7 +134,7 @@ class RequestBody(Struct, eq=False):
         limit = self._site.limits.body_bytes
         if self._reserved + more > limit:
             raise _too_large(f"is more than {limit} bytes", limit)
-        self._site.reserve(more)
+        self._site.reserve(more, self._use)
         self._reserved += more
 
     @property
@@ -171,7 +173,7 @@ class RequestBody(Struct, eq=False):
             return None
         self._came = reserved - left
         more = min(STEP, size - reserved)
-        self._site.reserve(more)
+        self._site.reserve(more, self._use)
         self._reserved = reserved + more
         return self._window(lease)
 
@@ -194,21 +196,21 @@ class RequestBody(Struct, eq=False):
         """It is needed no more. Further calls have no effect."""
         lease, self.lease = self.lease, None
         reserved, self._reserved = self._reserved, 0
-        self._site.unreserve(reserved)
+        self._site.unreserve(reserved, self._use)
         if lease is not None:
             lease.release()
 
 
-def take_in(site: HttpState, target: Target, size: int | None) -> RequestBody:
+def take_in(site: HttpState, use: AddressUse, target: Target, size: int | None) -> RequestBody:
     """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room for its beginning."""
     limit = site.limits.body_bytes
     if size is not None and size > limit:
         raise _too_large(f"is {size} bytes", limit)
     if size is None or size <= SMALL_BODY:
-        return RequestBody(site, target, size)
+        return RequestBody(site, use, target, size)
     booked = min(size, STEP)
-    site.reserve(booked)
-    return RequestBody(site, target, size, booked)
+    site.reserve(booked, use)
+    return RequestBody(site, use, target, size, booked)
 
 
 def _too_large(found: str, limit: int) -> HttpRefusal:
@@ -222,6 +224,7 @@ class Request(Struct, eq=False):
     """
 
     _site: HttpState
+    _use: AddressUse
     head: Head
     began: float
     protocol: WireProtocol
@@ -264,7 +267,7 @@ class Request(Struct, eq=False):
     def _admit_body(self, size: int | None) -> None:
         self.expects_continue = self.is_http11 and expects_continue(self.head)
         if self.target.takes_body:
-            self.intake = take_in(self._site, self.target, size)
+            self.intake = take_in(self._site, self._use, self.target, size)
         elif size is None or size > SMALL_BODY:
             raise HttpRefusal(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
 
@@ -293,7 +296,7 @@ class Request(Struct, eq=False):
     def clone(self) -> "Request":
         """Another request with the same head, and nothing of its body yet."""
         site = self._site
-        return Request(site, self.head, site.now, self.protocol, self.target, self.is_head)
+        return Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
 
     def repeated(self, body: bytes) -> "Request":
         """Another request with the same head: whole with this body, or large and begun with it. ServeError where
@@ -302,13 +305,13 @@ class Request(Struct, eq=False):
         site, head, target = self._site, self.head, self.target
         size = head.content_length or 0
         if size > SMALL_BODY:
-            other = Request(site, head, site.now, self.protocol, target, self.is_head)
-            other.intake = take_in(site, target, size)
+            other = Request(site, self._use, head, site.now, self.protocol, target, self.is_head)
+            other.intake = take_in(site, self._use, target, size)
             if body:
                 other.intake.add(body)
             return other
         kept = body if target.takes_body else b""
-        return Request(site, head, site.now, self.protocol, target, self.is_head, kept, True)
+        return Request(site, self._use, head, site.now, self.protocol, target, self.is_head, kept, True)
 
     def own_fault(self, where: str, error: Exception | None = None) -> ServeError:
         """Log what a protocol or the core raised, close the connection behind the answer; the error to answer."""

@@ -16,6 +16,7 @@ from typing import Protocol
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
+from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.turns import TurnQueue
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
@@ -94,6 +95,7 @@ class HttpState:
     finished: int = 0  # requests answered since then
     turns: TurnQueue = field(default_factory=TurnQueue)
     unread: UnreadAnswers = field(init=False)
+    addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SMALL_BODY)))
@@ -109,21 +111,27 @@ class HttpState:
             raise ServeError(Code.NOT_FOUND, f"nothing is served at {path[:80]!r}; paths begin with {known}.")
         return protocol
 
-    def reserve(self, size: int) -> None:
-        """Room for `size` more bytes of bodies, to be given back by `unreserve`; ServeError where there is none."""
-        if self.held_bytes + size > self.limits.total_body_bytes:
+    def reserve(self, size: int, use: AddressUse) -> None:
+        """Room for `size` more bytes of bodies from an address, to be given back by `unreserve`; ServeError where there
+        is none.
+        """
+        limits = self.limits
+        if not has_room(limits.total_body_bytes, self.held_bytes, use.held_bytes, size, limits.body_bytes):
             raise HttpRefusal(
                 503,
                 Code.QUEUE_FULL,
-                f"request bodies of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
-                f"{self.limits.total_body_bytes}; try again later.",
+                f"request bodies of {self.held_bytes} bytes are held, {use.held_bytes} of them from this address, and "
+                f"{size} more would exceed the limit of {limits.total_body_bytes}, or the address's share of it; try "
+                "again later.",
                 retry_after=RETRY_SECONDS,
             )
         self.held_bytes += size
+        use.held_bytes += size
 
-    def unreserve(self, size: int) -> None:
+    def unreserve(self, size: int, use: AddressUse) -> None:
         """The bytes are needed no more."""
         self.held_bytes -= size
+        use.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
 
     def debug_state(self) -> HttpDebugState:
