@@ -8,6 +8,18 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Offload(Protocol):
+    """Has work that takes long done elsewhere than on the loop."""
+
+    def __call__(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Run `work` in a thread, then call `done` on the loop with what it returned or raised, just once."""
+        ...
+
 
 SECONDS = 0.01
 """For large input, of all connections together, within one turn of the loop."""

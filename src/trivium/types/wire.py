@@ -1,6 +1,6 @@
 """Operations as they look on a wire, without the wire: values between a front end and a sans-IO protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import msgspec
@@ -86,6 +86,17 @@ class RpcAnswer(msgspec.Struct, frozen=True, gc=False):
     final: bool = True
     code: int = 0
     details: str = ""
+
+
+class CostlyAnswer(HttpAnswer, frozen=True, gc=False, kw_only=True):
+    """An answer that takes long to write: whoever is given it calls `write` where nobody else waits. Status 0."""
+
+    write: Callable[[], HttpAnswer]
+
+
+def costly(write: Callable[[], HttpAnswer]) -> CostlyAnswer:
+    """Return the answer that `write` makes, from any thread; it never raises."""
+    return CostlyAnswer(0, b"", (), 0, final=False, write=write)
 
 
 NOTHING_YET = HttpAnswer(0, b"", (), 0, final=False)

@@ -4,16 +4,23 @@ No task, future or timer belongs to a call: the core's sink writes the answer. D
 a cancellation and a missing message mean for this call; knows no frame.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, RpcProtocol, Ticket
-from trivium.types.operations import ResponsePart
+from trivium.types.operations import Operation, ResponsePart
 from trivium.types.wire import RpcAnswer, RpcCall
+
+COSTLY_BYTES = 2**17
+"""Bytes of a message up to which it is decoded at once, whatever is in it."""
+
+DecodedCall = tuple[Operation, RpcEncoder]
 
 
 class CallConnection(Protocol):
@@ -23,6 +30,10 @@ class CallConnection(Protocol):
     use: AddressUse
     peer: str
     now: float
+
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Do it somewhere else than on the loop; `done` is called on it, with what became of it."""
+        ...
 
     def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         """The call is over: a line in the access log, and one call less."""
@@ -56,7 +67,28 @@ class UnaryCall(ActiveCall):
             timeout = max(timeout - (self._place.now - self.began), 0.0)
         call = self._call = RpcCall(head.method, head.metadata, timeout)
         try:
-            operation, self._encoder = self._protocol.decode(call, message)
+            if len(message) > COSTLY_BYTES and self._protocol.is_costly(call, message):
+                self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
+                return
+            decoded = self._protocol.decode(call, message)
+        except Exception as error:
+            self._finish(self._site.refuse(call, error))
+            return
+        self._submit(call, decoded)
+
+    def _on_decoded(self, result: DecodedCall | Exception) -> None:
+        call = self._call
+        assert call is not None
+        if self._is_over:
+            return
+        if isinstance(result, Exception):
+            self._finish(self._site.refuse(call, result))
+        else:
+            self._submit(call, result)
+
+    def _submit(self, call: RpcCall, decoded: DecodedCall) -> None:
+        operation, self._encoder = decoded
+        try:
             ticket = self._site.core.submit(operation, self._take)
         except Exception as error:
             self._finish(self._site.refuse(call, error))

@@ -25,6 +25,7 @@ from trivium.frontends.h2.responses import (
 )
 from trivium.frontends.h2.state import DEADLINE_EXCEEDED, INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
@@ -87,8 +88,8 @@ class ChannelConnection(Protocol):
         """Its last frame has been put: forget it."""
         ...
 
-    def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
-        """Somewhere else than on the loop; `done` is called on it, with what became of it."""
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Do it somewhere else than on the loop; `done` is called on it, with what became of it."""
         ...
 
     def wake(self) -> None:
@@ -187,7 +188,7 @@ class Channel(Sender):
         elif isinstance(message, Packed):
             packed = message
             self._waiting = deque()
-            self._line.unpack(packed, lambda result: self._on_unpacked(packed, result))
+            self._line.elsewhere(packed.unpack, lambda result: self._on_unpacked(packed, result))
         else:
             self.receiver.on_message(message)
 

@@ -17,13 +17,14 @@ from trivium.frontends.h2.frames import ConnectionFault, StreamFault
 from trivium.frontends.h2.guard import EARNED, RESET, SMALL, TINY
 from trivium.frontends.h2.header_blocks import HeaderBlocks
 from trivium.frontends.h2.housekeeping import Housekeeping
-from trivium.frontends.h2.messages import MessageReader, Packed
+from trivium.frontends.h2.messages import MessageReader
 from trivium.frontends.h2.responses import refusal
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import ActiveCall, GrpcState
 from trivium.frontends.h2.streaming import StreamingCall
 from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.wire import RpcAnswer, RpcKind
 
 MOST_BLOCK = 16 * 1024
@@ -112,9 +113,9 @@ class Session:
         """There may be something to send by the flow."""
         self._wake()
 
-    def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
         """Run it in a thread."""
-        self._shared.offload(packed.unpack, done)
+        self._shared.offload(work, done)
 
     def spare(self) -> None:
         """Finish a turn: whoever has been answered need not send the rest (RFC 9113 8.1)."""

@@ -20,7 +20,7 @@ from trivium.frontends.h2.state import (
     RpcMethod,
 )
 from trivium.frontends.shares import AddressUse, has_room, share_of
-from trivium.frontends.turns import TurnQueue
+from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL
 from trivium.types.listeners import Role
@@ -31,9 +31,6 @@ _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exc
 _DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DENIED}
 
 SCRATCH_BYTES = 256 * 1024
-
-Offload = Callable[[Callable[[], bytes], Callable[[bytes | Exception], None]], None]
-"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from trivium.frontends.h2.call import CallConnection
+from trivium.frontends.h2.call import COSTLY_BYTES, CallConnection, DecodedCall
 from trivium.frontends.h2.channel import NO_REQUEST
 from trivium.frontends.h2.state import (
     ANSWERED,
@@ -50,6 +50,7 @@ class Stream(ActiveCall):
         call = make_call()
         super().__init__(call.method, place.peer, self._now())
         self._timeout = call.timeout
+        self._place = place
         self._site = place.site
         self._use = place.use
         self._protocol = method.protocol
@@ -101,7 +102,7 @@ class Stream(ActiveCall):
             while (message := await self._read_message()) is not None:
                 if self._is_draining or self._end is not None:
                     break
-                self._begin(message)
+                await self._begin(message)
                 if self._is_single:
                     return
                 while self._is_full or len(self._open) >= limit:
@@ -113,7 +114,7 @@ class Stream(ActiveCall):
             self._is_read_out = True
             self._turn.set()
 
-    def _begin(self, message: bytes) -> None:
+    async def _begin(self, message: bytes) -> None:
         number = next(self._numbers)
         size = len(message)
         call = self._make_call()
@@ -124,7 +125,12 @@ class Stream(ActiveCall):
             return
         self._open[number] = size
         try:
-            operation, encoder = self._protocol.decode(call, message)
+            if size > COSTLY_BYTES and self._protocol.is_costly(call, message):
+                operation, encoder = await self._decode_elsewhere(call, message)
+            else:
+                operation, encoder = self._protocol.decode(call, message)
+            if number not in self._open:  # the stream has ended meanwhile
+                return
             ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
         except Exception as error:
             self._close(number)
@@ -136,6 +142,19 @@ class Stream(ActiveCall):
                 ticket.hold()
         else:
             ticket.cancel(ANSWERED)  # without effect where the core has said its last part
+
+    async def _decode_elsewhere(self, call: RpcCall, message: bytes) -> DecodedCall:
+        done: asyncio.Future[DecodedCall | Exception] = asyncio.get_running_loop().create_future()
+
+        def on_decoded(result: DecodedCall | Exception) -> None:
+            if not done.done():
+                done.set_result(result)
+
+        self._place.elsewhere(lambda: self._protocol.decode(call, message), on_decoded)
+        result = await done
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     # -- responses -------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal
 from trivium.frontends.shares import Addresses, AddressUse, has_room
-from trivium.frontends.turns import TurnQueue
+from trivium.frontends.turns import Offload, TurnQueue
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
@@ -32,8 +32,6 @@ RETRY_SECONDS = 1.0
 _SECONDS = 0.5
 
 Decoded = tuple[Operation, Encoder]
-Offload = Callable[[Callable[[], Decoded], Callable[[Decoded | Exception], None]], None]
-"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
 
 
 class ClientConnection(Protocol):

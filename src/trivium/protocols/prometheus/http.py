@@ -76,7 +76,7 @@ class PrometheusHttp:
             raise ServeError(Code.METHOD, "Method Not Allowed")
         return Target("metrics")
 
-    def is_costly(self, head: Head, size: int) -> bool:
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """There is no body to decode."""
         return False
 
