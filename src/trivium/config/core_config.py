@@ -52,6 +52,7 @@ def core_config(
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=reserved_regions,
+        watches_loop=True,
         kept_buffer_bytes=min(_MOST_KEPT, config.server.max_buffered_bytes // 4),
     )
 

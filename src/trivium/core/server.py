@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from trivium.core.buffer_pool import BufferPool
-from trivium.core.clock import LoopClock
+from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
 from trivium.core.models.control import Change, ModelControl
@@ -112,6 +112,7 @@ class Server:
         self._latest = self._registry.latest
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
+        self._watch = LoopWatch(self._loop) if config.watches_loop else None
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
         self._workers = WorkerServices(
@@ -140,7 +141,7 @@ class Server:
         )
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
-            self._registry, self.metrics, config.measures, self._lifecycle.cache
+            self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
@@ -364,6 +365,8 @@ class Server:
         if self._state is ServerState.STOPPED:
             return
         self.begin_drain()
+        if self._watch is not None:
+            self._watch.close()
         self._workers.observer.close()
         await self._control.close()
         await self._collector.close()

@@ -27,7 +27,8 @@ class CoreConfig:
     at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
     after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own. With
     `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of
-    buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them.
+    buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them. With `watches_loop` what
+    holds up the event loop is logged with its stack; one server of a process can have that.
     """
 
     version: str = "0"
@@ -47,3 +48,4 @@ class CoreConfig:
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
     kept_buffer_bytes: int = 2**28
+    watches_loop: bool = False
