@@ -387,7 +387,7 @@ def check_request(subject: WireSubject, protocol: WireProtocol, head: Head, body
     with explained(f"{head.method} {head.path[:100]}?{head.query[:50]} {head.headers!r:.300} {body[:80]!r}"):
         try:
             target = protocol.head(head)
-            assert isinstance(protocol.is_costly(head, 2**20), bool)
+            assert isinstance(protocol.is_costly(head, bytes(2**20)), bool)
             _, encoder = protocol.decode(head, target, Body(body))
         except ServeError as error:
             _check_refusal(subject, error, protocol.refuse(error))

@@ -39,6 +39,9 @@ class EchoRpc:
         if "locked" in call.metadata:
             raise ServeError(Code.INVALID, "locked")
 
+    def is_costly(self, call: RpcCall, message: bytes) -> bool:
+        return b"costly" in message
+
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         verb, _, text = bytes(message).partition(b" ")
         if verb == b"bad":

@@ -7,7 +7,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import Body, Head, HttpAnswer, Target
+from trivium.types.wire import Body, Head, HttpAnswer, Target, costly
 
 STATUS = {
     Code.INVALID: 400,
@@ -32,7 +32,7 @@ class EchoProtocol:
             raise RuntimeError("a fault in head")
         return Target(verb, verb, takes_body=head.method == "POST")
 
-    def is_costly(self, head: Head, size: int) -> bool:
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         return head.path.endswith("/costly")
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, "EchoEncoder"]:
@@ -65,7 +65,8 @@ class EchoEncoder:
         if part.error is not None:
             return EchoProtocol().refuse(part.error)
         data = tuple(raw.data for raw in part.payload.parts) if isinstance(part.payload, Raw) else ()
-        return HttpAnswer(200, b"X-Echo: 1\r\n", data, sum(map(len, data)), part.final)
+        answer = HttpAnswer(200, b"X-Echo: 1\r\n", data, sum(map(len, data)), part.final)
+        return costly(lambda: answer) if data[:1] == (b"slowly",) else answer
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Peer
 
 from trivium.frontends.h2.connection import H2Connection
+from trivium.frontends.turns import TurnQueue
 
 
 class Handle:
@@ -148,6 +149,7 @@ class H2ConnectionHarness:
         self.time = FakeTime()
         self.loop = FakeLoop(self.time)
         self.shared = shared(self.core, self.time, FakeThreads(), **limits)
+        self.shared.turns = TurnQueue(self.loop.call_soon)
         self.site = self.shared.site
         self.connections: set[H2Connection] = set()
         self.peername = peername

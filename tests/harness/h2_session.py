@@ -7,6 +7,7 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.h2_peer import Heard, Peer
 
 from trivium.frontends.h2.session import Session
+from trivium.frontends.shares import AddressUse
 
 
 class H2SessionHarness:
@@ -20,7 +21,7 @@ class H2SessionHarness:
         self.shared = shared(self.core, self.time, self.threads, **limits)
         self.site = self.shared.site
         self.wakes = 0
-        self.session = Session(self.shared, "ipv4:192.0.2.1:4711", self.time.now, self._wake)
+        self.session = Session(self.shared, "ipv4:192.0.2.1:4711", AddressUse(), self.time.now, self._wake)
 
     def _wake(self) -> None:
         self.wakes += 1

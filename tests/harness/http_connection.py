@@ -10,14 +10,15 @@ from tests.harness.http_client import Seen, read_answers
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.limits import HttpLimits
+from trivium.frontends.turns import TurnQueue
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
 
 class FakeTransport(asyncio.Transport):
     """Sends everything at once, or with `is_stuck` nothing until `flush`."""
 
-    def __init__(self, protocol: HttpConnection) -> None:
-        super().__init__({"peername": ("192.0.2.1", 4711), "socket": self})
+    def __init__(self, protocol: HttpConnection, address: str = "192.0.2.1") -> None:
+        super().__init__({"peername": (address, 4711), "socket": self})
         self.error = 0
         self.protocol = protocol
         self.sent = bytearray()
@@ -115,12 +116,15 @@ class HttpHarness:
             authorizer=authorizer,
             offload=lambda work, done: self.offloaded.append((work, done)),
         )
+        self.soon: list[Callable[[], None]] = []
+        self.site.turns = TurnQueue(self.soon.append)
+        self.address = "192.0.2.1"
         self.kernel = bytearray()  # sent by the client, not yet read
         self.connect()
 
     def connect(self) -> None:
         self.connection = HttpConnection(self.site)
-        self.transport = FakeTransport(self.connection)
+        self.transport = FakeTransport(self.connection, self.address)
         self.connection.connection_made(self.transport)
 
     @property
@@ -137,7 +141,11 @@ class HttpHarness:
             self.read()
 
     def read(self) -> None:
-        while self.kernel and self.transport.reads:
+        while self.soon or (self.kernel and self.transport.reads):
+            while self.soon:
+                self.soon.pop(0)()
+            if not (self.kernel and self.transport.reads):
+                continue
             buffer = self.connection.get_buffer(-1)
             size = min(len(buffer), len(self.kernel))
             buffer[:size] = self.kernel[:size]

@@ -5,6 +5,8 @@ nothing. Pixels are never guessed at: a picture goes into a BYTES input or is re
 fits the model, the core's admission says.
 """
 
+from math import prod
+
 from trivium.codecs import json_documents, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, one_element
@@ -63,7 +65,7 @@ def negotiated(
     `default`. A form that cannot hold the tensors is passed over; only where none can, the first's error is raised.
     """
     items = tensors.items
-    if len(items) == 1 and items[0].datatype is DataType.BYTES and items[0].array.size == 1:
+    if len(items) == 1 and items[0].datatype is DataType.BYTES and prod(items[0].shape) == 1:
         body: bytes = items[0].array.ravel()[0]
         return signatures.content_type_of(body), (body,)
     first: ServeError | None = None

@@ -27,33 +27,44 @@ def object_array(elements: list[bytes], shape: tuple[int, ...]) -> Array:
 
 def decode(name: str, blob: bytes | memoryview, count: int) -> list[bytes]:
     """The `count` elements of a blob, copied out of it. INVALID if it holds fewer, or bytes are left over."""
-    size = len(blob)
+    elements: list[bytes] = []
+    _walk(name, memoryview(blob), count, elements)
+    return elements
+
+
+def check(name: str, blob: memoryview, count: int, only_size: bool = False) -> None:
+    """Raise the INVALID of `decode`, without copying anything; with `only_size` no element is looked at."""
+    _check_size(name, len(blob), count)
+    if not only_size:
+        _walk(name, blob, count, None)
+
+
+def _check_size(name: str, size: int, count: int) -> None:
     if count * _PREFIX > size:
         found = ErrorInfo.of(data_reasons.CUT_LENGTH, input=name, found=size % _PREFIX)
         raise _misfit(name, count, f"its {size} bytes cannot hold as many lengths of {_PREFIX} bytes", found)
-    view = memoryview(blob)
-    elements: list[bytes] = []
-    at = 0
+
+
+def _walk(name: str, view: memoryview, count: int, into: list[bytes] | None) -> None:
+    size = len(view)
+    _check_size(name, size, count)
+    read, at = _LENGTH.unpack_from, 0
     for index in range(count):
         start = at + _PREFIX
         if start > size:
             told = f"its {size} bytes end before the length of element {index}"
-            raise _misfit(
-                name,
-                count,
-                told,
-                ErrorInfo.of(data_reasons.CUT_LENGTH, input=name, found=size - start + _PREFIX),
-            )
-        at = start + _LENGTH.unpack_from(view, start - _PREFIX)[0]
+            cut = ErrorInfo.of(data_reasons.CUT_LENGTH, input=name, found=size - start + _PREFIX)
+            raise _misfit(name, count, told, cut)
+        at = start + read(view, start - _PREFIX)[0]
         if at > size:
             told = f"element {index} claims {at - start} bytes and {size - start} follow"
             cut = ErrorInfo.of(data_reasons.CUT_STRING, input=name, expected=at - start, found=size - start)
             raise _misfit(name, count, told, cut)
-        elements.append(view[start:at].tobytes())
+        if into is not None:
+            into.append(view[start:at].tobytes())
     if at != size:
         more = ErrorInfo.of(data_reasons.MANY_STRINGS, input=name, expected=count, found=count + 1)
         raise _misfit(name, count, f"{size - at} bytes are left over behind them", more)
-    return elements
 
 
 def encode(name: str, elements: Iterable[bytes]) -> bytes:

@@ -2,28 +2,35 @@
 
 Source: the Open Inference Protocol v2 (spec sheet `triton`, section 4.3). Flat data is decoded and checked
 in one typed pass. What that pass refuses (nesting, the bare words NaN and Infinity, a number beyond the
-floats, a fault) is parsed again untyped: slower, and only there are faults put into words.
+floats, a fault) is parsed again untyped: slower, and only there are faults put into words. What is large is read and
+written in slices, since one call for all of it would keep the whole process waiting.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from math import prod
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
 from trivium.codecs import data_reasons
+from trivium.codecs.elements import encode as pack_elements
 from trivium.codecs.elements import object_array
+from trivium.codecs.json_slices import SLICE_BYTES, flat_slices
 from trivium.codecs.shapes import element_count
 from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import NOT_MADE, PackedTensor, Tensor, packed_strings
 
 MAX_DEPTH = 100
 """Arrays within arrays, the flat form being 1 deep."""
+
+_AT_ONCE = 2**14
+"""Elements that one call writes."""
 
 _MAX_UINT64 = 2**64 - 1
 _FAULTY_INDEX = re.compile(r"\$\[(\d+)\]")
@@ -74,14 +81,11 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], data: msgspec.
         raise _not_in_json(
             name, datatype, ErrorInfo.of(data_reasons.NOT_IN_JSON, input=name, datatype=datatype.wire)
         )
+    if len(data) > SLICE_BYTES:
+        return _decode_slices(name, datatype, shape, bytes(data))
     elements = _elements(name, datatype, form, data)
     if len(elements) != count:
-        raise ServeError(
-            Code.INVALID,
-            f"The data of tensor {name!r} has {len(elements)} elements, but its shape {list(shape)} "
-            f"makes {count}. Correct the shape or the data.",
-            info=_other_count(name, datatype, count, len(elements)),
-        )
+        raise _miscounted(name, datatype, shape, len(elements))
     return Tensor(name, datatype, shape, _array(name, datatype, elements).reshape(shape))
 
 
@@ -90,21 +94,71 @@ def encode(tensor: Tensor) -> bytes:
 
     INVALID, with the hint, for FP16, BF16 and for BYTES that are not UTF-8.
     """
+    return b"".join(encode_in_pieces(tensor))
+
+
+def is_large(tensor: Tensor) -> bool:
+    """Return True if it takes so long to write the tensor as JSON that nobody else should wait for it."""
+    if type(tensor) is PackedTensor:
+        return tensor.size > SLICE_BYTES
+    return prod(tensor.shape) > _AT_ONCE or (
+        tensor.datatype is DataType.BYTES and sum(map(len, tensor.array.ravel().tolist())) > SLICE_BYTES
+    )
+
+
+def encode_in_pieces(tensor: Tensor) -> Iterator[bytes]:
+    """Yield the text of `encode` in pieces, each made when it is asked for."""
     form = _FORMS.get(tensor.datatype)
     if form is None:
         raise _not_in_json(
             tensor.name, tensor.datatype, ErrorInfo.of(data_reasons.UNSENDABLE, datatype=tensor.datatype.wire)
         )
-    elements = tensor.array.ravel().tolist()
-    if tensor.datatype is DataType.BYTES:
-        return msgspec.json.encode(_texts(tensor.name, elements))
-    text = msgspec.json.encode(elements)
-    if form is _FLOATS and b"n" in text:  # msgspec writes NaN and the infinities as null
-        return json.dumps(elements, separators=(",", ":")).encode()
-    return text
+    begin = 0
+    for elements in _lists(tensor):
+        if tensor.datatype is DataType.BYTES:
+            text = msgspec.json.encode(_texts(tensor.name, elements, begin))
+        else:
+            text = msgspec.json.encode(elements)
+            if form is _FLOATS and b"n" in text:  # msgspec writes NaN and the infinities as null
+                text = json.dumps(elements, separators=(",", ":")).encode()
+        yield (b"," if begin else b"[") + text[1:-1]
+        begin += len(elements)
+    yield b"]" if begin else b"[]"
 
 
-def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw) -> list[Any]:
+def _lists(tensor: Tensor) -> Iterator[list[Any]]:
+    if type(tensor) is PackedTensor and tensor.datatype is DataType.BYTES:
+        yield from packed_strings(tensor)
+        return
+    flat = tensor.array.reshape(-1)
+    for begin in range(0, flat.size, _AT_ONCE):
+        yield flat[begin : begin + _AT_ONCE].tolist()
+
+
+def _decode_slices(name: str, datatype: DataType, shape: tuple[int, ...], text: bytes) -> Tensor:
+    """`decode` of a large text, which is known to be JSON."""
+    if text[:1] != b"[":
+        raise _no_list(name, text[:37].decode(errors="replace") + "...")
+    form, count = _FORMS[datatype], 0
+    arrays: list[Array] = []
+    blobs: list[bytes] = []
+    for part in flat_slices(text, datatype is DataType.BYTES):
+        elements = _elements(name, datatype, form, msgspec.Raw(part), count)
+        if datatype is DataType.BYTES:
+            blobs.append(pack_elements(name, [one.encode() for one in elements]))
+        else:
+            arrays.append(_array(name, datatype, elements, count))
+        count += len(elements)
+    if count != element_count(name, shape):
+        raise _miscounted(name, datatype, shape, count)
+    if datatype is DataType.BYTES:
+        blob = b"".join(blobs)
+        return PackedTensor(name, datatype, shape, NOT_MADE, blob, 0, len(blob))
+    return Tensor(name, datatype, shape, np.concatenate(arrays).reshape(shape))
+
+
+def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw, begin: int = 0) -> list[Any]:
+    """Those of a flat or nested array, the first of which is element `begin` of the tensor."""
     try:
         return form.decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -115,7 +169,7 @@ def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw) -> 
     except msgspec.ValidationError as error:
         index = _FAULTY_INDEX.search(str(error))
         assert index is not None, "msgspec names the index of a faulty element"
-        raise _unfit(name, datatype, form.expected, int(index[1]), elements) from error
+        raise _unfit(name, datatype, form.expected, int(index[1]), elements, begin) from error
 
 
 def _parse(name: str, data: msgspec.Raw) -> list[Any]:
@@ -133,11 +187,7 @@ def _parse(name: str, data: msgspec.Raw) -> list[Any]:
         ) from error
     if isinstance(value, list):
         return value
-    raise ServeError(
-        Code.INVALID,
-        f"The data of tensor {name!r} is {_shown(value)}, expected an array. Put the elements into brackets.",
-        info=ErrorInfo.of(data_reasons.NO_LIST),
-    )
+    raise _no_list(name, _shown(value))
 
 
 def _flatten(name: str, nested: list[Any], depth: int, into: list[Any]) -> None:
@@ -150,7 +200,7 @@ def _flatten(name: str, nested: list[Any], depth: int, into: list[Any]) -> None:
             into.append(element)
 
 
-def _array(name: str, datatype: DataType, elements: list[Any]) -> Array:
+def _array(name: str, datatype: DataType, elements: list[Any], begin: int = 0) -> Array:
     if datatype is DataType.BYTES:
         return object_array([text.encode() for text in elements], (len(elements),))
     if datatype is DataType.FP32:
@@ -160,10 +210,10 @@ def _array(name: str, datatype: DataType, elements: list[Any]) -> Array:
         return np.array(elements, datatype.dtype)
     except OverflowError as error:  # the upper bound of UINT64
         index = next(index for index, element in enumerate(elements) if element > _MAX_UINT64)
-        raise _unfit(name, datatype, _FORMS[datatype].expected, index, elements) from error
+        raise _unfit(name, datatype, _FORMS[datatype].expected, index, elements, begin) from error
 
 
-def _texts(name: str, elements: Iterable[bytes]) -> list[str]:
+def _texts(name: str, elements: Iterable[bytes], begin: int) -> list[str]:
     texts: list[str] = []
     for element in elements:
         try:
@@ -171,7 +221,7 @@ def _texts(name: str, elements: Iterable[bytes]) -> list[str]:
         except UnicodeDecodeError as error:
             raise ServeError(
                 Code.INVALID,
-                f"Element {len(texts)} of tensor {name!r} is not UTF-8, so JSON cannot carry it. "
+                f"Element {begin + len(texts)} of tensor {name!r} is not UTF-8, so JSON cannot carry it. "
                 "Ask for this output with the parameter binary_data set to true.",
             ) from error
     return texts
@@ -182,10 +232,30 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _unfit(name: str, datatype: DataType, expected: str, index: int, elements: list[Any]) -> ServeError:
+def _no_list(name: str, shown: str) -> ServeError:
     return ServeError(
         Code.INVALID,
-        f"Element {index} of tensor {name!r} (counted from 0, row-major) is {_shown(elements[index])}, "
+        f"The data of tensor {name!r} is {shown}, expected an array. Put the elements into brackets.",
+        info=ErrorInfo.of(data_reasons.NO_LIST),
+    )
+
+
+def _miscounted(name: str, datatype: DataType, shape: tuple[int, ...], found: int) -> ServeError:
+    count = element_count(name, shape)
+    return ServeError(
+        Code.INVALID,
+        f"The data of tensor {name!r} has {found} elements, but its shape {list(shape)} "
+        f"makes {count}. Correct the shape or the data.",
+        info=_other_count(name, datatype, count, found),
+    )
+
+
+def _unfit(
+    name: str, datatype: DataType, expected: str, index: int, elements: list[Any], begin: int
+) -> ServeError:
+    return ServeError(
+        Code.INVALID,
+        f"Element {begin + index} of tensor {name!r} (counted from 0, row-major) is {_shown(elements[index])}, "
         f"but {datatype.wire} takes {expected}. Correct the data or the datatype.",
         info=None
         if _is_wide(datatype, elements[index])

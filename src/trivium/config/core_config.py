@@ -14,6 +14,8 @@ from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
 from trivium.types.tracing import TraceSettings
 
+_MOST_KEPT = 2**28
+
 
 def core_config(
     config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
@@ -47,6 +49,8 @@ def core_config(
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=reserved_regions,
+        watches_loop=True,
+        kept_buffer_bytes=min(_MOST_KEPT, config.server.max_buffered_bytes // 4),
     )
 
 

@@ -161,6 +161,18 @@ class GrpcConfig:
     ping_strikes: int = option(
         "--grpc-ping-strikes", 2, "Pings too early that cut a gRPC client off; 0 for none.", (0, _INT)
     )
+    idle_timeout: float = option(
+        "--grpc-idle-timeout",
+        300.0,
+        "Seconds before a gRPC connection without a call is closed; 0 for never.",
+        (0, _LONG),
+    )
+    message_timeout: float = option(
+        "--grpc-message-timeout",
+        20.0,
+        "Seconds for a gRPC message, plus its size at the slowest rate.",
+        (0.001, _LONG),
+    )
     connection_age: float = option(
         "--grpc-connection-age", 0.0, "Seconds that a gRPC connection lasts; 0 for ever.", (0, _LONG)
     )

@@ -1,44 +1,59 @@
-"""Lends pooled buffers in a few sizes, which large request bodies land in.
+"""Lends pooled buffers, which large request bodies land in.
 
+The kernel gives a fresh buffer its pages as bytes land in them, so a body that is declared and not sent costs nothing.
 A fresh buffer costs page faults for every page of every request; a kept one costs them once.
 """
+
+import mmap
+from collections import OrderedDict
 
 from trivium.types.buffers import Lease
 
 SMALLEST = 1 << 17
-KEPT_BYTES = 1 << 28
-"""Bytes that the pool keeps idle at most; beyond that a buffer is freed when it comes back."""
 
 
 class BufferPool:
-    """Buffers of 128 KiB and its doublings. Used on the loop only."""
+    """Buffers of 128 KiB and more, in whole pages. Used on the loop only."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._idle: dict[int, list[bytearray]] = {}
-        self._room = kept_bytes
-        self.lent = 0
-
-    @property
-    def idle_bytes(self) -> int:
+    def __init__(self, kept_bytes: int) -> None:
+        """`kept_bytes` at most are kept idle; what has waited longest is freed beyond that."""
+        self._idle: OrderedDict[int, list[mmap.mmap]] = OrderedDict()
+        self._kept_bytes = kept_bytes
+        self.idle_bytes = 0
         """Bytes of the buffers that are kept and lent to nobody."""
-        return sum(len(buffer) for kept in self._idle.values() for buffer in kept)
+        self.lent = 0
 
     def lend(self, size: int) -> Lease:
         """A lease on a writable view of exactly `size` bytes, with whatever they held before."""
-        capacity = max(SMALLEST, 1 << (size - 1).bit_length()) if size else SMALLEST
+        capacity = max(SMALLEST, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
         idle = self._idle.get(capacity)
         if idle:
             buffer = idle.pop()
-            self._room += capacity
+            self.idle_bytes -= capacity
         else:
-            buffer = bytearray(capacity)
+            buffer = mmap.mmap(-1, capacity, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.lent += 1
         return Lease(memoryview(buffer)[:size], self._take_back)
 
     def _take_back(self, lease: Lease) -> None:
         self.lent -= 1
         buffer = lease.view.obj
-        assert isinstance(buffer, bytearray)
-        if len(buffer) <= self._room:
-            self._room -= len(buffer)
-            self._idle.setdefault(len(buffer), []).append(buffer)
+        assert isinstance(buffer, mmap.mmap)
+        size = len(buffer)
+        if size > self._kept_bytes:
+            return
+        self._idle.setdefault(size, []).append(buffer)
+        self._idle.move_to_end(size)
+        self.idle_bytes += size
+        while self.idle_bytes > self._kept_bytes:
+            self._free_oldest()
+
+    def _free_oldest(self) -> None:
+        """Drop a buffer of the size that nobody has given back for longest; its pages go with its last view."""
+        size = next(iter(self._idle))
+        kept = self._idle[size]
+        if kept:
+            kept.pop()
+            self.idle_bytes -= size
+        if not kept:
+            del self._idle[size]

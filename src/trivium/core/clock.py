@@ -1,10 +1,16 @@
 """The live clock: `time.monotonic` and the running event loop. Simulation has its own, with the same face."""
 
 import asyncio
+import faulthandler
+import logging
+import os
 import time
 from collections.abc import Callable
 
 from trivium.types.interfaces import Clock, Timer
+from trivium.types.metrics import LoopUse
+
+_log = logging.getLogger(__name__)
 
 CallLast = Callable[[Callable[[], None]], object]
 """Has something called behind what runs now; `LoopClock.call_last`, or a loop's `call_soon`."""
@@ -71,3 +77,64 @@ class LoopClock:
                     flush()
                 except Exception as error:  # as of a callback of its own: the others go on
                     self._loop.call_exception_handler({"message": "handing over failed", "exception": error})
+
+
+class LoopWatch:
+    """Watches whether an event loop keeps its time, from here until `close`: what holds it up for longer than
+    `STALL_SECONDS` is counted, and logged with the stacks of all threads while it did. One of a process at a time.
+
+    A thread of C code writes the stacks, which no call that keeps the interpreter's lock can hold up. A machine that
+    has much else to do holds the loop up, too: only where this process was computing is it a stall.
+    """
+
+    STALL_SECONDS = 0.25
+    PERIOD = 0.1
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._stacks = os.fdopen(os.memfd_create("trivium-stacks", os.MFD_CLOEXEC), "w+b", 0)
+        self._stalls = 0
+        self._longest = 0.0
+        self._due = loop.time()
+        self._computed = time.process_time()
+        self._timer = loop.call_later(self.PERIOD, self._beat)
+        self._arm()
+
+    def use(self) -> LoopUse:
+        """Return what was counted so far."""
+        return LoopUse(self._stalls, self._longest)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
+        self._stacks.close()
+
+    def _arm(self) -> None:
+        self._due = time.monotonic() + self.PERIOD
+        self._computed = time.process_time()
+        faulthandler.dump_traceback_later(self.PERIOD + self.STALL_SECONDS, file=self._stacks)
+
+    def _beat(self) -> None:
+        late, computed = time.monotonic() - self._due, time.process_time() - self._computed
+        if late > self.STALL_SECONDS:
+            self._note(late, computed)
+        self._arm()
+        self._timer = self._loop.call_later(self.PERIOD, self._beat)
+
+    def _note(self, late: float, computed: float) -> None:
+        held_up = min(late, computed)
+        self._longest = max(self._longest, held_up)
+        is_stall = held_up > self.STALL_SECONDS
+        self._stalls += is_stall
+        self._stacks.seek(0)
+        stacks = self._stacks.read().decode(errors="replace")
+        self._stacks.seek(0)
+        self._stacks.truncate()
+        _log.log(
+            logging.WARNING if is_stall else logging.INFO,
+            "the event loop was held up for %.2f s, in which this process computed %.2f s; its threads were at:\n%s",
+            late,
+            computed,
+            stacks or "(they were not looked at)",
+        )

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from trivium.core.buffer_pool import BufferPool
-from trivium.core.clock import LoopClock
+from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
 from trivium.core.models.control import Change, ModelControl
@@ -125,6 +125,7 @@ class Server:
         self._latest = self._registry.latest
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
+        self._watch = LoopWatch(self._loop) if config.watches_loop else None
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
         self._workers = WorkerServices(
@@ -154,9 +155,9 @@ class Server:
         )
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
-            self._registry, self.metrics, config.measures, self._lifecycle.cache
+            self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
-        self.buffers = BufferPool()
+        self.buffers = BufferPool(config.kept_buffer_bytes)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
@@ -213,11 +214,15 @@ class Server:
         return tuple(r.loaded.spec for r in self._registry.records() if r.loaded is not None)
 
     def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
-        """Memory for a request's body: what its model's workers share (behind `lead` bytes aligned), else a buffer."""
+        """Memory for a request's body: what its model's workers share (behind `lead` bytes aligned), else a buffer.
+        Raises the ServeError that a request to the model gets, if it is named and does not serve.
+        """
         try:
             lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
-            lease = None  # the request will be refused when it is whole
+            if model:
+                raise
+            lease = None
         return self.buffers.lend(size) if lease is None else lease
 
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
@@ -377,6 +382,8 @@ class Server:
             return ()
         until = self._loop.time() + grace
         self.begin_drain()
+        if self._watch is not None:
+            self._watch.close()
         self._workers.observer.close()
         await self._control.close()
         await self._collector.close()

@@ -22,8 +22,15 @@ class HttpRefusal(ServeError):
     that has a text of its own for the reason in `info` has a status of its own, too.
     """
 
-    def __init__(self, status: int, code: Code, message: str, info: ErrorInfo | None = None) -> None:
-        super().__init__(code, message, None, status, info)
+    def __init__(
+        self,
+        status: int,
+        code: Code,
+        message: str,
+        info: ErrorInfo | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code, message, retry_after, status, info)
 
 
 def malformed(message: str) -> HttpRefusal:

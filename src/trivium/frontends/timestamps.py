@@ -63,6 +63,10 @@ class TimestampedRpcs:
         """See `RpcProtocol`."""
         self._protocol.admit(call)
 
+    def is_costly(self, call: RpcCall, message: bytes) -> bool:
+        """See `RpcProtocol`."""
+        return self._protocol.is_costly(call, message)
+
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """See `RpcProtocol`."""
         now = monotonic()

@@ -39,7 +39,9 @@ class CoreConfig:
     at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
     after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one that has
     more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With `client_shared_memory`
-    clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`.
+    clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of buffers for request
+    bodies `kept_buffer_bytes` at most are kept while nobody uses them. With `watches_loop` what holds up the event loop
+    is logged with its stack; one server of a process can have that.
     """
 
     version: str = "0"
@@ -60,6 +62,8 @@ class CoreConfig:
     traces: TraceSettings = field(default_factory=TraceSettings)
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
+    kept_buffer_bytes: int = 2**28
+    watches_loop: bool = False
 
     def in_folder(self, scratch: Path) -> "CoreConfig":
         """Return it with this scratch folder."""

@@ -143,9 +143,9 @@ class WireProtocol(Protocol):
         """
         ...
 
-    def is_costly(self, head: Head, size: int) -> bool:
-        """Would decoding a body of that many bytes keep the loop from others? Then it is done in a thread. Not
-        asked of a body that came with its head.
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
+        """Would decoding this body keep the loop from others? Then it is done in a thread, by calls that are short
+        each. Not asked of a body that came with its head.
         """
         ...
 
@@ -162,7 +162,7 @@ class Encoder(Protocol):
     """Turns the parts of one operation's answer into bytes."""
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
-        """Never raises: what cannot be written becomes the protocol's error."""
+        """Never raises: what cannot be written becomes the protocol's error. What takes long is a `CostlyAnswer`."""
         ...
 
 
@@ -214,6 +214,12 @@ class RpcProtocol(Protocol):
     def admit(self, call: RpcCall) -> None:
         """Raise ServeError for a stream that its metadata do not allow; asked once, before its first message. `refuse`
         makes a status of that error, with which the stream ends.
+        """
+        ...
+
+    def is_costly(self, call: RpcCall, message: bytes) -> bool:
+        """Would decoding this message keep the loop from others? Then it is done in a thread, by calls that are short
+        each. Not asked of small messages.
         """
         ...
 
@@ -417,6 +423,6 @@ class Core(InferenceCore, Protocol):
 
     def lend(self, model: str, version: str, size: int, lead: int = 0) -> Lease:
         """Memory of at least `size` bytes for a request's body, aligned behind its first `lead` bytes where it can be
-        handed to the model in place.
+        handed to the model in place. ServeError where a named model does not serve: its body is not worth reading.
         """
         ...

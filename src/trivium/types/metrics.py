@@ -79,6 +79,13 @@ class CacheUse(msgspec.Struct, frozen=True, gc=False):
     insertion_seconds: float
 
 
+class LoopUse(msgspec.Struct, frozen=True, gc=False):
+    """Tells how well the event loop keeps its time: stalls so far, and the longest one in seconds."""
+
+    stalls: int
+    longest: float
+
+
 class GpuUse(msgspec.Struct, frozen=True, gc=False):
     """One GPU, by its index; watts and joules. None where the driver does not tell."""
 

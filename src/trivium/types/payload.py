@@ -4,8 +4,10 @@ All values here are immutable, hold no cycle and may be shared between threads. 
 `msgspec.Struct(frozen=True, gc=False)`: a tenth of the cost of a frozen dataclass (`docs/architecture.md`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from math import prod
+from struct import Struct
 
 import msgspec
 import numpy as np
@@ -44,8 +46,9 @@ class Tensor(msgspec.Struct, frozen=True, gc=False):
 
 
 class PackedTensor(Tensor, frozen=True, gc=False):
-    """A tensor that is `size` bytes of `data` from `at` on, row-major; not for BYTES. `array` views them, and is made
-    when somebody asks for it: what a worker process is asked and answers passes through without.
+    """A tensor that is `size` bytes of `data` from `at` on, row-major; of BYTES what `packed_strings` reads. `array`
+    views them (those of BYTES it copies), and is made when somebody asks for it: what a worker process is asked and
+    answers passes through without.
     """
 
     data: bytes | memoryview
@@ -57,7 +60,10 @@ class PackedTensor(Tensor, frozen=True, gc=False):
         """Return the array, as any tensor has one."""
         made: Array | None = _kept(self)
         if made is None:
-            made = ndarray(self.shape, self.datatype.dtype, self.data, self.at)
+            if self.datatype.itemsize:
+                made = ndarray(self.shape, self.datatype.dtype, self.data, self.at)
+            else:
+                made = _unpacked(self)
             _keep(self, made)
         return made
 
@@ -65,6 +71,39 @@ class PackedTensor(Tensor, frozen=True, gc=False):
         """The bytes: a copy where there are few, which is then cheaper than a view."""
         data = self.data if self.size <= COPIED else memoryview(self.data)
         return data[self.at : self.at + self.size]
+
+
+STRINGS_AT_ONCE = 2**14
+"""Elements of BYTES that one call works on, so that nobody else waits for it for long."""
+
+_LENGTH = Struct("<I")
+
+
+def packed_strings(tensor: PackedTensor) -> Iterator[list[bytes]]:
+    """The elements of a BYTES tensor, some thousands at a time: each is its length in 4 bytes, little-endian, then its
+    bytes. Raises ValueError for data that does not hold as many as the shape says.
+    """
+    view = memoryview(tensor.data)[tensor.at : tensor.at + tensor.size]
+    read, prefix, size, at = _LENGTH.unpack_from, _LENGTH.size, tensor.size, 0
+    left = prod(tensor.shape)
+    while left:
+        elements: list[bytes] = []
+        for _ in range(min(left, STRINGS_AT_ONCE)):
+            start = at + prefix
+            if start > size or (at := start + read(view, at)[0]) > size:
+                raise ValueError(f"tensor {tensor.name!r} is cut short")
+            elements.append(view[start:at].tobytes())
+        left -= len(elements)
+        yield elements
+
+
+def _unpacked(tensor: PackedTensor) -> Array:
+    array = np.empty(prod(tensor.shape), object)
+    begin = 0
+    for elements in packed_strings(tensor):
+        array[begin : begin + len(elements)] = elements
+        begin += len(elements)
+    return array.reshape(tensor.shape)
 
 
 _kept, _keep = vars(Tensor)["array"].__get__, vars(Tensor)["array"].__set__

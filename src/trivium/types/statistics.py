@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trivium.types.metrics import CacheUse, GpuUse, MachineUse, MetricFamily
+from trivium.types.metrics import CacheUse, GpuUse, LoopUse, MachineUse, MetricFamily
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +82,7 @@ class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
 
 class MetricsReport(msgspec.Struct, frozen=True, gc=False):
     """`versions` sorted by model, then version number; `machine` is None where it is not read, `cache` where there is
-    none.
+    none, `loop` where nobody watches it.
     """
 
     versions: tuple[VersionMetrics, ...]
@@ -90,3 +90,4 @@ class MetricsReport(msgspec.Struct, frozen=True, gc=False):
     machine: MachineUse | None = None
     gpus: tuple[GpuUse, ...] = ()
     cache: CacheUse | None = None
+    loop: LoopUse | None = None

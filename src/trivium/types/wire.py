@@ -1,6 +1,6 @@
 """Operations as they look on a wire, without the wire: values between a front end and a sans-IO protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import msgspec
@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
     `takes_body` False lets the front end refuse or discard a body unread. `lead` bytes of the body come before its
     data, which a large one's buffer should hold aligned. `scope` is the right that it needs: that of a manager, where
-    a route does not say.
+    a route does not say. `is_served` False: the model need not be there yet.
     """
 
     verb: str
@@ -35,6 +35,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     takes_body: bool = False
     lead: int = 0
     scope: AccessScope = AccessScope.MANAGE
+    is_served: bool = True
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -88,6 +89,17 @@ class RpcAnswer(msgspec.Struct, frozen=True, gc=False):
     final: bool = True
     code: int = 0
     details: str = ""
+
+
+class CostlyAnswer(HttpAnswer, frozen=True, gc=False, kw_only=True):
+    """An answer that takes long to write: whoever is given it calls `write` where nobody else waits. Status 0."""
+
+    write: Callable[[], HttpAnswer]
+
+
+def costly(write: Callable[[], HttpAnswer]) -> CostlyAnswer:
+    """Return the answer that `write` makes, from any thread; it never raises."""
+    return CostlyAnswer(0, b"", (), 0, final=False, write=write)
 
 
 NOTHING_YET = HttpAnswer(0, b"", (), 0, final=False)

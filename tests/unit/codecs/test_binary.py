@@ -91,3 +91,31 @@ def test_refuses_what_does_not_fit(datatype, shape, blob, words):
         binary.decode("x", datatype, shape, blob)
     assert refused.value.code is Code.INVALID
     assert "'x'" in refused.value.message
+
+
+def test_many_strings_stay_packed_and_are_what_few_would_be() -> None:
+    items = [b"", b"a", b"bc" * 50] * 10_000
+    blob = b"".join(len(item).to_bytes(4, "little") + item for item in items)
+    tensor = binary.decode("x", DataType.BYTES, (3, 10_000), b"--" + blob, 2)
+    assert type(tensor) is PackedTensor
+    assert bytes(binary.encode(tensor)) == blob
+    assert tensor.array.shape == (3, 10_000)
+    assert tensor.array.ravel().tolist() == items
+
+
+@pytest.mark.parametrize(
+    "blob", [bytes(4 * 20_000 - 1), bytes(4 * 20_000 + 1), bytes(4 * 19_999) + b"\1\0\0\0"]
+)
+def test_many_strings_that_are_not_whole_are_refused(blob: bytes) -> None:
+    with pytest.raises(ServeError) as refused:
+        binary.decode("x", DataType.BYTES, (20_000,), blob)
+    assert refused.value.code is Code.INVALID
+
+
+def test_many_strings_of_our_own_programs_are_not_walked_through() -> None:
+    tensor = binary.decode_trusted("x", DataType.BYTES, (20_000,), bytes(4 * 19_999) + b"\1\0\0\0")
+    assert type(tensor) is PackedTensor
+    with pytest.raises(ValueError, match="cut short"):
+        tensor.array  # noqa: B018
+    with pytest.raises(ServeError):
+        binary.decode_trusted("x", DataType.BYTES, (20_000,), bytes(100))

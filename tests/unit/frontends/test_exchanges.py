@@ -370,3 +370,25 @@ def test_an_absolute_target_and_a_query() -> None:
     stage = HttpHarness()
     stage.send(b"GET http://h:1/echo/a?b=c HTTP/1.1\r\nHost: h:1\r\n\r\n")
     assert stage.answers[0].body == b"a"
+
+
+def test_parts_behind_one_that_is_written_elsewhere_wait_for_it() -> None:
+    stage = HttpHarness(core=FakeCore(is_prompt=False))
+    stage.send(post("a", b"x") + get("b"))
+    ticket = stage.core.tickets[0]
+    ticket.say(b"first ")
+    ticket.say(b"slowly")
+    ticket.say(b" last", final=True)
+    assert len(stage.core.tickets) == 1
+    stage.decode_all()
+    stage.core.tickets[1].echo()
+    assert [answer.body for answer in stage.answers] == [b"first slowly last", b"b"]
+    stage.check_nothing_is_left()
+
+
+def test_a_client_that_leaves_while_its_answer_is_written_elsewhere() -> None:
+    stage = HttpHarness()
+    stage.send(post("a", b"slowly"))
+    assert stage.statuses == []
+    stage.leave()
+    stage.check_nothing_is_left()

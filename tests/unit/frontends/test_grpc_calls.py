@@ -12,12 +12,14 @@ from trivium.frontends.h2.state import (
     CANCELLED,
     LAST_RESORT,
     LATE,
+    ActiveCall,
     GrpcLimits,
     GrpcState,
     RpcMethod,
     why_reset,
 )
 from trivium.frontends.h2.stream_call import Stream
+from trivium.frontends.shares import AddressUse
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
@@ -86,6 +88,19 @@ def test_a_client_that_leaves_at_its_deadline_is_late(
     assert why_reset(timeout, waited) is why
 
 
+class Place:
+    """The connection of a stream."""
+
+    def __init__(self, site: GrpcState) -> None:
+        self.site = site
+        self.use = AddressUse()
+        self.peer = "somebody"
+        self.now = 0.0
+
+    def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
+        self.site.leave(visit, is_answered)
+
+
 class Client:
     """The other end of a stream: what it sends, what it has read; with `reads` False it takes nothing."""
 
@@ -97,12 +112,11 @@ class Client:
         self.reads.set()
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.stream = Stream(
-            self.site,
+            Place(self.site),
             RpcMethod(RpcKind.STREAM, AccessScope.INFER, EchoRpc()),
             lambda: RpcCall(STREAM),
             self._sent.get,
             self._write,
-            "somebody",
         )
         self.site.enter(self.stream)
         self.over = asyncio.ensure_future(self.stream.run())

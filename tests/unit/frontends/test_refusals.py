@@ -7,6 +7,7 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
+from trivium.frontends.http.request import STEP
 from trivium.frontends.limits import HttpLimits
 
 HOST = b"Host: x\r\n"
@@ -283,3 +284,53 @@ def test_a_bad_body_is_refused_and_the_connection_stays() -> None:
     stage.send(post("bad", b"abc") + get("a"))
     assert stage.statuses == [400, 200]
     assert not stage.is_closed
+
+
+def begun(verb: str, size: int) -> bytes:
+    """The head of a request whose body is to come."""
+    return b"POST /echo/%s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % (verb.encode(), size)
+
+
+def test_what_is_declared_and_not_sent_takes_room_for_a_step_only() -> None:
+    stage = HttpHarness(HttpLimits(total_body_bytes=8 * STEP, body_bytes=2**30))
+    for _ in range(6):
+        stage.connect()
+        stage.send(begun("a", 5 * STEP))
+    assert stage.site.held_bytes == 6 * STEP
+    body = bytes(range(256)) * (3 * STEP // 256)
+    stage.connect()
+    stage.send(begun("a", 2 * STEP) + body[: 2 * STEP], pieces_of=100_003)
+    assert stage.statuses == [200]
+    assert stage.answers[0].body == body[: 2 * STEP]
+
+
+def test_a_body_that_finds_no_room_for_its_next_step_gives_back_what_it_has() -> None:
+    stage = HttpHarness(HttpLimits(total_body_bytes=3 * STEP, body_bytes=2**30))
+    stage.send(begun("a", 9 * STEP) + bytes(2 * STEP))
+    assert stage.site.held_bytes == 3 * STEP
+    assert stage.lent == 1
+    stage.send(bytes(STEP))
+    assert stage.statuses == [503]
+    assert stage.answers[0].fields[b"retry-after"] == b"1"
+    assert stage.is_closed
+    assert (stage.site.held_bytes, stage.lent) == (0, 0)
+    stage.check_nothing_is_left()
+
+
+@pytest.mark.parametrize("spare", [b"", b"G", b"GET /echo/b HTTP/1.1\r\nHost: h\r\n\r\n"])
+@pytest.mark.parametrize("pieces_of", [None, STEP - 1, STEP, STEP + 1, 77_777])
+def test_steps_lose_no_byte_and_take_none_of_the_next_request(spare: bytes, pieces_of: int | None) -> None:
+    stage = HttpHarness()
+    body = bytes(range(251)) * (3 * STEP // 251 + 1)
+    stage.send(post("a", body) + post("a", body) + spare, pieces_of)
+    assert [answer.body for answer in stage.answers[:2]] == [body, body]
+    assert len(stage.answers) == 2 + (len(spare) > 1)
+    stage.check_nothing_is_left()
+
+
+def test_a_body_for_what_is_not_served_is_refused_from_its_head() -> None:
+    stage = HttpHarness()
+    stage.send(begun("unlendable", 2**24).replace(b"Host", b"Expect: 100-continue\r\nHost"))
+    assert stage.statuses == [503]
+    assert b"100 Continue" not in bytes(stage.transport.sent)
+    assert stage.site.held_bytes == 0

@@ -160,8 +160,9 @@ def _config(values: Mapping[str, Any]) -> LoadedConfig:
         "cache_bytes": lists.cache_bytes(values),
         "rate_limit_resources": ",".join(values["--rate-limit-resource"]),
     }
-    if OPTIONS["run_timeout"].variable not in os.environ:
-        fields["run_timeout"] = 0.0  # the original sets no bound
+    for name in ("run_timeout", "grpc_idle_timeout"):
+        if OPTIONS[name].variable not in os.environ:
+            fields[name] = 0.0  # the original sets no bound
     try:
         loaded = from_process(None, fields)
         if loaded.config.security.keys:  # by its variable: the original has no flag for it

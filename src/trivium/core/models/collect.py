@@ -7,6 +7,7 @@ import asyncio
 import time
 from functools import partial
 
+from trivium.core.clock import LoopWatch
 from trivium.core.models.registry import Registry
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.host_metrics import Machine
@@ -30,10 +31,12 @@ class MetricsCollector:
         custom: CustomMetrics,
         measures: Measurements,
         cache: ResponseCache | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
         self._registry = registry
         self._custom = custom
         self._cache = cache
+        self._watch = watch
         self._machine = Machine(measures, time.monotonic)
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[Use]] = set()
@@ -79,7 +82,8 @@ class MetricsCollector:
             for spec in (model.spec,)
         )
         cache = None if self._cache is None else use_of(self._cache)
-        sink(ResponsePart(answer=MetricsReport(versions, self._custom.report(), machine, gpus, cache)))
+        loop = None if self._watch is None else self._watch.use()
+        sink(ResponsePart(answer=MetricsReport(versions, self._custom.report(), machine, gpus, cache, loop)))
 
 
 def use_of(cache: ResponseCache) -> CacheUse:

@@ -6,12 +6,13 @@ no room, the caller takes other memory, and the bytes go through the socket.
 
 Blocks are buddies, powers of two that are halved and joined again, so that whatever sizes come and go, what is free
 joins up. A block that comes back rests for a while as it is, since the next one is mostly wanted in the same size.
+The kernel gives pages to what has been used only, and takes back those of blocks that rest no more.
 """
 
 import fcntl
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,11 +22,19 @@ from trivium.types.payload import Tensors
 RESTING = 4
 """Blocks of one size that rest at most, so that joining them all up at once takes no time that anybody would notice."""
 
+RESTING_BYTES = 2**25
+"""... and bytes of all that rest: they keep their pages."""
+
+
+def _keep(offset: int, size: int) -> None:
+    """Nothing is to be done about a block that is free."""
+
 
 class BuddyAllocator:
     """Offsets of blocks of `smallest` to `capacity` bytes, both powers of two."""
 
-    def __init__(self, capacity: int, smallest: int) -> None:
+    def __init__(self, capacity: int, smallest: int, on_free: Callable[[int, int], None] = _keep) -> None:
+        """`on_free` is called with where a block begins, and its bytes, that rests no more."""
         assert capacity & (capacity - 1) == 0
         assert smallest & (smallest - 1) == 0
         self._capacity = capacity
@@ -34,6 +43,8 @@ class BuddyAllocator:
         self._free[capacity].add(0)
         self._taken: dict[int, int] = {}
         self._resting: dict[int, list[int]] = {size: [] for size in self._sizes()}
+        self._resting_bytes = 0
+        self._on_free = on_free
 
     @property
     def taken(self) -> int:
@@ -51,6 +62,7 @@ class BuddyAllocator:
             return None
         if resting := self._resting[wanted]:
             offset = resting.pop()
+            self._resting_bytes -= wanted
             self._taken[offset] = wanted
             return offset
         taken = self._halve(wanted)
@@ -63,8 +75,9 @@ class BuddyAllocator:
         """The block at `offset` is free. KeyError for one that was not taken."""
         block = self._taken.pop(offset)
         resting = self._resting[block]
-        if len(resting) < RESTING:
+        if len(resting) < RESTING and self._resting_bytes + block <= RESTING_BYTES:
             resting.append(offset)
+            self._resting_bytes += block
         else:
             self._join(offset, block)
 
@@ -80,11 +93,13 @@ class BuddyAllocator:
         return offset
 
     def _join_all(self) -> None:
+        self._resting_bytes = 0
         for block, offsets in self._resting.items():
             while offsets:
                 self._join(offsets.pop(), block)
 
     def _join(self, offset: int, block: int) -> None:
+        self._on_free(offset, block)
         while block < self._capacity:
             buddy = offset ^ block
             if buddy not in self._free[block]:
@@ -107,6 +122,9 @@ CAPACITY = 2**28
 SMALLEST = 2**13
 """Bytes from which shared memory is cheaper than the socket (`spec/hotpath.md`: between 2 and 8 KiB)."""
 
+
+_LEAST_FREED = 2**20
+"""Bytes of a block whose pages are worth a call of the kernel."""
 
 ALIGNED = 64
 """Bytes: a line of the cache, and the most that instructions for vectors like to have."""
@@ -137,9 +155,10 @@ class Arena:
 
     def __init__(self, name: str, capacity: int = CAPACITY) -> None:
         self.descriptor = sealed_memory(f"trivium-{name}"[:200], capacity)
-        self.memory = memoryview(mmap.mmap(self.descriptor, capacity))
+        self._mapped = mmap.mmap(self.descriptor, capacity)
+        self.memory = memoryview(self._mapped)
         self._begin = address(self.memory)
-        self._buddies = BuddyAllocator(capacity, SMALLEST)
+        self._buddies = BuddyAllocator(capacity, SMALLEST, self._free_pages)
         self._spare: ArenaLease | None = None  # the last that came back: the next one is mostly of that size
 
     @property
@@ -170,6 +189,11 @@ class Arena:
         else:
             self._buddies.give_back(lease.block)
 
+    def _free_pages(self, offset: int, size: int) -> None:
+        """Nobody has this block any more: its pages are the kernel's again, here and in the workers."""
+        if size >= _LEAST_FREED and self.memory:
+            self._mapped.madvise(mmap.MADV_REMOVE, offset, size)
+
     def _forget_spare(self) -> None:
         if self._spare is not None:
             self._buddies.give_back(self._spare.block)
@@ -199,6 +223,7 @@ class Arena:
         """No worker can inherit it any more; the memory goes with the last lease of it."""
         os.close(self.descriptor)
         self.memory = memoryview(b"")
+        del self._mapped
         self._forget_spare()
 
 

@@ -267,7 +267,7 @@ def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:
         try:
             return Tensors(
                 tuple(
-                    binary.decode(str(t.name), BY_NAME[t.datatype], t.shape, memoryview(t.data))
+                    binary.decode_trusted(str(t.name), BY_NAME[t.datatype], t.shape, memoryview(t.data))
                     for t in payload
                 )
             )

@@ -164,6 +164,11 @@ def new_infer_response() -> InferResponse:
     return cast(InferResponse, _CLASSES["ModelInferResponse"]())
 
 
+def new_infer_request() -> InferRequestMessage:
+    """An empty ModelInferRequest."""
+    return cast(InferRequestMessage, _CLASSES["ModelInferRequest"]())
+
+
 def parse_infer_request(data: bytes) -> InferRequestMessage:
     """Raises INVALID like `parse`."""
     return cast(InferRequestMessage, parse("ModelInferRequest", data))
@@ -174,8 +179,13 @@ def parse(name: str, data: bytes) -> Message:
     try:
         return _CLASSES[name].FromString(data)
     except DecodeError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The {len(data)} bytes of the request are no message {name} of the Open Inference Protocol: {error}. "
-            "Make the client's stubs from the protocol's own .proto files.",
-        ) from error
+        raise no_message(name, len(data), error) from error
+
+
+def no_message(name: str, size: int, error: DecodeError) -> ServeError:
+    """The error of a request of `size` bytes that are not what they should be."""
+    return ServeError(
+        Code.INVALID,
+        f"The {size} bytes of the request are no message {name} of the Open Inference Protocol: {error}. "
+        "Make the client's stubs from the protocol's own .proto files.",
+    )

@@ -4,24 +4,37 @@ No task, future or timer belongs to a call: the core's sink writes the answer. D
 a cancellation and a missing message mean for this call; knows no frame.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
+from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
-from trivium.types.operations import ResponsePart, changes_something
+from trivium.types.operations import Operation, ResponsePart, changes_something
 from trivium.types.wire import RpcAnswer, RpcCall
+
+COSTLY_BYTES = 2**17
+"""Bytes of a message up to which it is decoded at once, whatever is in it."""
+
+DecodedCall = tuple[Operation, RpcEncoder]
 
 
 class CallConnection(Protocol):
     """Holds what a call knows of the connection that it came by. `now` is of the loop's clock, in seconds."""
 
     site: GrpcState
+    use: AddressUse
     peer: str
     now: float
+
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Do it somewhere else than on the loop; `done` is called on it, with what became of it."""
+        ...
 
     def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         """The call is over: a line in the access log, and one call less."""
@@ -56,9 +69,31 @@ class UnaryCall(ActiveCall):
         site = self._site
         call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
-            operation, self._encoder = self._protocol.decode(call, message)
+            if len(message) > COSTLY_BYTES and self._protocol.is_costly(call, message):
+                self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
+                return
+            decoded = self._protocol.decode(call, message)
+        except Exception as error:
+            self._finish(self._site.refuse(call, error))
+            return
+        self._submit(call, decoded)
+
+    def _on_decoded(self, result: DecodedCall | Exception) -> None:
+        call = self._call
+        assert call is not None
+        if self._is_over:
+            return
+        if isinstance(result, Exception):
+            self._finish(self._site.refuse(call, result))
+        else:
+            self._submit(call, result)
+
+    def _submit(self, call: RpcCall, decoded: DecodedCall) -> None:
+        operation, self._encoder = decoded
+        site = self._site
+        try:
             if site.authorizer is not ALLOW_ALL and changes_something(operation):
-                denied = site.denied(AccessScope.MANAGE, RpcCall(head.method, head.metadata))
+                denied = site.denied(AccessScope.MANAGE, RpcCall(self._head.method, self._head.metadata))
                 if denied is not None:
                     self._finish(denied)
                     return

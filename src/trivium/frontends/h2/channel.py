@@ -23,7 +23,9 @@ from trivium.frontends.h2.responses import (
     refusal,
     trailers,
 )
-from trivium.frontends.h2.state import INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
+from trivium.frontends.h2.state import DEADLINE_EXCEEDED, INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
+from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer
 
@@ -37,6 +39,12 @@ _SMALL = 16 * 1024
 
 NO_REQUEST = RpcAnswer(
     code=INTERNAL, details="The call ended without a request message, or in the middle of it. Send it whole."
+)
+
+
+LATE_MESSAGE = RpcAnswer(
+    code=DEADLINE_EXCEEDED,
+    details="The request message did not come in time. Send it faster, or in smaller messages.",
 )
 
 
@@ -68,6 +76,7 @@ class ChannelConnection(Protocol):
     """The connection as its channels use it."""
 
     site: GrpcState
+    use: AddressUse
     flow: SendFlow
     is_choked: bool
 
@@ -79,8 +88,8 @@ class ChannelConnection(Protocol):
         """Its last frame has been put: forget it."""
         ...
 
-    def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
-        """Somewhere else than on the loop; `done` is called on it, with what became of it."""
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Do it somewhere else than on the loop; `done` is called on it, with what became of it."""
         ...
 
     def wake(self) -> None:
@@ -96,9 +105,12 @@ class Channel(Sender):
     __slots__ = (
         "_is_open",
         "_line",
+        "_looked_at",
+        "_missed_since",
         "_owed",
         "_room",
         "_waiting",
+        "awaits_first",
         "coding",
         "is_half_closed",
         "is_over",
@@ -107,13 +119,24 @@ class Channel(Sender):
         "requests",
     )
 
-    def __init__(self, line: ChannelConnection, number: int, requests: MessageReader, coding: str) -> None:
+    def __init__(
+        self,
+        line: ChannelConnection,
+        number: int,
+        requests: MessageReader,
+        coding: str,
+        awaits_first: bool = True,
+    ) -> None:
+        """`awaits_first`: the call has one request, which has a time to come even if nothing of it has come."""
         super().__init__(number, line.flow.initial)
         self._line = line
         self._room = WINDOW
         self._owed = 0
         self._is_open = False  # the response's headers have been sent
         self.requests = requests
+        self.awaits_first = awaits_first
+        self._looked_at = -1  # the number of the message that was not whole at the last look
+        self._missed_since = 0.0
         self.coding = coding
         self._waiting: deque[bytes | Packed | None] | None = None  # behind one that is being unpacked
         self.kept = 0
@@ -165,7 +188,7 @@ class Channel(Sender):
         elif isinstance(message, Packed):
             packed = message
             self._waiting = deque()
-            self._line.unpack(packed, lambda result: self._on_unpacked(packed, result))
+            self._line.elsewhere(packed.unpack, lambda result: self._on_unpacked(packed, result))
         else:
             self.receiver.on_message(message)
 
@@ -200,13 +223,26 @@ class Channel(Sender):
             self.end(answer.code, answer.details)
             receiver.on_refused(answer)
 
+    def end_if_late(self, now: float, seconds: float, rate: int) -> None:
+        """End the call if a message has not come whole in so many seconds, plus its bytes so far / `rate`, since it was
+        first missed by a call of this method.
+        """
+        requests = self.requests
+        came = requests.came
+        if self.is_over or not (came or (self.awaits_first and not requests.begun)):
+            self._looked_at = -1
+        elif requests.begun != self._looked_at:
+            self._looked_at, self._missed_since = requests.begun, now
+        elif now >= self._missed_since + seconds + came / rate:
+            self._refuse(CallRefused(LATE_MESSAGE))
+
     def give_back(self, size: int) -> None:
         """A message of `size` bytes is needed no more, or books itself; the client may send more."""
         if self.is_over:
             return  # `close` gives back all
         if size:
             self.requests.held -= size
-            self._line.site.unreserve(size)
+            self._line.site.unreserve(size, self._line.use)
         room = 0 if self._waiting else self._owed - self.kept
         if room >= WINDOW // 2 and not self.is_half_closed:
             self._line.put(frames.window_update(self.number, room))
@@ -275,6 +311,6 @@ class Channel(Sender):
         """Hear from the session that nothing more comes or goes."""
         self.is_over = True
         self._line.flow.drop(self)
-        self._line.site.unreserve(self.requests.held)
+        self._line.site.unreserve(self.requests.held, self._line.use)
         self.requests.held = 0
         self.receiver = None

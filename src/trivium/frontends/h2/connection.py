@@ -15,6 +15,8 @@ from trivium.frontends.h2.frames import ENHANCE_YOUR_CALM, INTERNAL_ERROR, Conne
 from trivium.frontends.h2.session import Session
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
+from trivium.frontends.shares import has_room
+from trivium.frontends.turns import SLICE
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -56,7 +58,10 @@ class H2Connection(asyncio.BufferedProtocol):
         self._is_deaf = False  # the connection is ending; what still comes is thrown away
         self._is_mute = False  # all that it says has been said
         self._unsent = 0  # when last looked at, at the end
+        self._is_unread = False  # its client has left something unread
         self._last_read = 0.0
+        self._is_watching = False  # whether messages come
+        self._rest = memoryview(b"")  # input that waits for a later turn
         self._pinged = 0.0
 
     # -- called by the transport -----------------------------------------------------------------------
@@ -65,15 +70,24 @@ class H2Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH)
         now = self._last_read = self._loop.time()
-        self.session = Session(self._shared, _peer(transport.get_extra_info("peername")), now, self._wake)
-        limits = self._shared.site.limits
+        site = self._shared.site
+        name = transport.get_extra_info("peername")
+        self._address, use = site.addresses.enter(name)
+        self.session = Session(self._shared, _peer(name), use, now, self._wake)
+        limits = site.limits
+        count = len(self._guests)
         self._guests.add(self)
-        if len(self._guests) > limits.calls:
-            text = f"{limits.calls} connections are open, which is the limit. Reuse connections, or try again later."
+        if not has_room(limits.calls, count, use.connections - 1):
+            text = (
+                f"{count} connections are open, and the limit is {limits.calls}; when three quarters are open, "
+                "one address may have a quarter. Reuse connections, or try again later."
+            )
             self._fail(ConnectionFault(ENHANCE_YOUR_CALM, text))
             return
         self._at(_GREETING_SECONDS, self._on_greeting_due)
         self._at(limits.keepalive_seconds, self._on_silence)
+        if limits.idle_seconds is not None:
+            self._at(limits.idle_seconds, self._on_idle)
         if limits.age_seconds is not None:
             self._at(limits.age_seconds, self._on_age)
         if self._shared.site.is_draining:
@@ -85,17 +99,53 @@ class H2Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_deaf:
             return
+        self._last_read = self._loop.time()
+        data = self._shared.scratch[:nbytes]
+        if nbytes <= SLICE:
+            self._feed(data)
+        else:
+            self._feed_slices(data)
+
+    def _feed(self, data: memoryview) -> None:
         session = self.session
-        session.now = self._last_read = self._loop.time()
+        session.now = self._loop.time()
         self._is_in_turn = True
         try:
-            session.feed(self._shared.scratch[:nbytes])
+            session.feed(data)
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:
             _log.exception("a connection of gRPC failed and is cut off")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))
         self._flush()
+
+    def _feed_slices(self, data: memoryview) -> None:
+        """Take in as much as this turn of the loop has time for; the rest waits, and nothing is read until then."""
+        turns = self._shared.turns
+        at, size = 0, len(data)
+        while at < size and not self._is_deaf:
+            if turns.is_spent():
+                self._rest = memoryview(bytes(data[at:]))
+                self._read(False)
+                turns.add(self._on_input_turn)
+                return
+            after = at + SLICE + self.session.data_to_come
+            self._feed(data[at:after])
+            at = after
+
+    def _on_input_turn(self) -> bool:
+        """Go on with the input that waits; True while there is more."""
+        rest = self._rest
+        if self._is_deaf:
+            self._rest = rest[:0]
+            return False
+        after = SLICE + self.session.data_to_come
+        self._rest = rest[after:]
+        self._feed(rest[:after])
+        if self._rest:
+            return True
+        self._read(self._transport.get_write_buffer_size() <= _MOST_UNSENT)
+        return False
 
     def eof_received(self) -> bool:
         """A client that sends no more waits for no answer, either: its connection is closed."""
@@ -114,6 +164,8 @@ class H2Connection(asyncio.BufferedProtocol):
         self._forget_timers()
         self._guests.discard(self)
         self.session.lose()
+        self._shared.site.addresses.leave(self._address)
+        self._shared.site.unread.note(self, 0)
         if not self._guests:
             self._shared.emptied.set()
 
@@ -128,6 +180,11 @@ class H2Connection(asyncio.BufferedProtocol):
         """End what is in work, and close."""
         self.session.abort(_ENDED)
         self._end()
+
+    def give_up(self) -> None:
+        """Others need the memory that its unread answers take."""
+        _log.info("a gRPC client does not read its answers, and their memory is needed: it is cut off")
+        self._transport.abort()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -171,6 +228,23 @@ class H2Connection(asyncio.BufferedProtocol):
         else:
             self._at(limits.keepalive_seconds, self._on_silence)
 
+    def _on_idle(self) -> None:
+        """It may have had no call for long."""
+        session, seconds = self.session, self._shared.site.limits.idle_seconds
+        assert seconds is not None
+        rest = seconds if session.has_calls else session.last_call + seconds - self._loop.time()
+        if rest > 0:
+            self._at(rest, self._on_idle)
+        else:
+            self.leave()
+
+    def _on_unfinished(self) -> None:
+        """Some call may wait for a message that does not come; look again while there are calls."""
+        self._is_watching = self.session.has_calls
+        if self._is_watching:
+            self.session.end_late(self._loop.time())
+            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
+
     def _on_age(self) -> None:
         self.leave()
         grace = self._shared.site.limits.grace_seconds
@@ -204,6 +278,11 @@ class H2Connection(asyncio.BufferedProtocol):
             _log.exception("what a gRPC connection should write cannot be written; it is cut off")
             self._transport.abort()
         self._is_in_turn = False
+        if session.flow.unsent or session.is_choked or self._is_unread:
+            self._note_unread(session.flow.unsent)
+        if session.streams and not self._is_watching:
+            self._is_watching = True
+            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
         if session.is_choked:
             unsent = self._transport.get_write_buffer_size()
             self._read(max(unsent, session.flow.unsent) <= _MOST_UNSENT)
@@ -226,7 +305,14 @@ class H2Connection(asyncio.BufferedProtocol):
             self._transport.writelines(out)
         return True
 
+    def _note_unread(self, unsent: int) -> None:
+        unsent += self._transport.get_write_buffer_size()
+        self._is_unread = unsent > 0
+        if not self._transport.is_closing():
+            self._shared.site.unread.note(self, unsent)
+
     def _read(self, wanted: bool) -> None:
+        wanted = wanted and not self._rest
         if wanted is self._reads or self._transport.is_closing():
             return
         self._reads = wanted

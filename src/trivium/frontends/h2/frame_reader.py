@@ -79,6 +79,11 @@ class FrameReader:
         """Has the preface come?"""
         return not self._greets
 
+    @property
+    def data_to_come(self) -> int:
+        """Return the bytes that are missing of a DATA frame that has begun: they cost nothing but a copy."""
+        return self._left
+
     def feed(self, data: memoryview) -> None:
         """All that has come. Bytes may be abort anywhere."""
         position = 0

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.entrance import EVERYBODY, Entrance
@@ -19,11 +20,12 @@ from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.frontends.http.frontend import DrainReport
 from trivium.frontends.tls import context_of
+from trivium.frontends.turns import Result
 from trivium.types.interfaces import InferenceCore, RpcProtocol
 from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
-_UNPACKING_THREADS = 2
+_UNPACKING_THREADS = 4
 _FLUSH_SECONDS = 0.5
 _CLOSING_SECONDS = 2.0
 
@@ -52,7 +54,7 @@ class H2Frontend:
         self._server: asyncio.Server | None = None
         self._flusher: asyncio.TimerHandle | None = None
         self._unpackers = ThreadPoolExecutor(_UNPACKING_THREADS, "unpack")
-        self._unpacking: set[asyncio.Future[bytes | Exception]] = set()
+        self._unpacking: set[asyncio.Future[Any]] = set()
 
     async def start(self, bind: BindAddress) -> BindAddress:
         """Listen, and return where: with the port that was bound, 0 having asked for any. OSError where port or log
@@ -129,8 +131,8 @@ class H2Frontend:
                     site.emptied.clear()
                     await site.emptied.wait()
 
-    def _offload(self, work: Callable[[], bytes], done: Callable[[bytes | Exception], None]) -> None:
-        def attempt() -> bytes | Exception:
+    def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        def attempt() -> Result | Exception:
             try:
                 return work()
             except Exception as error:

@@ -9,6 +9,9 @@ from trivium.frontends.h2.frames import ENHANCE_YOUR_CALM, ConnectionFault
 RESET, SETTING, SMALL = 4, 4, 1
 """What a frame costs that cancels work, changes settings, or does nothing else."""
 
+TINY = 64
+"""Bytes of DATA below which a frame costs, too: a message in such pieces is a message in a thousand times the work."""
+
 EARNED = 2
 """What a frame of ours earns that serves a call: clients acknowledge by pings and window updates."""
 

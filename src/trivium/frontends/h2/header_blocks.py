@@ -35,6 +35,28 @@ class _Table(HeaderTable):
         HeaderTable.maxsize.fset(self, newmax)  # type: ignore[attr-defined]
 
 
+_MOST_UPDATES = 2
+_UPDATE, _UPDATE_MASK, _UPDATE_MOST = 0x20, 0xE0, 0x1F
+
+
+def _check_updates(block: bytes) -> None:
+    """Refuse a block that begins with more updates of the table's size than RFC 7541, section 4.2, has a use for."""
+    at = updates = 0
+    size = len(block)
+    while at < size and block[at] & _UPDATE_MASK == _UPDATE:
+        updates += 1
+        if updates > _MOST_UPDATES:
+            raise ConnectionFault(
+                COMPRESSION_ERROR,
+                f"A header block begins with more than {_MOST_UPDATES} updates of the dynamic table's size.",
+            )
+        if block[at] & _UPDATE_MOST == _UPDATE_MOST:  # an integer of several bytes
+            at += 1
+            while at < size and block[at] & 0x80:
+                at += 1
+        at += 1
+
+
 class HeaderBlocks:
     """`most_bytes`: of a header list, as RFC 9113 6.5.2 counts them."""
 
@@ -66,6 +88,7 @@ class HeaderBlocks:
             self._known.clear()
 
     def _decode(self, block: bytes) -> list[tuple[bytes, bytes]]:
+        _check_updates(block)
         try:
             return [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
         except OversizedHeaderListError as error:

@@ -67,6 +67,7 @@ class Housekeeping:
         self._guard = Guard(4 * max(limits.calls, _LEAST_BUDGET), desk.now)
         self._strikes = PingStrikes(limits.ping_seconds, limits.pings_without_calls, limits.ping_strikes)
         self._is_introduced = False  # their SETTINGS have come
+        self._is_acknowledged = False  # ... and they know ours
         self._pings_without_data = 0
         self.is_going = False
         self.is_leaving = False
@@ -97,6 +98,9 @@ class Housekeeping:
         if flags & ACK:
             if payload:
                 raise ConnectionFault(FRAME_SIZE_ERROR, "An acknowledgement of SETTINGS has a payload.")
+            if self._is_acknowledged:
+                self.spend(SETTING)
+            self._is_acknowledged = True
             return
         self.spend(SETTING)
         for number, value in frames.read_settings(payload):
@@ -128,6 +132,8 @@ class Housekeeping:
         if len(payload) != 8:
             raise ConnectionFault(FRAME_SIZE_ERROR, f"A PING frame has {len(payload)} bytes; it takes 8.")
         if flags & ACK:
+            if payload != _ALIVE_PING or not self.awaits_pong:
+                self.spend(SMALL)
             self.awaits_pong &= payload != _ALIVE_PING
             if payload == _DRAIN_PING and self.is_going:
                 self.finish_leaving()

@@ -9,6 +9,7 @@ from typing import cast
 from trivium.codecs.compression import Inflater
 from trivium.frontends.h2.responses import PREFIX
 from trivium.frontends.h2.state import INTERNAL, RESOURCE_EXHAUSTED, GrpcState
+from trivium.frontends.shares import AddressUse
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import RpcAnswer
 
@@ -28,10 +29,23 @@ class CallRefused(Exception):
 class MessageReader:
     """One call's requests. `held` bytes are booked with the site; giving them back is for the owner."""
 
-    __slots__ = ("_coding", "_inflater", "_message", "_packed", "_prefix", "_site", "_size", "held")
+    __slots__ = (
+        "_coding",
+        "_inflater",
+        "_message",
+        "_packed",
+        "_prefix",
+        "_site",
+        "_size",
+        "_use",
+        "begun",
+        "held",
+    )
 
-    def __init__(self, site: GrpcState, coding: str, inflater: Inflater) -> None:
+    def __init__(self, site: GrpcState, use: AddressUse, coding: str, inflater: Inflater) -> None:
         self._site = site
+        self._use = use
+        self.begun = 0  # messages
         self._coding = coding
         self._inflater = inflater
         self._prefix = b""  # the first bytes of a message, where not all five have come
@@ -39,6 +53,11 @@ class MessageReader:
         self._size = 0  # what it will have
         self._packed = 0
         self.held = 0
+
+    @property
+    def came(self) -> int:
+        """Return the bytes that have come of a message that is not whole."""
+        return len(self._prefix) if self._message is None else _PREFIX_BYTES + len(self._message)
 
     @property
     def is_between_messages(self) -> bool:
@@ -92,9 +111,10 @@ class MessageReader:
             text = f"A message begins with {packed}, and grpc-encoding is {self._coding!r}; 0 says that it is not."
             raise CallRefused(RpcAnswer(code=INTERNAL, details=text))
         self._packed, self._size = packed, size
+        self.begun += 1
 
     def _reserve(self, size: int) -> None:
-        self._site.reserve(size)
+        self._site.reserve(size, self._use)
         self.held += size
 
     def _finish(self, message: bytes | bytearray) -> "bytes | Packed":
@@ -111,7 +131,7 @@ class MessageReader:
     def book_unpacked(self, packed: "Packed", unpacked: bytes) -> None:
         """It takes the place of what it was. Raises what `reserve` raises."""
         size = len(packed.message)
-        self._site.unreserve(size)
+        self._site.unreserve(size, self._use)
         self.held -= size
         self._reserve(len(unpacked))
 

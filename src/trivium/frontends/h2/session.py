@@ -14,15 +14,17 @@ from trivium.frontends.h2.channel import WINDOW, Channel
 from trivium.frontends.h2.flow import Bytes, SendFlow
 from trivium.frontends.h2.frame_reader import FrameReader
 from trivium.frontends.h2.frames import ConnectionFault, StreamFault
-from trivium.frontends.h2.guard import EARNED, RESET, SMALL
+from trivium.frontends.h2.guard import EARNED, RESET, SMALL, TINY
 from trivium.frontends.h2.header_blocks import HeaderBlocks
 from trivium.frontends.h2.housekeeping import Housekeeping
-from trivium.frontends.h2.messages import MessageReader, Packed
+from trivium.frontends.h2.messages import MessageReader
 from trivium.frontends.h2.responses import refusal
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import ActiveCall, GrpcState
 from trivium.frontends.h2.streaming import StreamingCall
+from trivium.frontends.shares import AddressUse
+from trivium.frontends.turns import Result
 from trivium.types.wire import RpcAnswer, RpcKind
 
 MOST_BLOCK = 16 * 1024
@@ -38,8 +40,12 @@ class Session:
     be something. `is_choked` is set while the transport has enough of it. `last_stream`: the last one let in.
     """
 
-    def __init__(self, shared: Shared, peer: str, now: float, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, shared: Shared, peer: str, use: AddressUse, now: float, wake: Callable[[], None]
+    ) -> None:
         self.site: GrpcState = shared.site
+        self.use = use
+        self.last_call = now  # when one ended last
         self.peer = peer
         self.now = now
         self.flow = SendFlow()
@@ -70,6 +76,11 @@ class Session:
         return bool(self.streams)
 
     @property
+    def data_to_come(self) -> int:
+        """Return the bytes that are missing of a DATA frame that has begun."""
+        return self._reader.data_to_come
+
+    @property
     def is_finished(self) -> bool:
         """Has the client heard that it should go away, and been answered all that it asked before?"""
         return self.housekeeping.is_leaving and not self.streams
@@ -80,6 +91,7 @@ class Session:
             return
         self._has_greeted = True
         pairs = [
+            (frames.MAX_CONCURRENT_STREAMS, self._shared.streams),
             (frames.INITIAL_WINDOW_SIZE, WINDOW),
             (frames.MAX_FRAME_SIZE, MOST_FRAME),
             (frames.MAX_HEADER_LIST_SIZE, MOST_BLOCK),
@@ -101,9 +113,9 @@ class Session:
         """There may be something to send by the flow."""
         self._wake()
 
-    def unpack(self, packed: Packed, done: Callable[[bytes | Exception], None]) -> None:
+    def elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
         """Run it in a thread."""
-        self._shared.offload(packed.unpack, done)
+        self._shared.offload(work, done)
 
     def spare(self) -> None:
         """Finish a turn: whoever has been answered need not send the rest (RFC 9113 8.1)."""
@@ -165,6 +177,8 @@ class Session:
     def on_data(self, stream: int, piece: memoryview, counted: int, ends: bool) -> None:
         if counted:
             self._count(counted)
+            if len(piece) < TINY and not ends:
+                self.housekeeping.spend(SMALL)
         elif not ends and not piece:
             self.housekeeping.spend(SMALL)
         channel = self.streams.get(stream)
@@ -203,20 +217,32 @@ class Session:
         for call in list(self._calls.values()):
             call.abort(answer)
 
+    def end_late(self, now: float) -> None:
+        """End the calls whose messages do not come."""
+        limits = self.site.limits
+        for channel in list(self.streams.values()):
+            channel.end_if_late(now, limits.message_seconds, limits.slowest_rate)
+
     # -- details ---------------------------------------------------------------------------------------
 
     def _open(self, stream: int, head: RpcHead, ends: bool) -> None:
-        said = self._shared.why_not(head, self.flow.unsent)
+        shared = self._shared
+        if len(self.streams) >= shared.streams:  # RFC 9113 5.1.2; it was announced
+            self.housekeeping.spend(SMALL)
+            self.put(frames.reset(stream, frames.REFUSED_STREAM))
+            return
+        said = shared.why_not(head, self.flow.unsent, self.use)
         if said is not None:
             self.put(frames.headers(stream, refusal(said.code, said.details, head.http), True))
             if not ends:
                 self._unended.add(stream)
             return
-        shared = self._shared
         coding = shared.coding if shared.coding in head.accepts else ""
-        channel = Channel(self, stream, MessageReader(self.site, head.coding, shared.inflater), coding)
-        self.streams[stream] = channel
         method = shared.methods[head.method]
+        requests = MessageReader(self.site, self.use, head.coding, shared.inflater)
+        channel = Channel(self, stream, requests, coding, method.kind is not RpcKind.STREAM)
+        self.streams[stream] = channel
+        self.use.calls += 1
         call: AnyCall
         if method.kind is RpcKind.UNARY:
             call = UnaryCall(self, channel, head, method.protocol)
@@ -286,5 +312,7 @@ class Session:
 
     def _forget(self, channel: Channel) -> None:
         del self.streams[channel.number]
+        self.use.calls -= 1
+        self.last_call = self.now
         self._calls.pop(channel.number, None)
         channel.close()

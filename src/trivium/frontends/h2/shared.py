@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trivium.codecs.compression import Inflater
+from trivium.frontends.h2.frames import MOST_STREAM
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState, RpcMethod
+from trivium.frontends.shares import AddressUse, has_room, share_of
+from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import ALLOW_ALL
@@ -18,9 +21,6 @@ from trivium.types.wire import RpcAnswer, RpcCall
 _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words
 
 SCRATCH_BYTES = 256 * 1024
-
-Offload = Callable[[Callable[[], bytes], Callable[[bytes | Exception], None]], None]
-"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,22 +36,33 @@ class Shared:
     offload: Offload
     emptied: asyncio.Event
     methods: dict[str, RpcMethod] = field(default_factory=dict)
+    turns: TurnQueue = field(default_factory=TurnQueue)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SCRATCH_BYTES)))
     coding: str = field(init=False)
     inflater: Inflater = field(init=False)
     most_unsent: int = field(init=False)
+    streams: int = field(init=False)
+    """That one connection may have open; so many as nobody has, where the limit of calls is too low to be shared."""
+    freely: int = field(init=False)
+    """Calls below which it does not matter whose they are."""
 
     def __post_init__(self) -> None:
         limits = self.site.limits
         self.coding = "" if limits.compression == "none" else limits.compression
         self.inflater = Inflater(limits.message_bytes, limits.total_message_bytes)
         self.most_unsent = limits.total_message_bytes // 8
+        share = share_of(limits.calls)
+        self.streams = share if share < limits.calls else MOST_STREAM
+        self.freely = limits.calls // 4 * 3
 
-    def why_not(self, head: RpcHead, unsent: int) -> RpcAnswer | None:
-        """The refusal of a call that is not let in. `unsent`: bytes of responses that its connection has not taken."""
+    def why_not(self, head: RpcHead, unsent: int, use: AddressUse) -> RpcAnswer | None:
+        """The refusal of a call that is not let in. `unsent`: bytes of responses that its connection has not taken;
+        `use`: what its address has taken.
+        """
         if head.code:
             return RpcAnswer(code=head.code, details=head.details)
-        if len(self.site.visits) >= self.site.limits.calls:
+        calls = len(self.site.visits)
+        if calls >= self.freely and not has_room(self.site.limits.calls, calls, use.calls):
             return _TOO_MANY
         if unsent > self.most_unsent:
             text = (

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from trivium.config.options import ServerConfig
 from trivium.frontends.access_log import AccessLog
+from trivium.frontends.shares import Addresses, AddressUse, has_room
+from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
@@ -21,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNAUTHENTICATED = 8, 12, 13, 14, 16
 PERMISSION_DENIED = 7
+DEADLINE_EXCEEDED = 4
 _DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DENIED}
 LAST_RESORT = RpcAnswer(
     code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
@@ -60,12 +63,14 @@ def reset_status(why: ServeError) -> int:
 class GrpcLimits:
     """Limits of one gRPC front end. Sizes are bytes, times seconds.
 
-    `message_bytes`: of one request message. `total_message_bytes`: request messages held at once, by all calls.
-    `unsent_bytes`: responses that one stream's client has not taken yet; more ends the stream. `stream_requests`:
-    requests in work on one stream before no more are read from it. The rest is what gRPC calls keep-alive: the
-    server pings a silent connection after `keepalive_seconds` and closes it `keepalive_timeout` later; a client
-    may ping every `ping_seconds`, and with `pings_without_calls` also while it has no call; after `ping_strikes` pings
-    too early it is cut off. Of the server's own pings `pings_without_data` may follow one another. A connection ends
+    `message_bytes`: of one request message. `total_message_bytes`: request messages held at once, by all calls. A
+    call's message must come within `message_seconds` plus its bytes so far / `slowest_rate`; a connection without a
+    call is closed after `idle_seconds` (None: never). `unsent_bytes`: responses that one stream's client has not taken
+    yet; more ends the stream. `stream_requests`: requests in work on one stream before no more are read from it. The
+    rest is what gRPC calls keep-alive: the server pings a silent connection after `keepalive_seconds` and closes it
+    `keepalive_timeout` later; a client may ping every `ping_seconds`, and with `pings_without_calls` also while it has
+    no call; after `ping_strikes` pings too early it is cut off. Of the server's own pings `pings_without_data` may
+    follow one another. A connection ends
     after `age_seconds`, its calls `grace_seconds` later (None: never). `compression` is that of responses: none, gzip
     or deflate.
     """
@@ -85,6 +90,9 @@ class GrpcLimits:
     grace_seconds: float | None = None
     compression: str = "none"
     access_log: str | None = None
+    message_seconds: float = 20.0
+    slowest_rate: int = 16 * 1024
+    idle_seconds: float | None = 300.0
 
 
 def grpc_limits(config: ServerConfig) -> GrpcLimits:
@@ -103,6 +111,9 @@ def grpc_limits(config: ServerConfig) -> GrpcLimits:
         grace_seconds=config.grpc.connection_grace or None,
         compression=config.grpc.compression,
         access_log=config.server.access_log or None,
+        message_seconds=config.grpc.message_timeout,
+        slowest_rate=config.http.slowest_rate,
+        idle_seconds=config.grpc.idle_timeout or None,
     )
 
 
@@ -149,11 +160,16 @@ class GrpcState:
     authorizer: Authorizer = ALLOW_ALL
     fallback: RpcProtocol | None = None
     log: AccessLog | None = None
+    addresses: Addresses = field(default_factory=Addresses)
+    unread: UnreadAnswers = field(init=False)
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # calls answered since then
     visits: set[ActiveCall] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.unread = UnreadAnswers(self.limits.total_message_bytes)
 
     def enter(self, visit: ActiveCall) -> None:
         """A call has begun."""
@@ -174,19 +190,25 @@ class GrpcState:
         for visit in tuple(self.visits):
             visit.begin_drain()
 
-    def reserve(self, size: int) -> None:
-        """Room for a request message, to be given back by `unreserve`; ServeError where there is none."""
-        if self.held_bytes + size > self.limits.total_message_bytes:
+    def reserve(self, size: int, use: AddressUse) -> None:
+        """Room for a request message, to be given back by `unreserve`; ServeError where its address gets none."""
+        limits = self.limits
+        if not has_room(
+            limits.total_message_bytes, self.held_bytes, use.held_bytes, size, limits.message_bytes
+        ):
             raise ServeError(
                 Code.TOO_LARGE,
-                f"Request messages of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
-                f"{self.limits.total_message_bytes}. Try again later.",
+                f"Request messages of {self.held_bytes} bytes are held, {use.held_bytes} of them for this address, and "
+                f"{size} more would exceed the limit of {limits.total_message_bytes}, or its share of that. Try again "
+                "later.",
             )
         self.held_bytes += size
+        use.held_bytes += size
 
-    def unreserve(self, size: int) -> None:
+    def unreserve(self, size: int, use: AddressUse) -> None:
         """The bytes are needed no more."""
         self.held_bytes -= size
+        use.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
 
     def protocol_of(self, method: str) -> RpcProtocol:

@@ -10,6 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from trivium.frontends.h2.call import COSTLY_BYTES, CallConnection, DecodedCall
 from trivium.frontends.h2.channel import NO_REQUEST
 from trivium.frontends.h2.state import (
     ANSWERED,
@@ -18,7 +19,6 @@ from trivium.frontends.h2.state import (
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     ActiveCall,
-    GrpcState,
     RpcMethod,
     why_reset,
 )
@@ -40,18 +40,19 @@ class Stream(ActiveCall):
 
     def __init__(
         self,
-        site: GrpcState,
+        place: CallConnection,
         method: RpcMethod,
         make_call: Callable[[], RpcCall],
         read: Callable[[], Awaitable[bytes | None]],
         write: Callable[[bytes], Awaitable[None]],
-        peer: str,
     ) -> None:
         self._now = asyncio.get_running_loop().time
         call = make_call()
-        super().__init__(call.method, peer, self._now())
+        super().__init__(call.method, place.peer, self._now())
         self._timeout = call.timeout
-        self._site = site
+        self._place = place
+        self._site = place.site
+        self._use = place.use
         self._protocol = method.protocol
         self._is_single = method.kind is RpcKind.SERVER_STREAM
         self._make_call = make_call
@@ -84,6 +85,7 @@ class Stream(ActiveCall):
             return self._end or _OK
         finally:
             reader.cancel()
+            self._site.unread.note(self, 0)
             await asyncio.gather(reader, return_exceptions=True)
             self._cancel_all(why_reset(self._timeout, self._now() - self.began))
 
@@ -100,7 +102,7 @@ class Stream(ActiveCall):
             while (message := await self._read_message()) is not None:
                 if self._is_draining or self._end is not None:
                     break
-                self._begin(message)
+                await self._begin(message)
                 if self._is_single:
                     return
                 while self._is_full or len(self._open) >= limit:
@@ -112,18 +114,23 @@ class Stream(ActiveCall):
             self._is_read_out = True
             self._turn.set()
 
-    def _begin(self, message: bytes) -> None:
+    async def _begin(self, message: bytes) -> None:
         number = next(self._numbers)
         size = len(message)
         call = self._make_call()
         try:
-            self._site.reserve(size)
+            self._site.reserve(size, self._use)
         except ServeError as error:
             self._push(self._site.refuse(call, error))
             return
         self._open[number] = size
         try:
-            operation, encoder = self._protocol.decode(call, message)
+            if size > COSTLY_BYTES and self._protocol.is_costly(call, message):
+                operation, encoder = await self._decode_elsewhere(call, message)
+            else:
+                operation, encoder = self._protocol.decode(call, message)
+            if number not in self._open:  # the stream has ended meanwhile
+                return
             ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
         except Exception as error:
             self._close(number)
@@ -135,6 +142,19 @@ class Stream(ActiveCall):
                 ticket.hold()
         else:
             ticket.cancel(ANSWERED)  # without effect where the core has said its last part
+
+    async def _decode_elsewhere(self, call: RpcCall, message: bytes) -> DecodedCall:
+        done: asyncio.Future[DecodedCall | Exception] = asyncio.get_running_loop().create_future()
+
+        def on_decoded(result: DecodedCall | Exception) -> None:
+            if not done.done():
+                done.set_result(result)
+
+        self._place.elsewhere(lambda: self._protocol.decode(call, message), on_decoded)
+        result = await done
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     # -- responses -------------------------------------------------------------------------------------
 
@@ -154,7 +174,7 @@ class Stream(ActiveCall):
         self._push(answer)
 
     def _close(self, number: int) -> None:
-        self._site.unreserve(self._open.pop(number))
+        self._site.unreserve(self._open.pop(number), self._use)
         self._tickets.pop(number, None)
         self._room.set()
         self._turn.set()
@@ -168,14 +188,16 @@ class Stream(ActiveCall):
         self._unsent.append(answer.message)
         self._unsent_bytes += len(answer.message)
         self._turn.set()
+        if self._unsent_bytes > FULL:
+            self._site.unread.note(self, self._unsent_bytes)
         if self._unsent_bytes > FULL and not self._is_full:
             self._is_full = True
             for ticket in self._tickets.values():
                 ticket.hold()
         if self._unsent_bytes > self._site.limits.unsent_bytes and len(self._unsent) > 1:
-            self._give_up()
+            self.give_up()
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """Responses come faster than the client reads, and have come too far. It hears that as soon as it has read
         what is on its way.
         """
@@ -185,6 +207,7 @@ class Stream(ActiveCall):
         )
         self._unsent.clear()
         self._unsent_bytes = 0
+        self._site.unread.note(self, 0)
         self._stop(RpcAnswer(code=RESOURCE_EXHAUSTED, details=text))
 
     def _stop(self, end: RpcAnswer) -> None:
@@ -212,6 +235,7 @@ class Stream(ActiveCall):
 
     def _resume(self) -> None:
         self._is_full = False
+        self._site.unread.note(self, self._unsent_bytes)
         self._room.set()
         for ticket in list(self._tickets.values()):
             ticket.resume()

@@ -10,11 +10,10 @@ from collections import deque
 from trivium.frontends.h2.call import CallConnection
 from trivium.frontends.h2.channel import Channel
 from trivium.frontends.h2.rpc_head import RpcHead
-from trivium.frontends.h2.state import RpcMethod, reset_status, why_reset
+from trivium.frontends.h2.state import DEADLINE_EXCEEDED, RpcMethod, reset_status, why_reset
 from trivium.frontends.h2.stream_call import Stream
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
-DEADLINE_EXCEEDED = 4
 _LATE = RpcAnswer(code=DEADLINE_EXCEEDED, details="Deadline Exceeded")
 _END = None
 _SLACK = 32 * 1024
@@ -38,7 +37,7 @@ class StreamingCall:
         self._writer: asyncio.Future[None] | None = None  # waits until all has been sent
         self._said: RpcAnswer | None = None  # the end, where the stream did not say it
         self._is_gone = False  # by the client or the server
-        self._stream = Stream(place.site, method, self._call, self._read, self._write, place.peer)
+        self._stream = Stream(place, method, self._call, self._read, self._write)
         place.site.enter(self._stream)
         self._task = loop.create_task(self._stream.run(), name=f"gRPC {head.method}")
         self._task.add_done_callback(self._on_over)

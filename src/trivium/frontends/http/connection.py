@@ -14,9 +14,11 @@ from typing import cast
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.reader import RequestReader
 from trivium.frontends.http.response import CLOSE, Outbox, whole
-from trivium.frontends.http.state import NEVER, HttpState
-from trivium.frontends.limits import HttpLimits
+from trivium.frontends.http.state import NEVER, RETRY_SECONDS, HttpState
+from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
+from trivium.frontends.shares import AddressUse, has_room
+from trivium.frontends.turns import SLICE
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, HttpAnswer
 
@@ -60,6 +62,8 @@ def seconds(phase: Phase, limits: HttpLimits) -> float:
 class HttpConnection(asyncio.BufferedProtocol):
     """Used by its transport, by its exchanges (as their `Outlet`) and by the sweeper, all on one loop."""
 
+    use: AddressUse
+
     def __init__(self, site: HttpState) -> None:
         self.deadline = NEVER
         self.phase = IDLE
@@ -70,6 +74,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_eof = False
         self._is_refused = False  # what still comes is thrown away
         self._is_advancing = False
+        self._rest = b""  # input that waits for a later turn
+        self._awaits_turn = False
 
     @property
     def is_idle(self) -> bool:
@@ -83,8 +89,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         site = self._site
         if site.wake is not None:
             site.wake()
-        self._outbox = Outbox(self._transport, site.limits)
-        if len(site.connections) >= site.limits.connections:
+        self._outbox = Outbox(self._transport, site.limits, site.unread, self._give_up)
+        self._address, self.use = site.addresses.enter(transport.get_extra_info("peername"))
+        if not has_room(site.limits.connections, len(site.connections), self.use.connections - 1):
             self.phase = CLOSING
             self._transport.write(_too_many(site))
             self._transport.close()
@@ -102,6 +109,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             wake()
         if self.phase is BODY:
             self.deadline += nbytes / self._site.limits.slowest_rate
+        if nbytes > SLICE and not self._reader.is_bypassed and not self._reader.is_done:
+            self._take_much(nbytes)
+        else:
+            self._take(nbytes)
+
+    def _take(self, nbytes: int) -> None:
         if not self._reader.is_done:
             try:
                 self._reader.take(nbytes)
@@ -111,6 +124,30 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._read(False)  # nobody wants it; the answer comes first
             return
         self._advance()
+
+    def _take_much(self, nbytes: int) -> None:
+        """Take in what fills the buffer, if this turn of the loop has time for it; the next of it waits its turn."""
+        turns = self._site.turns
+        if turns.is_spent():
+            self._rest = bytes(self._reader.buffer[:nbytes])
+        else:
+            self._take(nbytes)
+        if self._rest or nbytes == SMALL_BODY:
+            self._awaits_turn = True
+            self._read(False)
+            turns.add(self._on_input_turn)
+
+    def _on_input_turn(self) -> bool:
+        """Go on with the input that waits."""
+        rest, self._rest = self._rest, b""
+        self._awaits_turn = False
+        if self.phase is LOST or self._transport.is_closing():
+            return False
+        if rest:
+            self._reader.buffer[: len(rest)] = rest
+            self._take(len(rest))
+        self._read(self.phase is CLOSING or (len(self._queue) < 2 and not self._outbox.is_paused))
+        return False
 
     def eof_received(self) -> bool:
         """A client that has sent a whole request may close its side and wait for the answer."""
@@ -139,6 +176,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._enter(LOST)
         self._site.leave(self)
+        self._site.addresses.leave(self._address)
         self._reader.stop()
         self._outbox.release()
         while self._queue:
@@ -261,15 +299,17 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
-        exchange.request.is_opened = True
-        if exchange.request.expects_continue and exchange.request.wants_continue():
-            self._outbox.write_continue()
+        request = exchange.request
+        request.is_opened = True
+        is_awaited = request.expects_continue and request.wants_continue()
         try:
-            rest = exchange.request.borrow()
+            rest = request.borrow()
         except ServeError as fault:
             self._refuse(fault)
             self._advance()
             return False
+        if is_awaited:
+            self._outbox.write_continue()
         if rest is not None:
             self._reader.receive_into(rest)
             self._outbox.watch_closely()
@@ -285,6 +325,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         request.refusal = fault
         request.keeps_alive = False
         request.is_complete = True
+        if request.intake is not None:  # its room is for others, at once
+            request.intake.release()
+            request.intake = None
 
     # -- waiting and leaving ---------------------------------------------------------------------------
 
@@ -295,6 +338,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.deadline = self._site.now + seconds(phase, self._site.limits)
 
     def _read(self, wanted: bool) -> None:
+        wanted = wanted and not self._awaits_turn
         if wanted is self._reads or self._is_eof:
             return
         self._reads = wanted
@@ -327,6 +371,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.deadline = self._site.now + self._site.limits.write_seconds
             self._transport.close()
 
+    def _give_up(self) -> None:
+        """Others need the memory that its unread answer takes."""
+        self._abort(_TOO_SLOW)
+
     def _abort(self, why: ServeError) -> None:
         """Leases stay with the transport until `connection_lost`."""
         self.phase = CLOSING
@@ -339,6 +387,9 @@ class HttpConnection(asyncio.BufferedProtocol):
 def _too_many(site: HttpState) -> bytes:
     """Return the answer to a connection that is one too many."""
     limit = site.limits.connections
-    text = f"{limit} connections are open, which is the limit; try again later, or reuse connections."
-    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text), site.fallback)
+    text = (
+        f"{len(site.connections)} connections are open, and the limit is {limit}; when three quarters are open, "
+        "one address may have a quarter. Try again later, or reuse connections."
+    )
+    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text, retry_after=RETRY_SECONDS), site.fallback)
     return b"".join(whole(refusal, CLOSE, False))

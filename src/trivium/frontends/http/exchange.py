@@ -13,16 +13,20 @@ from trivium.frontends.access_log import AccessLine, AccessLog
 from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
+from trivium.frontends.shares import AddressUse
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, Ticket
 from trivium.types.operations import Operation, ResponsePart
-from trivium.types.wire import Body, HttpAnswer
+from trivium.types.wire import NOTHING_YET, Body, CostlyAnswer, HttpAnswer
 
 _CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
 
 
 class Outlet(Protocol):
     """Takes an exchange's answer: its connection does."""
+
+    use: AddressUse
+    """Of the address that it comes from."""
 
     def send(self, exchange: "Exchange", answer: HttpAnswer) -> None:
         """Write the answer, or one part of it. After the final one the exchange is over."""
@@ -35,6 +39,17 @@ class Outlet(Protocol):
     def break_off(self, exchange: "Exchange") -> None:
         """The rest of a begun answer cannot be had: the client must see that it was cut short."""
         ...
+
+
+class _Waiting(Struct):
+    """Stands in for the encoder while a part is written elsewhere: `parts` are those that came since."""
+
+    parts: list[ResponsePart]
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """Keep it."""
+        self.parts.append(part)
+        return NOTHING_YET
 
 
 class Exchange(Struct, eq=False):
@@ -53,7 +68,7 @@ class Exchange(Struct, eq=False):
     ticket: Ticket | None = None
     """Of what is in work for it."""
     _is_cut: bool = False  # over before the core has said its last part
-    _is_decoding: bool = False  # in a thread, which reads the body
+    _is_elsewhere: bool = False  # in a thread, which reads the body
     _encoder: Encoder | None = None
     _status: int = 0
     _sent: int = 0
@@ -68,7 +83,7 @@ class Exchange(Struct, eq=False):
         intake = request.intake
         body = Body(request.body) if intake is None else intake.body()
         try:
-            if intake is not None and request.protocol.is_costly(request.head, len(body.data)):
+            if intake is not None and request.protocol.is_costly(request.head, body.data):
                 self._decode_elsewhere(body)
             else:
                 operation, encoder = request.protocol.decode(request.head, request.target, body)
@@ -79,12 +94,12 @@ class Exchange(Struct, eq=False):
             self.refuse(request.own_fault("decode or submit"))
 
     def _decode_elsewhere(self, body: Body) -> None:
-        self._is_decoding = True
+        self._is_elsewhere = True
         request = self.request
         self._site.offload(lambda: request.protocol.decode(request.head, request.target, body), self._decoded)
 
     def _decoded(self, result: Decoded | Exception) -> None:
-        self._is_decoding = False
+        self._is_elsewhere = False
         if self.is_over:
             self.release()  # the client left meanwhile; until now the thread was reading the body
         elif isinstance(result, ServeError):
@@ -118,8 +133,29 @@ class Exchange(Struct, eq=False):
             return
         if answer.status:  # else the encoder keeps the part, to write it with a later one
             self._send(answer)
+        elif type(answer) is CostlyAnswer:
+            self._write_elsewhere(encoder, answer)
         if answer.final and not part.final:  # what follows is for nobody
             self._cut(ticket, _CUT)
+
+    def _write_elsewhere(self, encoder: Encoder, answer: CostlyAnswer) -> None:
+        self._is_elsewhere = True
+        self._encoder = behind = _Waiting([])
+
+        def written(result: HttpAnswer | Exception) -> None:
+            self._is_elsewhere = False
+            if self.is_over:
+                self.release()  # the client left meanwhile; until now the thread was reading what views the body
+                return
+            self._encoder = encoder
+            if isinstance(result, Exception):
+                self.refuse(self.request.own_fault("write", result))
+                return
+            self._send(result)
+            for part in behind.parts:
+                self._take(part)
+
+        self._site.offload(answer.write, written)
 
     def refuse(self, error: ServeError) -> None:
         """Answer with the error in the protocol's form; in the middle of an answer, abort that short."""
@@ -174,5 +210,5 @@ class Exchange(Struct, eq=False):
     def release(self) -> None:
         """The body is needed no more, as soon as no thread reads it."""
         intake = self.request.intake
-        if intake is not None and not self._is_decoding:
+        if intake is not None and not self._is_elsewhere:
             intake.release()

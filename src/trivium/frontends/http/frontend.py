@@ -12,19 +12,21 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
-from trivium.frontends.http.state import Decoded, HttpDebugState, HttpState, Sweeper
+from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.tls import context_of
+from trivium.frontends.turns import Result
 from trivium.types.interfaces import Core, WireProtocol
 from trivium.types.listeners import BindAddress
 
-_DECODING_THREADS = 2
+_DECODING_THREADS = 4
 _BACKLOG = 1024
 
 
@@ -51,7 +53,7 @@ class HttpFrontend:
         entrance: Entrance = EVERYBODY,
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
-        self._decoding: set[asyncio.Future[Decoded | Exception]] = set()
+        self._decoding: set[asyncio.Future[Any]] = set()
         self._site = HttpState(
             core, routes, fallback, limits, self._offload, entrance.authorizer, entrance.pages
         )
@@ -145,8 +147,8 @@ class HttpFrontend:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(site.emptied.wait(), seconds)
 
-    def _offload(self, work: Callable[[], Decoded], done: Callable[[Decoded | Exception], None]) -> None:
-        def attempt() -> Decoded | Exception:
+    def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        def attempt() -> Result | Exception:
             try:
                 return work()
             except Exception as error:

@@ -145,6 +145,11 @@ class RequestReader:
         self._is_primed = False
         self._parser = self._new_parser()
 
+    @property
+    def is_bypassed(self) -> bool:
+        """Does what comes next cost nothing but its copy?"""
+        return self._is_bypassed
+
     def take(self, size: int) -> None:
         """`size` bytes have been put into `buffer`; afterwards it may be overwritten. Raises ServeError where the
         stream cannot or need not be read on.
@@ -176,10 +181,10 @@ class RequestReader:
     def begun(self, head: Head) -> Exchange:
         """Make a new exchange when nothing but its head has come."""
         site = self._site
-        return self._begin(site, self._outlet, Request(site, head, site.now, site.fallback))
+        return self._begin(site, self._outlet, Request(site, self._outlet.use, head, site.now, site.fallback))
 
     def receive_into(self, rest: memoryview) -> None:
-        """The rest of the present body belongs there, with `SPARE` bytes behind it, and bypasses the parser."""
+        """The rest of the present body bypasses the parser, and what comes next of it belongs there."""
         self.buffer = rest
         self._is_bypassed = True
 
@@ -197,6 +202,9 @@ class RequestReader:
         if left > SPARE:
             self.buffer = self.buffer[size:]
             return
+        if (window := self._next_window(left)) is not None:
+            self.buffer = window
+            return
         behind = self.buffer[size - SPARE + left : size] if left < SPARE else b""
         self.buffer = self._memo.expected()
         self._is_bypassed = False
@@ -206,6 +214,12 @@ class RequestReader:
         if behind and not self.is_done:  # the next request has begun
             self.buffer = self._site.scratch
             self._feed(memoryview(behind))
+
+    def _next_window(self, left: int) -> memoryview | None:
+        request = self._request
+        assert request is not None
+        assert request.intake is not None
+        return request.intake.next_window(left)
 
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)

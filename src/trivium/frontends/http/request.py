@@ -14,6 +14,7 @@ from msgspec import Struct
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.frontends.shares import AddressUse
 from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
@@ -99,6 +100,10 @@ def _origin_form(target: str) -> str:
     return rest[slash:] if slash >= 0 else "/"
 
 
+STEP = 2**20
+"""Bytes of a large body for which room is booked at a time, before they come: what is declared and not sent takes none.
+"""
+
 SPARE = 1
 """Bytes behind a large body that may be received with it: whoever asks for more than there is need not ask again to
 know that there is no more.
@@ -111,10 +116,12 @@ class RequestBody(Struct, eq=False):
     """
 
     _site: HttpState
+    _use: AddressUse
     _target: Target
     _size: int | None
     _reserved: int = 0
     lease: Lease | None = None
+    _came: int = 0  # bytes in the lease before the window that is open
     _collected: bytes | bytearray = b""
 
     def add(self, piece: bytes) -> None:
@@ -132,7 +139,7 @@ class RequestBody(Struct, eq=False):
         limit = self._site.limits.body_bytes
         if self._reserved + more > limit:
             raise _too_large(f"is more than {limit} bytes", limit)
-        self._site.reserve(more)
+        self._site.reserve(more, self._use)
         self._reserved += more
 
     @property
@@ -141,23 +148,47 @@ class RequestBody(Struct, eq=False):
         return len(self._collected)
 
     def borrow(self) -> memoryview | None:
-        """Return where the rest of a large body belongs, and `SPARE` bytes; None for one that is not worth a lease.
-        What has come has been moved there. Raises the ServeError of `lend`.
+        """Return where the next bytes of a large body belong; None for one that is not worth a lease. What has come has
+        been moved there. Raises the ServeError of `lend`.
         """
         size = self._size
         if size is None or size <= SMALL_BODY:
             return None
         size += SPARE
         target = self._target
-        self.lease = lease = self._site.core.lend(target.model, target.version, size, target.lead)
+        model = target.model if target.is_served else ""
+        self.lease = lease = self._site.core.lend(model, target.version, size, target.lead)
         assert len(lease.view) >= size, "a lease is shorter than was asked for"
         came = len(self._collected)
         if came:
             lease.view[:came] = self._collected
             self._collected = b""
-        elif len(lease.view) == size:
-            return lease.view
-        return lease.view[came:size]
+            self._came = came
+        return self._window(lease)
+
+    def next_window(self, left: int) -> memoryview | None:
+        """Return where the bytes behind the present window belong, of which `left` bytes are free; None if it is the
+        last one, which ends `SPARE` bytes behind the body. ServeError where there is no room for them.
+        """
+        lease, size = self.lease, self._size
+        assert lease is not None
+        assert size is not None
+        reserved = self._reserved
+        if reserved >= size:
+            return None
+        self._came = reserved - left
+        more = min(STEP, size - reserved)
+        self._site.reserve(more, self._use)
+        self._reserved = reserved + more
+        return self._window(lease)
+
+    def _window(self, lease: Lease) -> memoryview:
+        """From what has come to what is booked."""
+        size, came, reserved = self._size, self._came, self._reserved
+        assert size is not None
+        end = size + SPARE if reserved >= size else reserved
+        view = lease.view
+        return view if not came and len(view) == end else view[came:end]
 
     def body(self) -> Body:
         """All of it."""
@@ -170,20 +201,21 @@ class RequestBody(Struct, eq=False):
         """It is needed no more. Further calls have no effect."""
         lease, self.lease = self.lease, None
         reserved, self._reserved = self._reserved, 0
-        self._site.unreserve(reserved)
+        self._site.unreserve(reserved, self._use)
         if lease is not None:
             lease.release()
 
 
-def take_in(site: HttpState, target: Target, size: int | None) -> RequestBody:
-    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room."""
+def take_in(site: HttpState, use: AddressUse, target: Target, size: int | None) -> RequestBody:
+    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room for its beginning."""
     limit = site.limits.body_bytes
     if size is not None and size > limit:
         raise _too_large(f"is {size} bytes", limit)
     if size is None or size <= SMALL_BODY:
-        return RequestBody(site, target, size)
-    site.reserve(size)
-    return RequestBody(site, target, size, size)
+        return RequestBody(site, use, target, size)
+    booked = min(size, STEP)
+    site.reserve(booked, use)
+    return RequestBody(site, use, target, size, booked)
 
 
 def _too_large(found: str, limit: int) -> HttpRefusal:
@@ -197,6 +229,7 @@ class Request(Struct, eq=False):
     """
 
     _site: HttpState
+    _use: AddressUse
     head: Head
     began: float
     protocol: WireProtocol
@@ -251,7 +284,7 @@ class Request(Struct, eq=False):
     def _admit_body(self, size: int | None) -> None:
         self.expects_continue = self.is_http11 and expects_continue(self.head)
         if self.target.takes_body:
-            self.intake = take_in(self._site, self.target, size)
+            self.intake = take_in(self._site, self._use, self.target, size)
         elif size is None or size > SMALL_BODY:
             raise HttpRefusal(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
 
@@ -280,7 +313,7 @@ class Request(Struct, eq=False):
     def clone(self) -> "Request":
         """Another request with the same head, and nothing of its body yet."""
         site = self._site
-        return Request(site, self.head, site.now, self.protocol, self.target, self.is_head)
+        return Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
 
     def repeated(self, body: bytes) -> "Request":
         """Another request with the same head: whole with this body, or large and begun with it. ServeError where
@@ -289,13 +322,13 @@ class Request(Struct, eq=False):
         site, head, target = self._site, self.head, self.target
         size = head.content_length or 0
         if size > SMALL_BODY:
-            other = Request(site, head, site.now, self.protocol, target, self.is_head)
-            other.intake = take_in(site, target, size)
+            other = Request(site, self._use, head, site.now, self.protocol, target, self.is_head)
+            other.intake = take_in(site, self._use, target, size)
             if body:
                 other.intake.add(body)
             return other
         kept = body if target.takes_body else b""
-        return Request(site, head, site.now, self.protocol, target, self.is_head, kept, True)
+        return Request(site, self._use, head, site.now, self.protocol, target, self.is_head, kept, True)
 
     def own_fault(self, where: str, error: Exception | None = None) -> ServeError:
         """Log what a protocol or the core raised, close the connection behind the answer; the error to answer."""

@@ -4,11 +4,13 @@ Content-Length, Transfer-Encoding and Connection are written here and only here;
 """
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.request import RequestBody
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
+from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.wire import HttpAnswer
 
 Buffers = list[bytes | memoryview]
@@ -90,8 +92,17 @@ class Outbox:
     should; nothing new is begun meanwhile.
     """
 
-    def __init__(self, transport: asyncio.Transport, limits: HttpLimits) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        limits: HttpLimits,
+        unread: UnreadAnswers,
+        on_slow: Callable[[], None],
+    ) -> None:
+        """`on_slow` is called where the client has read nothing for longer than others, and memory is wanted."""
         self.is_paused = False
+        self.give_up = on_slow
+        self._unread = unread
         self._transport = transport
         self._limits = limits
         self._sending: list[Exchange] = []  # answered, with leases
@@ -110,8 +121,10 @@ class Outbox:
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
-        if self.is_paused and not answer.final:
-            self._hold(exchange)
+        if self.is_paused:
+            self._unread.note(self, self._transport.get_write_buffer_size())
+            if not answer.final:
+                self._hold(exchange)
 
     def _part(self, exchange: Exchange, answer: HttpAnswer, is_last: bool) -> Buffers:
         buffers: Buffers = []
@@ -154,6 +167,7 @@ class Outbox:
         """The transport asks for it."""
         self.is_paused = True
         self._backlog = self._transport.get_write_buffer_size()
+        self._unread.note(self, self._backlog)
         if self._begun is not None:
             self._hold(self._begun)
 
@@ -166,6 +180,7 @@ class Outbox:
 
     def release(self) -> None:
         """Nothing that was given to the transport is read any more."""
+        self._unread.note(self, 0)
         while self._sending:
             self._sending.pop().release()
 

@@ -17,6 +17,9 @@ from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
 from trivium.frontends.refusals import HttpRefusal
+from trivium.frontends.shares import Addresses, AddressUse, has_room
+from trivium.frontends.turns import Offload, TurnQueue
+from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
 from trivium.types.operations import Operation
@@ -24,11 +27,11 @@ from trivium.types.operations import Operation
 _log = logging.getLogger(__name__)
 
 NEVER = float("inf")
+RETRY_SECONDS = 1.0
+"""After which who found no room may try again."""
 _SECONDS = 0.5
 
 Decoded = tuple[Operation, Encoder]
-Offload = Callable[[Callable[[], Decoded], Callable[[Decoded | Exception], None]], None]
-"""Run the first in a thread, then call the second on the loop with what it returned or raised, just once."""
 
 
 class ClientConnection(Protocol):
@@ -60,12 +63,13 @@ class ClientConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpDebugState:
-    """Describes one HTTP front end: its open connections, the bytes of request bodies that it holds, and whether it
-    sleeps because no connection has anything under way.
+    """Describes one HTTP front end: its open connections, the bytes that it holds of request bodies and of answers that
+    clients have not read, and whether it sleeps because no connection has anything under way.
     """
 
     connections: int
     held_bytes: int
+    unread_bytes: int
     is_asleep: bool
 
 
@@ -87,9 +91,15 @@ class HttpState:
     held_bytes: int = 0
     is_draining: bool = False
     finished: int = 0  # requests answered since then
+    turns: TurnQueue = field(default_factory=TurnQueue)
+    unread: UnreadAnswers = field(init=False)
+    addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(SMALL_BODY)))
+
+    def __post_init__(self) -> None:
+        self.unread = UnreadAnswers(self.limits.total_body_bytes)
 
     def protocol_of(self, path: str) -> WireProtocol:
         """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""
@@ -99,25 +109,34 @@ class HttpState:
             raise ServeError(Code.NOT_FOUND, f"nothing is served at {path[:80]!r}; paths begin with {known}.")
         return protocol
 
-    def reserve(self, size: int) -> None:
-        """Room for `size` more bytes of bodies, to be given back by `unreserve`; ServeError where there is none."""
-        if self.held_bytes + size > self.limits.total_body_bytes:
+    def reserve(self, size: int, use: AddressUse) -> None:
+        """Room for `size` more bytes of bodies from an address, to be given back by `unreserve`; ServeError where there
+        is none.
+        """
+        limits = self.limits
+        if not has_room(limits.total_body_bytes, self.held_bytes, use.held_bytes, size, limits.body_bytes):
             raise HttpRefusal(
                 503,
                 Code.QUEUE_FULL,
-                f"request bodies of {self.held_bytes} bytes are held, and {size} more would exceed the limit of "
-                f"{self.limits.total_body_bytes}; try again later.",
+                f"request bodies of {self.held_bytes} bytes are held, {use.held_bytes} of them from this address, and "
+                f"{size} more would exceed the limit of {limits.total_body_bytes}, or the address's share of it; try "
+                "again later.",
+                retry_after=RETRY_SECONDS,
             )
         self.held_bytes += size
+        use.held_bytes += size
 
-    def unreserve(self, size: int) -> None:
+    def unreserve(self, size: int, use: AddressUse) -> None:
         """The bytes are needed no more."""
         self.held_bytes -= size
+        use.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
 
     def debug_state(self) -> HttpDebugState:
         """Copy what the connections hold at this moment, for a developer who debugs."""
-        return HttpDebugState(len(self.connections), self.held_bytes, self.wake is not None)
+        return HttpDebugState(
+            len(self.connections), self.held_bytes, self.unread.held_bytes, self.wake is not None
+        )
 
     def leave(self, connection: ClientConnection) -> None:
         """A connection is gone. One that was too many never came in."""

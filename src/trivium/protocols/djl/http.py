@@ -41,9 +41,9 @@ class DjlHttp:
         except ServeError as error:
             raise self._known(error, self._id(head)) from error
 
-    def is_costly(self, head: Head, size: int) -> bool:
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """Forms are searched for their fields; any other body is only viewed."""
-        if size <= COSTLY_FORM_BYTES:
+        if len(data) <= COSTLY_FORM_BYTES:
             return False
         kind = head.headers.get(b"content-type", b"").lstrip().lower()
         return kind.startswith((b"multipart/form-data", b"application/x-www-form-urlencoded"))

@@ -13,7 +13,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import HttpAnswer
+from trivium.types.wire import CostlyAnswer, HttpAnswer, costly
 
 
 def coding_of(field: bytes) -> str:
@@ -41,6 +41,12 @@ class CompressedEncoder(msgspec.Struct, frozen=True, gc=False):
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The answer, compressed or as it is; an error and what is streamed as they are."""
         answer = self.plain.encode(part)
+        if type(answer) is CostlyAnswer:
+            write = answer.write
+            return costly(lambda: self._packed(write()))
+        return self._packed(answer)
+
+    def _packed(self, answer: HttpAnswer) -> HttpAnswer:
         if not (answer.final and answer.status == 200 and LEAST_BYTES <= answer.size <= MOST_BYTES):
             return answer
         packed = deflate(answer.buffers, self.coding)

@@ -11,6 +11,7 @@ from typing import cast
 import msgspec
 from google.protobuf.message import Message
 
+from trivium.dialects.triton.large_messages import weight
 from trivium.dialects.triton.service_messages import Named, new, parse
 from trivium.protocols.kserve import grpc_documents as documents
 from trivium.protocols.kserve.abilities import KServeOptions, make_options
@@ -47,6 +48,7 @@ HEALTH = "/grpc.health.v1.Health/Check"
 SERVICES: Sequence[str] = ("inference.GRPCInferenceService", "grpc.health.v1.Health")
 """The services whose RPCs this protocol understands."""
 
+_COSTLY_BYTES = 2**17
 SCOPES: Mapping[str, AccessScope] = {
     HEALTH: AccessScope.OPEN,
     SERVICE + "ServerLive": AccessScope.OPEN,
@@ -146,6 +148,10 @@ class KServeGrpc:
         """Raise WithoutKey for a restricted RPC whose key is missing in the metadata."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
+
+    def is_costly(self, call: RpcCall, message: bytes) -> bool:
+        """Contents and BYTES are read value by value; raw contents of numbers are only viewed."""
+        return call.method not in (INFER, STREAM_INFER) or weight(message) > _COSTLY_BYTES
 
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""

@@ -4,8 +4,8 @@ Source: spec sheet `triton`, sections 5.2 and 5.3. Values are never rounded, wra
 datatype cannot hold is refused with its index. FP16 and BF16 have no field, they come as raw bytes only.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tensor
 
 FIELDS: Mapping[DataType, str] = {
     DataType.BOOL: "bool_contents",
@@ -67,9 +67,19 @@ def decode(name: str, datatype: DataType, shape: tuple[int, ...], contents: Tens
             info=_other_count(name, datatype, count, len(values)),
         )
     if datatype is DataType.BYTES:
-        texts = cast(list[bytes], list(values))
-        return Tensor(name, datatype, shape, elements.object_array(texts, shape))
+        if count <= STRINGS_AT_ONCE:
+            texts = cast(list[bytes], list(values))
+            return Tensor(name, datatype, shape, elements.object_array(texts, shape))
+        parts = _parts(values, count)
+        blob = b"".join([elements.encode(name, cast(list[bytes], part)) for part in parts])
+        return PackedTensor(name, datatype, shape, NOT_MADE, blob, 0, len(blob))
     return Tensor(name, datatype, shape, _numbers(name, datatype, values).reshape(shape))
+
+
+def _parts(values: Sequence[object], count: int) -> Iterator[Sequence[object]]:
+    """Yield them some thousands at a time: one call for all keeps the whole process waiting."""
+    for begin in range(0, count, STRINGS_AT_ONCE):
+        yield values[begin : begin + STRINGS_AT_ONCE]
 
 
 def _misplaced(name: str, datatype: DataType, field: str) -> ErrorInfo:
@@ -85,9 +95,14 @@ def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Er
 
 
 def _numbers(name: str, datatype: DataType, values: Sequence[object]) -> Array:
+    kind = np.dtype(np.int64) if datatype in _NARROW else datatype.dtype
+    wide: Any = np.empty(len(values), kind)
+    begin = 0
+    for part in _parts(values, len(values)):
+        wide[begin : begin + len(part)] = np.fromiter(cast(Sequence[float], part), kind, len(part))
+        begin += len(part)
     if datatype not in _NARROW:
-        return np.fromiter(cast(Sequence[float], values), datatype.dtype, len(values))
-    wide = np.fromiter(cast(Sequence[int], values), np.int64, len(values))
+        return cast(Array, wide)
     limits = np.iinfo(datatype.dtype)  # type: ignore[type-var]
     outside = np.flatnonzero((wide < limits.min) | (wide > limits.max))
     if outside.size:
@@ -97,4 +112,4 @@ def _numbers(name: str, datatype: DataType, values: Sequence[object]) -> Array:
             f"Value {index} of input {name!r} is {wide[index]}; {datatype.wire} holds {limits.min} to {limits.max}. "
             "Send it as a wider datatype, if the model takes one.",
         )
-    return wide.astype(datatype.dtype)
+    return cast(Array, wide.astype(datatype.dtype))

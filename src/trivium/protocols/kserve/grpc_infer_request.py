@@ -13,6 +13,7 @@ import msgspec
 from trivium.codecs import binary
 from trivium.codecs.shapes import element_count
 from trivium.dialects.triton import request_reasons
+from trivium.dialects.triton.large_messages import parse_large, weight
 from trivium.dialects.triton.service_messages import (
     InferRequestMessage,
     InputTensor,
@@ -33,6 +34,9 @@ from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
+_LARGE_BYTES = 2**23
+"""Bytes of values that one call may read: it takes a tenth of a second at most."""
+
 _CHOICE = "parameter_choice"
 _TENSORS = PayloadKind.TENSORS
 
@@ -53,7 +57,10 @@ def decode_infer(message: bytes, timeout: float | None, regions: RegionViews | N
     """The request in this message, to be answered within `timeout` seconds. INVALID and what `regions` raises; as a
     StreamRefusal, once its id is known.
     """
-    request = parse_infer_request(message)
+    if len(message) > _LARGE_BYTES and weight(message) > _LARGE_BYTES:
+        request = parse_large(message)
+    else:
+        request = parse_infer_request(message)
     try:
         return _decoded(request, timeout, regions)
     except ServeError as error:

@@ -48,6 +48,9 @@ COSTLY_JSON_BYTES = 128 * 2**10
 COSTLY_PACKED_BYTES = 2**10
 """A compressed body may unpack to a thousand times its size."""
 
+_STRINGS, _ESCAPE = b"BYTES", b"\\"
+"""In the JSON before binary tensors: what only those of strings have, or what may stand for it."""
+
 _INFER = Verb.INFER
 _NO_ABILITIES = KServeOptions()
 
@@ -78,8 +81,11 @@ class KServeHttp:
             return msgspec.structs.replace(target, lead=said_length(head) or 0)
         return target
 
-    def is_costly(self, head: Head, size: int) -> bool:
-        """JSON above 128 KiB takes a millisecond, as may a compressed KiB; binary tensors are only viewed."""
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
+        """JSON above 128 KiB takes a millisecond, as may a compressed KiB, or a hundred KiB of BYTES; all other binary
+        tensors are only viewed.
+        """
+        size = len(data)
         if b"content-encoding" in head.headers:
             return size > COSTLY_PACKED_BYTES
         if size <= COSTLY_JSON_BYTES:
@@ -88,7 +94,10 @@ class KServeHttp:
             length = header_length(head)
         except ServeError:
             return False  # `decode` refuses it at once
-        return length is None or length > COSTLY_JSON_BYTES
+        if length is None or length > COSTLY_JSON_BYTES:
+            return True
+        text = bytes(data[:length])
+        return _STRINGS in text or _ESCAPE in text
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""

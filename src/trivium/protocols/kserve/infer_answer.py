@@ -23,7 +23,7 @@ from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import COPIED, PackedTensor, Scalar, Tensor, Tensors
-from trivium.types.wire import HttpAnswer
+from trivium.types.wire import HttpAnswer, costly
 
 
 class _BinarySize(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +87,16 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
                 and not (self.forms or self.id or part.parameters)
             ):
                 return self._plain_answer(part, payload.items[0])
+            if not self.binary_output or self.forms:
+                for tensor in payload.items:
+                    if self._form(tensor.name) is False and jsontensors.is_large(tensor):
+                        return costly(lambda: self._written(part, payload))
+            return self._whole_answer(part, payload)
+        except Exception as error:
+            return self._refusal(unwritable(error), part)
+
+    def _written(self, part: ResponsePart, payload: Tensors) -> HttpAnswer:
+        try:
             return self._whole_answer(part, payload)
         except Exception as error:
             return self._refusal(unwritable(error), part)
@@ -113,6 +123,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
 
     def _whole_answer(self, part: ResponsePart, payload: Tensors) -> HttpAnswer:
         outputs: list[_Output] = []
+        large: dict[int, list[bytes]] = {}
         blobs: list[Buffer] = []
         size = 0
         for tensor in payload.items:
@@ -128,8 +139,13 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
                 blobs.append(blob)
                 size += len(blob)
                 outputs.append(_described(tensor, _BinarySize(len(blob)), UNSET))
+            elif jsontensors.is_large(tensor):
+                large[len(outputs)] = list(jsontensors.encode_in_pieces(tensor))
+                outputs.append(_described(tensor, UNSET, UNSET))
             else:
                 outputs.append(_described(tensor, UNSET, Raw(jsontensors.encode(tensor))))
+        if large:
+            return _large_answer(self._text(part, []), outputs, large, blobs)
         text = self._text(part, outputs)
         if not blobs:
             return json_answer(200, text)
@@ -149,6 +165,25 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
     def _form(self, name: str) -> Form | None:
         """Binary or not, or where; None for an output that was not asked for."""
         return self.forms.get(name) if self.forms else self.binary_output
+
+
+def _large_answer(
+    frame: bytes, outputs: list[_Output], large: Mapping[int, list[bytes]], blobs: list[Buffer]
+) -> HttpAnswer:
+    """An answer without its `outputs` is `frame`; the data of some are in pieces, which are sent as they are."""
+    text: list[Buffer] = [frame.removesuffix(b"]}")]
+    for index, output in enumerate(outputs):
+        if index:
+            text.append(b",")
+        described = _ENCODER.encode(output)
+        if index in large:
+            text += (described.removesuffix(b"}"), b',"data":', *large[index], b"}")
+        else:
+            text.append(described)
+    text.append(b"]}")
+    length = sum(map(len, text))
+    fields = _BINARY_FIELDS % length if blobs else b"Content-Type: application/json\r\n"
+    return HttpAnswer(200, fields, (*text, *blobs), length + sum(map(len, blobs)))
 
 
 def _described(tensor: Tensor, parameters: _BinarySize | UnsetType, data: Raw | UnsetType) -> _Output:

@@ -66,6 +66,8 @@ class InferHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 _DECODER = msgspec.json.Decoder(InferHeader)
+_MOST_WITH_BARE_WORDS = 2**22
+"""Bytes of JSON in which NaN and Infinity are looked for: that takes long, and larger ones have to be right."""
 _BARE_WORDS = (b"NaN", b"Infinity")
 _INPUT = re.compile(r"\.inputs\[(\d+)\]")
 _QUOTED = re.compile("`([^`]*)`")
@@ -90,6 +92,8 @@ def decode_header(text: bytes | memoryview) -> InferHeader:
         raise _malformed("it is nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         whole = bytes(text)
+        if len(whole) > _MOST_WITH_BARE_WORDS:
+            raise _malformed(str(error)) from error
         if any(word in whole for word in _BARE_WORDS):
             return _decode_with_bare_words(whole, error)
         raise _malformed(str(error)) from error
@@ -146,7 +150,8 @@ def _fault(found: str, place: str, text: bytes) -> ErrorInfo | None:
     """Say more of an input that is no object, or whose datatype does not exist; None where the text is no JSON."""
     at = _INPUT.match(place)
     try:
-        entry = json.loads(text)["inputs"][int(at[1])] if at is not None else None
+        is_short = len(text) <= _MOST_WITH_BARE_WORDS
+        entry = json.loads(text)["inputs"][int(at[1])] if at is not None and is_short else None
     except (ValueError, RecursionError, LookupError, TypeError):  # msgspec refuses before it has read all
         return None
     if not isinstance(entry, dict):

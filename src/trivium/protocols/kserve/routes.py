@@ -169,24 +169,27 @@ def _of_regions(head: Head, memory: str, region: str, action: str) -> Target:
 def _of_model(head: Head, model: str, version: str, action: str) -> Target:
     posted = _MODEL_POSTS.get(action)
     if posted is not None:
-        return _post(head, posted, _INFER, model, version)
+        return _post(head, posted, _INFER, model, version, is_served=True)
     verb = _MODEL_READS.get(action)
     if verb is None:
         raise _unknown(head)
     return _read(head, verb, _INFER if verb is Verb.READY else _OBSERVE, model, version)
 
 
-def _post(head: Head, verb: Verb, scope: AccessScope, name: str = "", version: str = "") -> Target:
+def _post(
+    head: Head, verb: Verb, scope: AccessScope, name: str = "", version: str = "", is_served: bool = False
+) -> Target:
     if head.method != "POST":
         raise _wrong_method(head, "POST")
-    return Target(verb, decoded(name), decoded(version), True, scope=scope)
+    return Target(verb, decoded(name), decoded(version), True, scope=scope, is_served=is_served)
 
 
 def _setting(head: Head, verb: Verb, model: str = "") -> Target:
     if head.method not in ("GET", "POST"):
         raise _wrong_method(head, "GET, HEAD, POST")
     is_change = head.method == "POST"
-    return Target(verb, decoded(model), "", is_change, scope=_MANAGE if is_change else _OBSERVE)
+    scope = _MANAGE if is_change else _OBSERVE
+    return Target(verb, decoded(model), "", is_change, scope=scope, is_served=False)
 
 
 def _read(head: Head, verb: Verb, scope: AccessScope, model: str = "", version: str = "") -> Target:

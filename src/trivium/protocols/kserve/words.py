@@ -73,6 +73,7 @@ OWN_ERRORS = OwnErrors()
 
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
 _NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}
+_UNSERVED = (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING)
 _LONGEST_TEXT = 2**16
 """Bytes of JSON in which the id of a refused request is looked for."""
 _PLAIN_METHODS = ("/infer", "/ready", "/live")
@@ -93,6 +94,8 @@ class TritonErrors:
             return TranslatedError(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
         if reason == request_reasons.RESTRICTED_API:
             return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
+        if reason in _UNSERVED:  # a body that nobody reads
+            return _worded(error, error_text(error, False, {"model": facts["model"]}), True)
         if error.code is Code.NOT_FOUND and error.status is None:
             return NOT_FOUND
         return _worded(error, error_text(error, False, {}) if reason else None, False)
@@ -137,7 +140,7 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
     reason = error.reason
     if verb == Verb.READY:
         return NOT_READY
-    if verb == Verb.INFER and reason in (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING):
+    if verb == Verb.INFER and reason in _UNSERVED:
         found = error_text(error, False, {"model": model})
         return _worded(error, found, True)
     if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:

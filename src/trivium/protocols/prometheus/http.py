@@ -83,7 +83,7 @@ class PrometheusHttp:
             raise ServeError(Code.METHOD, "Method Not Allowed")
         return Target("metrics", scope=AccessScope.OBSERVE)
 
-    def is_costly(self, head: Head, size: int) -> bool:
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """There is no body to decode."""
         return False
 
@@ -123,7 +123,7 @@ class ReportEncoder:
 def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMetric]:
     """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
     rows = triton.rows_of(report)
-    ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
+    ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows), *own.loops(report)]
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []
     kinds: list[tuple[str, Iterable[ExposedMetric]]] = [

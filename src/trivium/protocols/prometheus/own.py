@@ -55,6 +55,21 @@ def gauges(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     yield oldest
 
 
+def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
+    """Of the server: what has held up its event loop."""
+    if report.loop is None:
+        return
+    stalls = ExposedMetric(
+        "trivium_loop_stalls_total", "counter", "Times that work held up the event loop for 250 ms or longer"
+    )
+    longest = ExposedMetric(
+        "trivium_loop_longest_stall_seconds", "gauge", "Longest time that work has held up the event loop"
+    )
+    stalls.add("", report.loop.stalls)
+    longest.add("", report.loop.longest)
+    yield from (stalls, longest)
+
+
 def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[ExposedMetric]:
     """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
     for metric in report.custom:

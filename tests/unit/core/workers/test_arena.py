@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from trivium.core.workers.arena import ALIGNED, SMALLEST, Arena, address
+from trivium.core.workers.arena import ALIGNED, RESTING_BYTES, SMALLEST, Arena, address
 
 CAPACITY = 16 * SMALLEST
 
@@ -125,3 +125,24 @@ def test_a_closed_arena_keeps_nothing_to_lend_again():
     second.release()
     assert arena.lent == 0
     assert arena.lend(SMALLEST) is None
+
+
+def test_what_rests_no_more_keeps_no_memory():
+    """As the kernel counts it: pages of the anonymous file that are there."""
+    arena = Arena("m")
+
+    def taken() -> int:
+        return os.fstat(arena.descriptor).st_blocks * 512
+
+    leases = [arena.lend(2**24) for _ in range(6)]
+    assert taken() == 0, "what is lent and not written to takes nothing"
+    for lease in leases:
+        lease.view[:] = bytes(2**24)
+    assert taken() == 6 * 2**24
+    for lease in leases:
+        lease.release()
+    assert taken() <= 2**24 + RESTING_BYTES, "one is kept to be lent again, and two rest"
+    again = arena.lend(2**24)
+    again.view[:] = b"x" * 2**24
+    again.release()
+    arena.close()

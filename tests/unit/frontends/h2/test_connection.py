@@ -6,7 +6,7 @@ import pytest
 from tests.harness.echo_rpc import UNARY
 from tests.harness.fake_core import FakeCore
 from tests.harness.h2_connection import H2ConnectionHarness
-from tests.harness.h2_peer import data
+from tests.harness.h2_peer import data, prefixed
 
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.state import CANCELLED
@@ -308,4 +308,74 @@ def test_a_slow_reader_gets_to_the_end_of_what_was_said() -> None:
     assert not stage.transport.is_aborted
     stage.loop.wait(20.0)
     assert stage.transport.is_aborted
+    stage.lose()
+
+
+# -- a time for everything -----------------------------------------------------------------------------------
+
+BEGUN = {
+    "nothing of it": b"",
+    "half of its prefix": prefixed(bytes(100))[:3],
+    "its prefix": prefixed(bytes(100))[:5],
+    "half of it": prefixed(bytes(100))[:50],
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+def test_a_message_that_does_not_come_ends_its_call(begun: str) -> None:
+    stage = H2ConnectionHarness(message_seconds=20.0, slowest_rate=1000).greet()
+    stage.say(stage.peer.open(1, UNARY))
+    if BEGUN[begun]:
+        stage.say(data(1, BEGUN[begun]))
+    stage.wait(19.0)
+    assert stage.peer.streams[1].status is None
+    stage.wait(22.0)
+    assert stage.peer.streams[1].status == 4
+    assert "in time" in stage.peer.streams[1].details
+    assert not stage.site.visits
+    assert stage.loop.timers > 0
+    stage.lose()
+
+
+def test_a_message_that_comes_slowly_enough_has_its_time() -> None:
+    stage = H2ConnectionHarness(message_seconds=2.0, slowest_rate=100).greet()
+    stage.say(stage.peer.open(1, UNARY))
+    whole = prefixed(b"echo " + bytes(3000))
+    for at in range(0, len(whole), 150):
+        stage.say(data(1, whole[at : at + 150], at + 150 >= len(whole)))
+        stage.wait(1.0)
+    assert stage.peer.streams[1].status == 0
+    stage.lose()
+
+
+def test_a_stream_without_a_message_may_last() -> None:
+    stage = H2ConnectionHarness(FakeCore(is_prompt=False), message_seconds=2.0).greet()
+    stage.say(stage.peer.call(1, UNARY, b"echo x"))
+    stage.wait(60.0)
+    assert stage.peer.streams[1].status is None, "its message has come, and its answer has not"
+    stage.core.tickets[0].echo()
+    stage.wait(1.0)
+    assert stage.peer.streams[1].status == 0
+    stage.lose()
+
+
+def test_a_connection_without_a_call_is_asked_to_go_and_one_with_a_call_is_not() -> None:
+    stage = H2ConnectionHarness(FakeCore(is_prompt=False), idle_seconds=10.0).greet()
+    stage.say(stage.peer.call(1, UNARY, b"echo x"))
+    stage.wait(100.0)
+    assert not stage.peer.goaways
+    stage.core.tickets[0].echo()
+    stage.say(frames.ping(b"12345678"))
+    stage.wait(9.0)
+    assert not stage.peer.goaways
+    stage.wait(12.0)
+    assert stage.peer.goaways[0][1] == frames.NO_ERROR
+    assert stage.transport.is_shut
+    stage.lose()
+
+
+def test_a_connection_may_idle_for_ever_where_that_is_wanted() -> None:
+    stage = H2ConnectionHarness(idle_seconds=None).greet()
+    stage.wait(7000.0)
+    assert not stage.peer.goaways
     stage.lose()

@@ -118,3 +118,36 @@ def test_what_cannot_be_decoded(block: bytes, code: int, method: str) -> None:
 def test_any_bytes_are_a_head_or_a_fault(block: bytes) -> None:
     with contextlib.suppress(ConnectionFault):
         HeaderBlocks(4096).head(block)
+
+
+@pytest.mark.parametrize(
+    ("updates", "is_refused"),
+    [
+        ("", False),
+        ("20", False),
+        ("3fe11f", False),
+        ("20 3fe11f", False),
+        ("3fe11f 20", False),
+        ("20 20 20", True),
+        ("3fe11f 3fe11f 3fe11f", True),
+        ("3f00 20 3f808000 20", True),
+        ("20" * 16_000, True),
+        ("3f" + "80" * 16_000, True),
+    ],
+)
+def test_a_block_begins_with_two_updates_of_the_tables_size_at_most(updates: str, is_refused: bool) -> None:
+    """RFC 7541, section 4.2: the least size that there was meanwhile, and the last one."""
+    reader = HeaderBlocks(4096)
+    block = bytes.fromhex(updates) + block_of(Encoder(), "/a/B")
+    if is_refused:
+        with pytest.raises(ConnectionFault) as refused:
+            reader.head(block)
+        assert refused.value.code == frames.COMPRESSION_ERROR
+    else:
+        assert reader.head(block).method == "/a/B"
+
+
+def test_an_update_behind_a_header_is_refused() -> None:
+    with pytest.raises(ConnectionFault) as refused:
+        HeaderBlocks(4096).head(block_of(Encoder(), "/a/B") + b"\x20")
+    assert refused.value.code == frames.COMPRESSION_ERROR

@@ -166,3 +166,31 @@ def test_any_bytes(prefix: bytes, noise: bytes) -> None:
     with contextlib.suppress(ConnectionFault):
         talk.session.feed(memoryview(prefix + noise))
     talk.check_nothing_is_left()
+
+
+FLOODS = {
+    "DATA frames of one byte": data(1, b"x"),
+    "DATA frames that are all padding": frames.head(200, frames.DATA, frames.PADDED, 1)
+    + bytes([199])
+    + bytes(199),
+    "acknowledgements of SETTINGS that nobody sent": frames.SETTINGS_ACK,
+    "answers to pings that nobody sent": frames.ping(b"12345678", is_ack=True),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_frames_that_cost_more_than_they_bring_end_the_connection(flood: str) -> None:
+    talk = H2SessionHarness(FakeCore(is_prompt=False)).greet()
+    talk.say(talk.peer.open(1, UNARY) + data(1, prefixed(bytes(10**6))[:100]))
+    with pytest.raises(ConnectionFault) as refused:
+        talk.say(FLOODS[flood] * 100_000)
+    assert refused.value.code == frames.ENHANCE_YOUR_CALM
+
+
+def test_a_message_in_pieces_of_a_kilobyte_costs_nothing() -> None:
+    talk = H2SessionHarness(FakeCore()).greet()
+    talk.say(talk.peer.open(1, UNARY))
+    payload = prefixed(b"echo " + bytes(2**22))
+    for at in range(0, len(payload), 1000):
+        talk.say(data(1, payload[at : at + 1000], at + 1000 >= len(payload)))
+    assert len(talk.core.tickets) == 1

@@ -15,12 +15,14 @@ from tests.harness.h2_peer import prefixed
 from trivium.codecs.compression import Inflater
 from trivium.frontends.h2.messages import CallRefused, MessageReader, Packed
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
+from trivium.frontends.shares import AddressUse
 from trivium.types.errors import ServeError
 
 
 def reader(coding: str = "identity", most: int = 1000, total: int = 10_000) -> MessageReader:
     limits = GrpcLimits(message_bytes=most, total_message_bytes=total)
-    return MessageReader(GrpcState(FakeCore(), {SERVICE: EchoRpc()}, limits), coding, Inflater(most, total))
+    state = GrpcState(FakeCore(), {SERVICE: EchoRpc()}, limits)
+    return MessageReader(state, AddressUse(), coding, Inflater(most, total))
 
 
 def feed(at: MessageReader, *pieces: bytes) -> list[bytes]:

@@ -459,3 +459,32 @@ def test_nothing_comes_before_the_greeting() -> None:
     with pytest.raises(ConnectionFault) as caught:
         talk.say(frames.PREFACE + frames.ping(bytes(8)))
     assert caught.value.code == frames.PROTOCOL_ERROR
+
+
+def test_a_costly_message_is_decoded_elsewhere() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"costly " + bytes(200_000))
+    assert not talk.core.tickets
+    talk.threads.run()
+    talk.core.tickets[0].say(b"done", final=True)
+    talk.flush()
+    assert heard.messages == [b"done"]
+    talk.check_nothing_is_left()
+
+
+def test_a_call_that_is_reset_while_its_message_is_decoded_is_over() -> None:
+    talk = later()
+    talk.call(1, UNARY, b"costly " + bytes(200_000))
+    talk.say(frames.reset(1, frames.CANCEL))
+    talk.threads.run()
+    assert not talk.core.tickets
+    talk.check_nothing_is_left()
+
+
+def test_a_costly_message_that_cannot_be_read_is_refused() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"bad costly " + bytes(200_000))
+    talk.threads.run()
+    talk.flush()
+    assert heard.status == 3
+    talk.check_nothing_is_left()

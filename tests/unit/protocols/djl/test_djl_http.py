@@ -212,10 +212,10 @@ def test_requests_that_are_refused(request_head, body, status, words):
 
 def test_what_is_costly():
     form = head(content_type="Multipart/Form-Data; boundary=x")
-    assert PROTOCOL.is_costly(form, COSTLY_FORM_BYTES + 1)
-    assert not PROTOCOL.is_costly(form, COSTLY_FORM_BYTES)
-    assert not PROTOCOL.is_costly(head(content_type="image/png"), 10**9)
-    assert not PROTOCOL.is_costly(head(), 10**9)
+    assert PROTOCOL.is_costly(form, bytes(COSTLY_FORM_BYTES + 1))
+    assert not PROTOCOL.is_costly(form, bytes(COSTLY_FORM_BYTES))
+    assert not PROTOCOL.is_costly(head(content_type="image/png"), bytes(10**6))
+    assert not PROTOCOL.is_costly(head(), bytes(10**6))
 
 
 @settings(max_examples=examples(200))

@@ -64,8 +64,8 @@ def test_other_codings_are_refused_and_told_those_there_are():
 def test_decoding_what_is_compressed_is_costly():
     protocol = KServeHttp("trivium", "1")
     head = Head("POST", "/v2/models/m/infer", "", {b"content-encoding": b"gzip"}, 5000)
-    assert protocol.is_costly(head, 5000)
-    assert not protocol.is_costly(head, 500)
+    assert protocol.is_costly(head, bytes(5000))
+    assert not protocol.is_costly(head, bytes(500))
 
 
 @pytest.mark.parametrize(

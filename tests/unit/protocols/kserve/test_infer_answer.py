@@ -9,6 +9,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Readiness, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensor, Tensors
+from trivium.types.wire import CostlyAnswer
 
 A = np.array([[0.1, 2]], "<f4")
 B = np.array([[b"x", b"yy"]], object)
@@ -122,3 +123,41 @@ def test_a_known_head_goes_with_the_answers_it_fits():
         seen.append(answer.buffers[0])
     assert seen[0] is seen[1] is seen[-1]
     assert len(set(seen)) == 5
+
+
+def test_a_large_answer_in_json_is_written_elsewhere_and_is_what_a_small_one_would_be() -> None:
+    array = np.arange(40_000, dtype=np.float32).reshape(2, 20_000)
+    items = (
+        Tensor("a", DataType.FP32, (2, 20_000), array),
+        Tensor("b", DataType.INT32, (2,), np.array([1, 2], np.int32)),
+        Tensor("c", DataType.FP32, (0, 3), np.zeros((0, 3), np.float32)),
+        Tensor("d", DataType.INT8, (20_000,), np.ones(20_000, np.int8)),
+    )
+    part = ResponsePart(payload=Tensors(items), model="m", version="1")
+    answer = InferEncoder("7", {}, False, KnownAnswers()).encode(part)
+    assert type(answer) is CostlyAnswer
+    assert answer.status == 0
+    written = answer.write()
+    document = json.loads(b"".join(written.buffers))
+    assert written.size == sum(map(len, written.buffers))
+    assert written.status == 200
+    assert (document["id"], document["model_name"], document["model_version"]) == ("7", "m", "1")
+    assert [output["name"] for output in document["outputs"]] == ["a", "b", "c", "d"]
+    assert document["outputs"][0]["data"] == array.ravel().tolist()
+    assert [document["outputs"][at]["data"] for at in (1, 2)] == [[1, 2], []]
+    assert document["outputs"][3] == {
+        "name": "d",
+        "datatype": "INT8",
+        "shape": [20_000],
+        "data": [1] * 20_000,
+    }
+
+
+def test_a_large_answer_that_json_cannot_carry_is_refused_elsewhere() -> None:
+    data = b"\xff" * 400_000
+    array = np.empty(1, object)
+    array[0] = data
+    part = ResponsePart(payload=Tensors((Tensor("a", DataType.BYTES, (1,), array),)), model="m", version="1")
+    answer = InferEncoder("", {}, False, KnownAnswers()).encode(part)
+    assert type(answer) is CostlyAnswer
+    assert answer.write().status == 400

@@ -122,8 +122,8 @@ def test_costly_bodies_are_large_forms():
         Head("POST", "/predictions/m", "", {b"content-type": kind}, 1)
         for kind in (b"a/b", b"Multipart/form-data")
     ]
-    assert [wire.is_costly(head, 2**20) for head in heads] == [False, True]
-    assert [wire.is_costly(head, 2**10) for head in heads] == [False, False]
+    assert [wire.is_costly(head, bytes(2**20)) for head in heads] == [False, True]
+    assert [wire.is_costly(head, bytes(2**10)) for head in heads] == [False, False]
 
 
 @pytest.mark.parametrize(

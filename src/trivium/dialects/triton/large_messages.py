@@ -1,0 +1,164 @@
+"""Reads large ModelInferRequests piece by piece, since one call for all of it would keep the whole process waiting.
+
+Source: the encoding of protocol buffers: a message is its fields one behind another, so what comes in pieces may be
+merged; of a field with many numbers each piece becomes a field of its own. Knows where the large parts of a request can
+be: in the contents of its inputs, and in its raw contents.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+
+from trivium.dialects.triton.service_messages import (
+    InferRequestMessage,
+    InputTensor,
+    TensorContents,
+    new_infer_request,
+    no_message,
+)
+
+PIECE_BYTES = 2**18
+"""Bytes that one call reads; a multiple of 8."""
+_INPUTS, _RAW_CONTENTS, _CONTENTS, _STRINGS = 5, 7, 5, 8
+_SPLIT, _VALUES = range(5, 6), range(1, _STRINGS + 1)
+_FIXED = (6, 7)
+"""Fields of contents whose numbers take 8 bytes or 4; those of the others take any number."""
+
+_MOST_FIELDS = 256
+_MOST_HEAD = 4096
+_VARINT, _SIXTY_FOUR, _LENGTH, _THIRTY_TWO = 0, 1, 2, 5
+
+
+def weight(message: bytes) -> int:
+    """Return how many bytes of a request are other than raw contents, which cost only their copy. All count where an
+    input is of BYTES, or where there are very many fields.
+    """
+    view = memoryview(message)
+    rest = size = len(message)
+    try:
+        for count, (_, start, end, number, _) in enumerate(_fields(view)):
+            if count > _MOST_FIELDS:
+                return size
+            if number == _RAW_CONTENTS:
+                rest -= end - start
+            elif number == _INPUTS and b"BYTES" in bytes(view[start : min(end, start + _MOST_HEAD)]):
+                return size
+    except (IndexError, DecodeError):
+        return size
+    return rest
+
+
+def parse_large(message: bytes) -> InferRequestMessage:
+    """The request in this message. Raises INVALID where it is none."""
+    request = new_infer_request()
+    try:
+        _merge_request(request, memoryview(message))
+    except DecodeError as error:
+        raise no_message("ModelInferRequest", len(message), error) from error
+    return request
+
+
+def _merge_request(request: InferRequestMessage, view: memoryview) -> None:
+    for start, end, number in _pieces(view, _SPLIT):
+        if number == _INPUTS:
+            entry = cast(Any, request.inputs).add()
+            _merge_input(entry, view[start:end])
+        else:
+            request.MergeFromString(bytes(view[start:end]))
+
+
+def _merge_input(entry: InputTensor, view: memoryview) -> None:
+    for start, end, number in _pieces(view, _SPLIT):
+        if number == _CONTENTS:
+            _merge_contents(entry.contents, view[start:end])
+        else:
+            entry.MergeFromString(bytes(view[start:end]))
+
+
+def _merge_contents(contents: TensorContents, view: memoryview) -> None:
+    for start, end, number in _pieces(view, _VALUES):
+        if 0 < number < _STRINGS:
+            for piece in _numbers(view[start:end], number in _FIXED):
+                contents.MergeFromString(bytes((number << 3 | _LENGTH,)) + _varint(len(piece)) + piece)
+        elif number == _STRINGS:  # one long element
+            contents.MergeFromString(bytes((number << 3 | _LENGTH,)) + _varint(end - start) + view[start:end])
+        else:
+            contents.MergeFromString(bytes(view[start:end]))
+
+
+def _pieces(view: memoryview, large: range) -> Iterator[tuple[int, int, int]]:
+    """Yield where small fields begin and end, many together, as of number 0; and of each large one whose number is in
+    `large` where its payload does, with it. DecodeError for what is no message.
+    """
+    begin = 0
+    try:
+        for head, start, end, number, kind in _fields(view):
+            if kind == _LENGTH and end - start > PIECE_BYTES and number in large:
+                if begin < head:
+                    yield begin, head, 0
+                yield start, end, number
+                begin = end
+            elif end - begin > PIECE_BYTES:
+                yield begin, end, 0
+                begin = end
+    except IndexError as error:
+        raise DecodeError("the message is cut short") from error
+    if begin < len(view):
+        yield begin, len(view), 0
+
+
+def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield of each field where its head, its payload and the next field begin, its number and its kind."""
+    at, size = 0, len(view)
+    while at < size:
+        head = at
+        tag, at = (view[at], at + 1) if view[at] < 0x80 else _read(view, at)
+        kind, start = tag & 7, at
+        if kind == _LENGTH:
+            length, start = (view[at], at + 1) if view[at] < 0x80 else _read(view, at)
+            at = start + length
+        elif kind == _VARINT:
+            while view[at] & 0x80:
+                at += 1
+            at += 1
+        elif kind in (_SIXTY_FOUR, _THIRTY_TWO):
+            at += 8 if kind == _SIXTY_FOUR else 4
+        else:
+            raise DecodeError("the message has a group, which no version of it has")
+        if at > size:
+            raise DecodeError("the message is cut short")
+        yield head, start, at, tag >> 3, kind
+
+
+def _read(view: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = view[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise DecodeError("the message has a number of more than ten bytes")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _numbers(view: memoryview, are_fixed: bool) -> Iterator[bytes]:
+    """Yield many numbers some at a time."""
+    at, size = 0, len(view)
+    while at < size:
+        end = min(at + PIECE_BYTES, size)
+        while not are_fixed and end < size and view[end - 1] & 0x80:
+            end += 1
+        yield bytes(view[at:end])
+        at = end

@@ -1,0 +1,57 @@
+"""Divides what a front end has room for among its clients, so that no one of them takes everybody's.
+
+Decides when a share is bounded: that of a connection always; that of an address only once a pool is three quarters
+full, since a proxy is one address for many clients. Pure, but for the books of `Addresses`.
+"""
+
+LEAST_SHARE = 16
+"""Connections or calls that any client may have, where the pool has as many."""
+
+
+def share_of(limit: int, least: int = LEAST_SHARE) -> int:
+    """Return how much of a pool of `limit` one client may have: a quarter, `least` at least, all at most."""
+    return min(limit, max(limit // 4, least))
+
+
+def has_room(limit: int, taken: int, own: int, more: int = 1, least: int = LEAST_SHARE) -> bool:
+    """Return True if a pool of `limit`, of which `taken` are taken, has room for `more` for an address that has
+    `own` of these.
+    """
+    after = taken + more
+    if after > limit:
+        return False
+    return after <= limit // 4 * 3 or own + more <= share_of(limit, least)
+
+
+class AddressUse:
+    """Counts what all connections from one address have taken: of connections, calls and bytes of bodies."""
+
+    __slots__ = ("calls", "connections", "held_bytes")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.calls = 0
+        self.held_bytes = 0
+
+
+class Addresses:
+    """Keeps the use of each address that has a connection. Used on the loop only."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, AddressUse] = {}
+
+    def enter(self, peername: object) -> tuple[str, AddressUse]:
+        """A connection has come from there, which a socket calls `peername`; returns the address, for `leave`."""
+        address = str(peername[0]) if isinstance(peername, tuple) else ""
+        use = self._uses.get(address)
+        if use is None:
+            use = self._uses[address] = AddressUse()
+        use.connections += 1
+        return address, use
+
+    def leave(self, address: str) -> None:
+        """The connection is gone, and all that it had taken."""
+        use = self._uses[address]
+        use.connections -= 1
+        if not use.connections:
+            del self._uses[address]
