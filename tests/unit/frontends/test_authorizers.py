@@ -1,6 +1,6 @@
 """An authorizer is asked about every request, before room is made for a body or a message is read."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from tests.harness.echo_rpc import SERVER_STREAM, SERVICE, STREAM, UNARY, EchoRpc
@@ -11,6 +11,8 @@ from tests.harness.http_connection import HttpHarness
 
 from trivium.app import PROFILES, http_routes
 from trivium.config.loading import configured
+from trivium.frontends.http import reader
+from trivium.frontends.http.request import read_head
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.protocols.kserve.abilities import KServeOptions
@@ -165,3 +167,48 @@ class OnlyInfers:
     def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
         if scope is not AccessScope.INFER:
             self._other.authorize(scope, request)
+
+
+class Revocable:
+    """Lets in who shows the key, until it is revoked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_revoked = False
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.asked += 1
+        shown = request.headers.get(b"authorization") if isinstance(request, Head) else b""
+        if self.is_revoked or shown != b"Bearer x":
+            raise ServeError(Code.UNAUTHENTICATED, "Say who you are.")
+
+
+@pytest.mark.parametrize("body", [b"body", bytes(SMALL_BODY + 1)], ids=["small", "large"])
+def test_a_head_that_is_repeated_is_not_parsed_again_and_refused_once_its_key_is_gone(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    parsed = []
+
+    def counted(*words: Any) -> Head:
+        parsed.append(words)
+        return read_head(*words)
+
+    monkeypatch.setattr(reader, "read_head", counted)
+    guard = Revocable()
+    stage = HttpHarness(authorizer=guard)
+    request = post("a", body, b"Authorization: Bearer x\r\n")
+    for number in range(1, 6):
+        stage.send(request)
+        assert (stage.statuses, len(parsed)) == ([200] * number, 1)
+        assert guard.asked >= number
+    stage.send(post("a", body, b"Authorization: Bearer y\r\n"))
+    assert stage.statuses[5:] == [401]
+    stage.connect()
+    stage.send(request)
+    stage.send(request)
+    assert stage.statuses[-2:] == [200, 200]
+    guard.is_revoked = True
+    stage.send(request)
+    assert stage.statuses[-1] == 401
+    assert stage.site.held_bytes == 0
+    assert stage.lent == 0

@@ -28,6 +28,7 @@ _BACKLOG = 1024
 _UNPACKING_THREADS = 4
 _FLUSH_SECONDS = 0.5
 _CLOSING_SECONDS = 2.0
+_HANDSHAKE_SECONDS = 10.0
 
 logging.getLogger("hpack").setLevel(logging.INFO)  # at debug it logs every header, the keys among them
 
@@ -71,6 +72,7 @@ class H2Frontend:
                 bind.host,
                 bind.port,
                 ssl=None if self._tls is None else context_of(self._tls, "h2"),
+                ssl_handshake_timeout=None if self._tls is None else _HANDSHAKE_SECONDS,
                 backlog=_BACKLOG,
                 reuse_port=bind.is_shared or None,
             )

@@ -246,6 +246,8 @@ class Request(Struct, eq=False):
     expects_continue: bool = False
     is_opened: bool = False
     """The connection has made room for the rest of the body."""
+    _shown: Head | None = None
+    """The head with the key alone, where there was one."""
 
     def admit(self) -> None:
         """Route the head and see whether its client may ask this and its body is wanted. A refusal is kept, and the
@@ -256,7 +258,7 @@ class Request(Struct, eq=False):
             self.target = target = self._find_target()
             if site.authorizer is not ALLOW_ALL:
                 site.authorizer.authorize(target.scope, head)
-                head.headers.pop(b"authorization", None)  # who runs a model has no business with keys
+                self._hide_key()
             if target.scope is _MANAGE and site.pages is not None:
                 site.pages.check(head)
             if head.content_length != 0 or b"expect" in head.headers:
@@ -280,6 +282,20 @@ class Request(Struct, eq=False):
             if site.authorizer is not ALLOW_ALL:
                 site.authorizer.authorize(_ANY, head)
             raise
+
+    def _hide_key(self) -> None:
+        """Take the key off the head: who runs a model has no business with keys."""
+        head = self.head
+        if (key := head.headers.pop(b"authorization", None)) is not None:
+            self._shown = Head(head.method, head.path, "", {b"authorization": key})
+
+    def is_let_in(self) -> bool:
+        """Return whether the same head would be let in now: a key may have expired meanwhile, or be gone."""
+        try:
+            self._site.authorizer.authorize(self.target.scope, self._shown or self.head)
+        except ServeError:
+            return False
+        return True
 
     def _admit_body(self, size: int | None) -> None:
         self.expects_continue = self.is_http11 and expects_continue(self.head)
@@ -313,7 +329,9 @@ class Request(Struct, eq=False):
     def clone(self) -> "Request":
         """Another request with the same head, and nothing of its body yet."""
         site = self._site
-        return Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
+        other = Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
+        other._shown = self._shown
+        return other
 
     def repeated(self, body: bytes) -> "Request":
         """Another request with the same head: whole with this body, or large and begun with it. ServeError where
