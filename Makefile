@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e audit bench path lines overload food11 docs clean
+.PHONY: demo test check e2e soak audit bench path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -25,9 +25,12 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n 2 --dist loadfile tests/contract
 
 e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child process, real clients, long properties, fuzzing.
-	.venv-test/bin/python -m pytest -m "not alone" -n 2 --dist loadfile tests/e2e
-	.venv-test/bin/python -m pytest -m alone tests/e2e
-	.venv-test/bin/python -m pytest -m "slow or hypothesis" --hypothesis-profile=long -n auto --maxprocesses 8
+	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
+	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
+	.venv-test/bin/python -m pytest -m "(slow or hypothesis) and not soak" --hypothesis-profile=long -n auto --maxprocesses 8
+
+soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes hours.
+	.venv-test/bin/python -m pytest -m soak tests/e2e
 
 check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circles, foreign words, private names in tests, first lines of docstrings.
 	.venv-check/bin/ruff format --check .

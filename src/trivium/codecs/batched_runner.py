@@ -7,6 +7,7 @@ and says how to call it.
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from trivium.codecs.binary import pack_strings
 from trivium.codecs.ragged import RaggedRules
 from trivium.codecs.rows import Stacker, split
 from trivium.types.datatype import Array, DataType
@@ -95,10 +96,10 @@ class BatchedRunner(Generic[Model]):
     def _divided(self, outputs: Tensors, items: list[Tensors], rows: list[int]) -> list[Tensors]:
         if self._ragged is not None:
             return self._ragged.divide(outputs, items, rows)
-        return split(outputs, rows) if self._splits else [outputs]
+        return list(map(pack_strings, split(outputs, rows))) if self._splits else [pack_strings(outputs)]
 
     def _alone(self, item: Tensors) -> Outcome:
         try:
-            return self._call([item]).outputs
+            return pack_strings(self._call([item]).outputs)
         except ServeError as error:
             return error

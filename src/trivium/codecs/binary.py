@@ -5,6 +5,7 @@ Source: the binary tensor data extension of the Open Inference Protocol v2 (spec
 """
 
 import numpy as np
+from msgspec import structs
 
 from trivium.codecs import elements
 from trivium.codecs.shapes import element_count
@@ -12,7 +13,7 @@ from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tensor
+from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tensor, Tensors
 
 Buffer = bytes | memoryview
 
@@ -65,6 +66,29 @@ def decode_trusted(name: str, datatype: DataType, shape: tuple[int, ...], buffer
         return decode(name, datatype, shape, buffer)
     elements.check(name, memoryview(buffer), count, only_size=True)
     return PackedTensor(name, datatype, shape, NOT_MADE, buffer, 0, len(buffer))
+
+
+def pack_strings(tensors: Tensors) -> Tensors:
+    """The same tensors, those of BYTES with many elements packed: whoever writes them then need not look at each."""
+    if not any(_has_many_strings(tensor) for tensor in tensors.items):
+        return tensors
+    return structs.replace(tensors, items=tuple(map(_packed, tensors.items)))
+
+
+def _has_many_strings(tensor: Tensor) -> bool:
+    is_packed = type(tensor) is PackedTensor
+    return tensor.datatype is DataType.BYTES and not is_packed and tensor.array.size > STRINGS_AT_ONCE
+
+
+def _packed(tensor: Tensor) -> Tensor:
+    if not _has_many_strings(tensor):
+        return tensor
+    flat = tensor.array.reshape(-1)
+    blob = b"".join(
+        elements.encode(tensor.name, flat[begin : begin + STRINGS_AT_ONCE].tolist())
+        for begin in range(0, flat.size, STRINGS_AT_ONCE)
+    )
+    return PackedTensor(tensor.name, tensor.datatype, tensor.shape, NOT_MADE, blob, 0, len(blob))
 
 
 def encode(tensor: Tensor) -> Buffer:

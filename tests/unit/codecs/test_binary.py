@@ -9,7 +9,7 @@ from tests.harness.tensor_strategies import same, tensors
 from trivium.codecs import binary
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
+from trivium.types.payload import NOT_MADE, PackedTensor, Tensor, Tensors
 
 
 @settings(max_examples=examples(120))
@@ -119,3 +119,16 @@ def test_many_strings_of_our_own_programs_are_not_walked_through() -> None:
         tensor.array  # noqa: B018
     with pytest.raises(ServeError):
         binary.decode_trusted("x", DataType.BYTES, (20_000,), bytes(100))
+
+
+def test_many_strings_of_an_engine_are_packed_and_few_are_not() -> None:
+    many, few = np.empty((2, 10_000), object), np.empty(3, object)
+    many[:], few[:] = b"x", [b"a", b"", b"c"]
+    numbers = np.zeros(50_000, np.float32)
+    before = Tensors.of({"many": many, "few": few, "numbers": numbers})
+    after = binary.pack_strings(before)
+    assert [type(tensor) is PackedTensor for tensor in after.items] == [True, False, False]
+    assert after["many"].tolist() == many.tolist()
+    assert binary.pack_strings(after).items == after.items
+    plain = Tensors.of({"few": few})
+    assert binary.pack_strings(plain) is plain

@@ -72,10 +72,10 @@ def test_bodies_of_one_address_leave_a_quarter_to_others() -> None:
     head = b"POST /echo/a HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % (2 * STEP)
     for _ in range(30):
         stage.connect()
-        stage.send(head)
+        stage.send(head + b"x")
     assert stage.site.held_bytes == 30 * STEP
     stage.connect()
-    stage.send(head)
+    stage.send(head + b"x")
     assert stage.statuses == [503]
     stage.address = "192.0.2.9"
     for _ in range(5):

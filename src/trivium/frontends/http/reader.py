@@ -15,7 +15,14 @@ from httptools import (
 )
 
 from trivium.frontends.http.exchange import Exchange, Outlet
-from trivium.frontends.http.request import SPARE, Request, is_framed_twice, join_repeated, read_head
+from trivium.frontends.http.request import (
+    SPARE,
+    Request,
+    RequestBody,
+    is_framed_twice,
+    join_repeated,
+    read_head,
+)
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
@@ -210,8 +217,10 @@ class RequestReader:
         left = len(self.buffer) - size
         if left > SPARE:
             self.buffer = self.buffer[size:]
+            if not self._intake().is_booked:
+                self._intake().book()
             return
-        if (window := self._next_window(left)) is not None:
+        if (window := self._intake().next_window(left)) is not None:
             self.buffer = window
             return
         behind = self.buffer[size - SPARE + left : size] if left < SPARE else b""
@@ -224,11 +233,11 @@ class RequestReader:
             self.buffer = self._site.scratch
             self._feed(memoryview(behind))
 
-    def _next_window(self, left: int) -> memoryview | None:
+    def _intake(self) -> RequestBody:
         request = self._request
         assert request is not None
         assert request.intake is not None
-        return request.intake.next_window(left)
+        return request.intake
 
     def _feed(self, data: memoryview) -> None:
         self._barren += len(data)

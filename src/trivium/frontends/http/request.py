@@ -101,7 +101,7 @@ def _origin_form(target: str) -> str:
 
 
 STEP = 2**20
-"""Bytes of a large body for which room is booked at a time, before they come: what is declared and not sent takes none.
+"""Bytes of a large body for which room is booked at a time: the first when something has come, others before they come.
 """
 
 SPARE = 1
@@ -164,7 +164,20 @@ class RequestBody(Struct, eq=False):
             lease.view[:came] = self._collected
             self._collected = b""
             self._came = came
+            self.book()
         return self._window(lease)
+
+    @property
+    def is_booked(self) -> bool:
+        """Is there room for the bytes of the present window?"""
+        return self._reserved > 0
+
+    def book(self) -> None:
+        """Bytes have come: book room for the first step of a large body. ServeError where there is none."""
+        assert self._size is not None
+        more = min(STEP, self._size)
+        self._site.reserve(more, self._use)
+        self._reserved = more
 
     def next_window(self, left: int) -> memoryview | None:
         """Return where the bytes behind the present window belong, of which `left` bytes are free; None if it is the
@@ -173,6 +186,8 @@ class RequestBody(Struct, eq=False):
         lease, size = self.lease, self._size
         assert lease is not None
         assert size is not None
+        if not self._reserved:
+            self.book()
         reserved = self._reserved
         if reserved >= size:
             return None
@@ -184,7 +199,7 @@ class RequestBody(Struct, eq=False):
 
     def _window(self, lease: Lease) -> memoryview:
         """From what has come to what is booked."""
-        size, came, reserved = self._size, self._came, self._reserved
+        size, came, reserved = self._size, self._came, self._reserved or STEP
         assert size is not None
         end = size + SPARE if reserved >= size else reserved
         view = lease.view
@@ -207,15 +222,11 @@ class RequestBody(Struct, eq=False):
 
 
 def take_in(site: HttpState, use: AddressUse, target: Target, size: int | None) -> RequestBody:
-    """Raises ServeError: 413 beyond the limit for one body, 503 where all together leave no room for its beginning."""
+    """Raises ServeError: 413 beyond the limit for one body."""
     limit = site.limits.body_bytes
     if size is not None and size > limit:
         raise _too_large(f"is {size} bytes", limit)
-    if size is None or size <= SMALL_BODY:
-        return RequestBody(site, use, target, size)
-    booked = min(size, STEP)
-    site.reserve(booked, use)
-    return RequestBody(site, use, target, size, booked)
+    return RequestBody(site, use, target, size)
 
 
 def _too_large(found: str, limit: int) -> HttpRefusal:

@@ -1,0 +1,236 @@
+"""Input that costs a server more than it costs its sender, legal or not: of 64 MiB at most, drawn by a seed.
+
+Each case is the bytes that one client sends, over HTTP or HTTP/2, to a model of each kind. Knows no server.
+"""
+
+import json
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from hpack import Encoder
+from tests.harness.h2_peer import USUAL, prefixed
+from tritonclient.grpc import service_pb2
+
+from trivium.frontends.h2 import frames
+
+MIB = 2**20
+MOST = 64 * MIB
+MODELS = ("identity", "handler", "onnx")
+UNARY = "/inference.GRPCInferenceService/ModelInfer"
+
+
+@dataclass(frozen=True)
+class HostileCase:
+    """`pieces` are sent one after another, on one connection of the wire named."""
+
+    name: str
+    wire: str
+    pieces: tuple[bytes, ...]
+
+
+def http_head(model: str, size: int | None, *fields: bytes) -> bytes:
+    length = b"Transfer-Encoding: chunked" if size is None else b"Content-Length: %d" % size
+    lines = (b"POST /v2/models/%b/infer HTTP/1.1" % model.encode(), b"Host: t", length, *fields)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def binary_request(
+    model: str, datatype: str, count: int, blob: bytes, as_json: bool = False
+) -> tuple[bytes, ...]:
+    entry = {
+        "name": "x",
+        "shape": [count],
+        "datatype": datatype,
+        "parameters": {"binary_data_size": len(blob)},
+    }
+    text = json.dumps({"inputs": [entry], "parameters": {"binary_data_output": not as_json}}).encode()
+    head = http_head(model, len(text) + len(blob), b"Inference-Header-Content-Length: %d" % len(text))
+    return head + text, blob
+
+
+def json_request(model: str, datatype: str, count: int, data: bytes) -> tuple[bytes, ...]:
+    text = b'{"inputs":[{"name":"x","shape":[%d],"datatype":"%b","data":%b}]}' % (
+        count,
+        datatype.encode(),
+        data,
+    )
+    return http_head(model, len(text)), text
+
+
+Make = Callable[[random.Random, str, int], tuple[bytes, ...]]
+"""Of a chance, a model and a size in bytes."""
+
+
+def empty_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    return binary_request(f"{model}_text", "BYTES", size // 4, bytes(size // 4 * 4), chance.random() < 0.3)
+
+
+def short_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    some = b"".join(
+        (length := chance.randrange(6)).to_bytes(4, "little") + b"x" * length for _ in range(1000)
+    )
+    times = size // len(some)
+    return binary_request(f"{model}_text", "BYTES", 1000 * times, some * times)
+
+
+def broken_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    return binary_request(f"{model}_text", "BYTES", size // 4 - 1, bytes(size // 4 * 4 - 8) + b"\xff" * 4)
+
+
+def numbers_as_json(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    array = np.random.default_rng(chance.randrange(99)).random(size // 16, np.float32)
+    return binary_request(f"{model}_real", "FP32", array.size, array.tobytes(), True)
+
+
+def json_numbers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([b"0", b"-1.5e3", b"0.1234567"])
+    count = size // 4 // (len(one) + 1)
+    return json_request(f"{model}_real", "FP32", count, b"[" + b",".join([one] * count) + b"]")
+
+
+def json_nested(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([b"[0]", b"[[1,2],[3]]", b"[[],0]"])
+    count = size // 4 // (len(one) + 1)
+    return json_request(f"{model}_real", "FP32", count, b"[" + b",".join([one] * count) + b"]")
+
+
+def json_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([b'""', b'"\\""', b'"a,b]"', b'"\\\\"'])
+    count = size // 4 // (len(one) + 1)
+    return json_request(f"{model}_text", "BYTES", count, b"[" + b",".join([one] * count) + b"]")
+
+
+def tiny_chunks(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    return http_head(f"{model}_real", None), b"1\r\nx\r\n" * (size // 24), b"0\r\n\r\n"
+
+
+def pipelined(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    return (b"GET /v2/health/live HTTP/1.1\r\nHost:t\r\n\r\n" * (size // 512),)
+
+
+def declared_only(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    return (http_head(chance.choice([f"{model}_real", "nobody"]), MOST),)
+
+
+def unpacks(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    body = zlib.compress(json_request(f"{model}_real", "FP32", 9, b"[" + b"0," * (size // 4) + b"0]")[1])
+    return http_head(f"{model}_real", len(body), b"Content-Encoding: deflate"), body
+
+
+GREETING = frames.PREFACE + frames.settings([(frames.INITIAL_WINDOW_SIZE, frames.MOST_WINDOW)])
+OPEN_WINDOW = frames.window_update(0, frames.MOST_WINDOW - frames.DEFAULT_WINDOW)
+
+
+def opened(stream: int, *more: tuple[str, str]) -> bytes:
+    block = Encoder().encode([*USUAL[:2], (":path", UNARY), *USUAL[2:], *more])
+    return frames.headers(stream, block, False)
+
+
+def grpc_message(message: service_pb2.ModelInferRequest) -> tuple[bytes, ...]:
+    payload = prefixed(message.SerializeToString())
+    step = 2**14
+    data = [
+        frames.head(len(part), frames.DATA, int(at + step >= len(payload)), 1) + part
+        for at in range(0, len(payload), step)
+        for part in (payload[at : at + step],)
+    ]
+    return GREETING, OPEN_WINDOW + opened(1), b"".join(data)
+
+
+def grpc_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    message = service_pb2.ModelInferRequest(model_name=f"{model}_text")
+    message.inputs.add(name="x", datatype="BYTES", shape=[size // 4])
+    message.raw_input_contents.append(bytes(size // 4 * 4))
+    return grpc_message(message)
+
+
+def grpc_contents(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    message = service_pb2.ModelInferRequest(model_name=f"{model}_text")
+    entry = message.inputs.add(name="x", datatype="BYTES", shape=[size // 8])
+    entry.contents.bytes_contents.extend([b""] * (size // 8))
+    return grpc_message(message)
+
+
+def grpc_varints(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    message = service_pb2.ModelInferRequest(model_name=f"{model}_real")
+    entry = message.inputs.add(name="x", datatype="INT64", shape=[size // 4])
+    entry.contents.int64_contents.extend([1] * (size // 4))
+    return grpc_message(message)
+
+
+def table_updates(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    block = b"\x20" * 16_000
+    return GREETING, b"".join(frames.headers(stream, block, True) for stream in range(1, size // 8000, 2))
+
+
+def huffman(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    block = Encoder().encode([*USUAL[:2], (":path", "/" + "~" * 7000), *USUAL[2:]], huffman=True)
+    count = size // 4 // len(block)
+    return GREETING, b"".join(frames.headers(2 * at + 1, block, True) for at in range(count))
+
+
+def tiny_data(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = frames.head(1, frames.DATA, 0, 1) + b"\0"
+    return GREETING, opened(1), one * (size // 5 // len(one))
+
+
+def padded_data(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = frames.head(256, frames.DATA, frames.PADDED, 1) + b"\xff" + bytes(255)
+    return GREETING, opened(1), one * (size // 16 // len(one))
+
+
+def acknowledgements(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([frames.SETTINGS_ACK, frames.ping(b"unasked!", True)])
+    return GREETING, one * (size // 5 // len(one))
+
+
+def resets(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    count = size // 512
+    return (
+        GREETING,
+        b"".join(opened(2 * at + 1) + frames.reset(2 * at + 1, frames.CANCEL) for at in range(count // 10)),
+    )
+
+
+HTTP: tuple[Make, ...] = (
+    empty_strings,
+    short_strings,
+    broken_strings,
+    numbers_as_json,
+    json_numbers,
+    json_nested,
+    json_strings,
+    tiny_chunks,
+    pipelined,
+    declared_only,
+    unpacks,
+)
+GRPC: tuple[Make, ...] = (
+    grpc_strings,
+    grpc_contents,
+    grpc_varints,
+    table_updates,
+    huffman,
+    tiny_data,
+    padded_data,
+    acknowledgements,
+    resets,
+)
+
+
+def cases(count: int, seed: int = 22) -> Iterator[HostileCase]:
+    """So many cases: every kind in turn, to the models in turn, the first of each as large as may be."""
+    kinds = [("http", make) for make in HTTP] + [("grpc", make) for make in GRPC]
+    for number in range(count):
+        chance = random.Random(f"{seed} {number}")
+        wire, make = kinds[number % len(kinds)]
+        turn = number // len(kinds)
+        models = (
+            MODELS[:2] if "strings" in make.__name__ or make is grpc_contents else MODELS
+        )  # ONNX's own take long
+        model = models[(number + turn) % len(models)]
+        size = MOST - MIB if turn == 0 else chance.randrange(MIB, MOST - MIB)
+        yield HostileCase(f"{number}-{make.__name__}-{model}-{size}", wire, make(chance, model, size))
