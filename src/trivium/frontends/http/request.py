@@ -180,7 +180,7 @@ class RequestBody(Struct, eq=False):
         self._reserved = more
 
     def next_window(self, left: int) -> memoryview | None:
-        """Return where the bytes behind the present window belong, of which `left` bytes are free; None if it is the
+        """Return where the bytes behind the present window belong, which has `left` bytes free; None if it is the
         last one, which ends `SPARE` bytes behind the body. ServeError where there is no room for them.
         """
         lease, size = self.lease, self._size
@@ -198,7 +198,7 @@ class RequestBody(Struct, eq=False):
         return self._window(lease)
 
     def _window(self, lease: Lease) -> memoryview:
-        """From what has come to what is booked."""
+        """Return the memory from what has come to what is booked."""
         size, came, reserved = self._size, self._came, self._reserved or STEP
         assert size is not None
         end = size + SPARE if reserved >= size else reserved
