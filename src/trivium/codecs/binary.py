@@ -26,8 +26,8 @@ def decode(
     offset: int = 0,
     size: int | None = None,
 ) -> Tensor:
-    """Read the tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES, many of
-    them packed. Without a size it is the rest of the buffer.
+    """Read the tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES, many
+    of them packed. Without a size it is the rest of the buffer.
 
     INVALID where the shape is impossible, `size` is not what shape and datatype make, or a byte of a BOOL
     tensor is neither 0 nor 1 (numpy and the engines compute nonsense with those).
