@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 from tests.fixtures import models
 from tests.harness.handlers import ODD, triton
@@ -91,16 +90,10 @@ def test_ready_is_taken_back_at_once_and_given_back_at_once(tmp_path: Path, prof
         code = root / "odd" / "1" / "model.py"
         good = code.read_text()
         code.write_text("raise RuntimeError('no such weights')\n")
-        (worker,) = workers(serving)
+        (worker,) = serving.workers()
         worker.kill()
         until(lambda: serving.ask(get(PINGS[profile])).status != 200, serving.said)
         reason = serving.ask(get("/v2/models/odd/ready")).error if profile == "native" else "no such weights"
         assert "no such weights" in reason
         code.write_text(good)
         until(lambda: serving.ask(get(PINGS[profile])).status == 200, serving.said)
-
-
-def workers(server: ServerProcess) -> list[psutil.Process]:
-    """Return the processes that run handlers."""
-    family = psutil.Process(server.process.pid).children()
-    return [process for process in family if any("trivium_child" in word for word in process.cmdline())]

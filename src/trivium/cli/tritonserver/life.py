@@ -24,12 +24,15 @@ from trivium.cli.tritonserver.report import tables, used_options, warnings
 from trivium.cli.tritonserver.settings import CommandSettings, check_start
 from trivium.codecs.visible_text import visible
 from trivium.core.server import Server
-from trivium.log_writer import LogWriter
+from trivium.log_writer import LogWriter, flush_logs
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 1.0
+"""For whoever reads the log, before what follows it is written elsewhere."""
 
 _STARTED = {
     "gRPC": "Started GRPCInferenceService at %s",
@@ -53,6 +56,7 @@ async def live(settings: CommandSettings) -> int:
     try:
         return await _serve(settings, stop)
     except CannotStart as error:
+        flush_logs(FLUSH_SECONDS)  # this line comes last, as in the original
         click.echo(visible(f"error: creating server: {error}"), err=True)
         return _FAILED
 

@@ -171,8 +171,8 @@ class ProcessInstance:
 
     @property
     def was_killed(self) -> bool:
-        """Has it been made to end?"""
-        return self._process.was_killed_here
+        """Has it been made to end, once it served? One that was only being opened has cut nobody off."""
+        return self._process.was_killed_here and self._port is not None
 
     @property
     def check(self) -> Check | None:
