@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e soak bench path lines overload food11 docs clean
+.PHONY: demo test check e2e soak audit bench path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -42,6 +42,15 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circl
 	.venv-check/bin/python tests/foreign_words.py
 	.venv-check/bin/python tests/reaches.py
 	.venv-check/bin/python tests/english.py
+
+audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
+	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement .venv-audit/installed.txt
+
+.venv-audit/.made: Makefile
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	touch $@
 
 # The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that
 # perf_analyzer needs, which the client library's wheel brings.

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from trivium.app import PROFILES
+from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
@@ -17,6 +17,7 @@ from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import HTTP
 from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
+from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
 
 DOCS = Path(__file__).parent
@@ -140,7 +141,30 @@ def _types(names) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def access_scopes() -> str:
+    """Every route and RPC with the scope that it needs."""
+    lines = ["| scope | protocol | method and path |", "|---|---|---|"]
+    rows = [
+        (row.scope, name, f"{row.method} {row.path}")
+        for name, entry in HTTP_PROTOCOLS.items()
+        for row in entry.ENDPOINTS
+    ]
+    rows += [
+        (scope, f"{name}, gRPC", method.rpartition("/")[2])
+        for name, entry in RPC_PROTOCOLS.items()
+        for method, scope in entry.SCOPES.items()
+    ]
+    order = list(AccessScope)
+    grouped: dict[tuple[AccessScope, str], list[str]] = {}
+    for scope, name, route in sorted(rows, key=lambda row: order.index(row[0])):
+        grouped.setdefault((scope, name), []).append(f"`{route}`")
+    return "\n".join(
+        [*lines, *(f"| {s.value} | {name} | {', '.join(them)} |" for (s, name), them in grouped.items())]
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "access scopes": access_scopes,
     "route owners": route_owners,
     "accepted differences": accepted_differences,
     "version states": lambda: diagram(VERSION_MOVES),

@@ -31,17 +31,18 @@ from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl.repository import FORMAT as DJL
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
+from trivium.guard import ServerGuard
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
-from trivium.tls import read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RegionViews, RunObserver, WireProtocol
 from trivium.types.listeners import Listener, Transport
@@ -83,12 +84,12 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 
 def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
-    """Make a server with nothing in it, on the loop that will run it. It removes its scratch folder itself."""
-    host = partial(program, WORKER_COMMAND, os.environ)
-    inspector = ModelInspector(PROBE_COMMAND)
-    services = CoreServices(inspector.facts, host, observer, tracing.exporter(config))
+    """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
-    return Server(FORMATS, ENGINES, services, settings)
+    host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
+    guard = ServerGuard()
+    services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
+    return Server(FORMATS, ENGINES, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager
@@ -117,14 +118,14 @@ def listeners(config: ServerConfig) -> list[Listener]:
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 
-def front_end(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
-    """Make what serves one listener. Raises INVALID for options and TLS files that cannot be used."""
-    return _FRONT_ENDS[listener.transport](server, config, listener)
+def front_end(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
+    """Make what serves one listener. Raises INVALID for options that cannot be used."""
+    return _FRONT_ENDS[listener.transport](server, config, listener, entrance)
 
 
-def _over_http(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
+def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
-    return HttpFrontend(server, *http_routes(listener, config, server.regions), limits, listener.roles)
+    return HttpFrontend(server, *http_routes(listener, config, server.regions), limits, entrance)
 
 
 def http_routes(
@@ -137,18 +138,17 @@ def http_routes(
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
-def _over_grpc(server: Server, config: ServerConfig, listener: Listener) -> FrontEnd:
+def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     forwards = _pattern("--forward-metadata", config.grpc.forward_metadata)
     context = replace(protocol_context(config), regions=server.regions, forwards=forwards)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
-    tls = read_tls(config.grpc.tls_certificate, config.grpc.tls_key, config.grpc.tls_client_authorities)
     services = {route.prefix: made[route.protocol] for route in listener.routes}
-    return H2Frontend(server, services, grpc_limits(config), tls, fallback=made[listener.fallback])
+    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance)
 
 
-_FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener], FrontEnd]] = {
+_FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener, Entrance], FrontEnd]] = {
     Transport.HTTP: _over_http,
     Transport.GRPC: _over_grpc,
 }
@@ -160,7 +160,7 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
     return ProtocolContext(
         server_name=config.server.name or name,
         server_version=shown,
-        may_change=config.is_loopback or config.security.open_management,
+        may_change=config.is_loopback or config.security.open_management or bool(config.security.keys),
         shares_memory=config.security.client_shared_memory,
         max_unpacked_bytes=config.server.max_body_bytes,
         max_total_unpacked_bytes=config.server.max_buffered_bytes,
@@ -180,9 +180,8 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise ServeError(
-            Code.INVALID, f"{option} {text!r} is no regular expression: {error}. Correct it."
-        ) from error
+        words = f"{option} {text!r} is no regular expression: {error}. Correct it."
+        raise ServeError(Code.INVALID, words) from error
 
 
 async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:

@@ -39,17 +39,17 @@ def _profile(
     original = _ORIGINALS[name]
     served, withheld = (_SERVED[name], ()) if original else ((*http, *rpc), _NOT_NATIVE)
     routes = _first_claims(
-        Route(prefix, each, role)
+        Route(prefix, each)
         for each in served
         if each in http
-        for role, prefixes in http[each].ROUTES.items()
+        for prefixes in http[each].ROUTES.values()
         for prefix in prefixes
         if prefix not in withheld
     )
     services = _first_claims(
         Route(service, each) for each in served if each in rpc for service in rpc[each].SERVICES
     )
-    scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
+    scraped = tuple(Route(prefix, _SCRAPED) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
     listeners = (
         Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
         Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),

@@ -19,14 +19,17 @@ class Tls:
     client_authorities: bytes | None
 
 
-def read_tls(certificate: str, key: str, authorities: str) -> Tls | None:
-    """Read the files of these paths; None where all are empty. INVALID for files that do not make a pair."""
+def read_tls(listener: str, certificate: str, key: str, authorities: str) -> Tls | None:
+    """Read the files of these paths; None where all are empty. INVALID for files that do not make a pair, in words
+    that name the listener by its name.
+    """
     if not (certificate or key or authorities):
         return None
+    flag = f"--{listener.lower()}-tls"
     if not (certificate and key):
         raise ServeError(
             Code.INVALID,
-            "TLS for gRPC takes a certificate and its key. Give both --grpc-tls-certificate and --grpc-tls-key.",
+            f"TLS for {listener} takes a certificate and its key. Give both {flag}-certificate and {flag}-key.",
         )
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -39,6 +42,6 @@ def read_tls(certificate: str, key: str, authorities: str) -> Tls | None:
         named = ", ".join(filter(None, (certificate, key, authorities)))
         raise ServeError(
             Code.INVALID,
-            f"The files for gRPC's TLS ({named}) cannot be used: {error}. Give PEM files, a certificate and the key "
-            "that it was made for, not encrypted.",
+            f"The files for {listener}'s TLS ({named}) cannot be used: {error}. Give PEM files, a certificate and the "
+            "key that it was made for, not encrypted.",
         ) from error

@@ -1,12 +1,14 @@
 """The worker's life: descriptors, setup, the adapter, then batches until the server says stop.
 
-Descriptors come by number on the command line: the socket, the page of marks, the arena of request bodies.
+On the command line come the worker's bounds, as JSON, if it has any, and descriptors by number: the socket, the page of
+marks, the arena of request bodies.
 Exit status 0 after a stop, 1 where the adapter could not be made; what user code asked for by SystemExit.
 """
 
 import contextlib
 import gc
 import importlib
+import json
 import mmap
 import os
 import socket
@@ -15,6 +17,7 @@ import traceback
 from typing import Any, Callable, Dict, List, NoReturn
 
 from trivium_child.adapter import Adapter, Host, Setup
+from trivium_child.bounds import apply
 from trivium_child.runtime import Runtime
 from trivium_child.values import Failure
 
@@ -31,10 +34,16 @@ def main(arguments: List[str]) -> None:
 
 def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter]) -> None:
     """Run with the adapter that `choose` finds for a setup."""
-    wire, marks, arena = (int(argument) for argument in arguments)
+    *bounds, wire, marks, arena = (json.loads(argument) for argument in arguments)
     connection = socket.socket(fileno=wire)
     runtime = Runtime(connection, _mapped(marks), _mapped(arena))
     os.register_at_fork(before=runtime.loans.pin, after_in_child=runtime.forget)
+    try:
+        for each in bounds:
+            apply(each)
+    except Failure as error:
+        runtime.refuse(error.message, error.code)
+        _leave(1)
     told = runtime.await_setup()
     try:
         adapter = _make(told, choose, runtime)

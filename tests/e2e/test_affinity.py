@@ -70,7 +70,7 @@ def places(server: ServerProcess) -> dict[int, tuple[frozenset[int], int]]:
     may end between being listed and being looked at; the server may not.
     """
     threads = [thread.id for thread in server.process.threads()]
-    for worker in server.process.children(recursive=True):
+    for worker in server.workers(recursive=True):
         with suppress(psutil.NoSuchProcess):
             threads += [thread.id for thread in worker.threads()]
     found = {}

@@ -149,7 +149,7 @@ def ask(connection: HTTPConnection, numbers: np.ndarray) -> str:
 def workers(serving: ServerProcess) -> list[psutil.Process]:
     """Those alive."""
     found = []
-    for child in serving.process.children():
+    for child in serving.workers():
         try:
             if child.status() != psutil.STATUS_ZOMBIE:
                 found.append(child)

@@ -98,7 +98,12 @@ def test_a_load_of_files(client: triton.InferenceServerClient) -> None:
     client.unload_model("sent", unload_dependents=True)
 
 
-@pytest.mark.parametrize("name", ["../model.py", "1/../../x", "/etc/x", "", "1//x\0", "1/" + "n" * 300])
+DEEP, LONG = "1/" + "a/" * 6000 + "x", "1/" + ("n" * 250 + "/") * 30 + "x"
+
+
+@pytest.mark.parametrize(
+    "name", ["../model.py", "1/../../x", "/etc/x", "", "1//x\0", "1/" + "n" * 300, DEEP, LONG]
+)
 def test_files_stay_in_their_folder(serving: ServerProcess, name: str, tmp_path: Path) -> None:
     parameters = {"config": "{}", f"file:{name}": base64.b64encode(b"x").decode()}
     answer = sent(serving, "/v2/repository/models/m/load", {"parameters": parameters})

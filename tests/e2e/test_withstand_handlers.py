@@ -70,12 +70,12 @@ def alone(server: ServerProcess) -> Iterator[None]:
     """A scene in which nobody else is disturbed, and no worker but its own ends."""
     assert_serves(server)
     assert_serves(server, "merged")
-    before = {child.pid for child in server.process.children()}
+    before = {child.pid for child in server.workers()}
     memory = server.footprint().memory
     with withstanding(server):
         yield
-        until(lambda: len(server.process.children()) == len(before), lambda: str(server.process.children()))
-    after = {child.pid for child in server.process.children()}
+        until(lambda: len(server.workers()) == len(before), lambda: str(server.workers()))
+    after = {child.pid for child in server.workers()}
     assert len(before - after) <= 1
     assert server.footprint().memory < memory + MEMORY
 
@@ -96,10 +96,10 @@ REFUSED = {
 def test_what_goes_wrong_in_it_is_told(server: ServerProcess, act: str) -> None:
     status, words = REFUSED[act]
     with alone(server):
-        workers = {child.pid for child in server.process.children()}
+        workers = {child.pid for child in server.workers()}
         answer = ask_for(server, act)
         assert (answer.status, words in answer.error) == (status, True), answer
-        assert {child.pid for child in server.process.children()} == workers, "that is no reason to end it"
+        assert {child.pid for child in server.workers()} == workers, "that is no reason to end it"
 
 
 DEADLY = {
@@ -141,7 +141,7 @@ def test_a_flood_does_not_fill_the_log(server: ServerProcess) -> None:
 
 def test_what_it_started_does_not_outlive_it(server: ServerProcess) -> None:
     ask_for(server, "child")
-    (left,) = [p for p in server.process.children(recursive=True) if p.name() == "sleep"]
+    (left,) = [p for p in server.workers(recursive=True) if p.name() == "sleep"]
     ask_for(server, "kill")
     until(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE, lambda: str(left))
 
@@ -224,7 +224,7 @@ def test_imports_that_take_long_hold_up_nobody(tmp_path: Path) -> None:
         with withstanding(serving):
             answer = ask(serving.port, request("late"))
             assert answer.document["outputs"][0]["data"] == [3] * 4
-            (worker,) = serving.process.children()
+            (worker,) = serving.workers()
             worker.kill()
             assert ask(serving.port, get("/v2/health/live")).status == 200
             plug = connect(serving.port)

@@ -11,6 +11,7 @@ from tests.harness.fake_core import FakeCore, FakeTicket
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder, Sink
 from trivium.types.listeners import BindAddress
@@ -30,6 +31,9 @@ class EchoRpc:
         if method not in KINDS:
             raise ServeError(Code.UNSUPPORTED, f"no RPC {method}")
         return KINDS[method]
+
+    def scope(self, method: str) -> AccessScope:
+        return AccessScope.INFER
 
     def admit(self, call: RpcCall) -> None:
         if "locked" in call.metadata:

@@ -10,6 +10,7 @@ from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, HttpAnswer, Target, costly
 
 STATUS = {
+    Code.UNAUTHENTICATED: 401,
     Code.INVALID: 400,
     Code.NOT_FOUND: 404,
     Code.TOO_LARGE: 413,

@@ -69,6 +69,9 @@ class FakeTransport(asyncio.Transport):
         assert not self.reads
         self.reads = True
 
+    def can_write_eof(self) -> bool:
+        return True
+
     def write_eof(self) -> None:
         self.is_shut = True
 

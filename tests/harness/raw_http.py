@@ -38,12 +38,12 @@ class Answer:
 
 def get(path: str, fields: bytes = b"", method: bytes = b"GET") -> bytes:
     """A request without a body; `fields` are whole lines."""
-    return b"%s %s HTTP/1.1\r\nHost: test\r\n%s\r\n" % (method, path.encode(), fields)
+    return b"%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (method, path.encode(), fields)
 
 
 def post(path: str, body: bytes, fields: bytes = b"") -> bytes:
     """A request with a body, and its true length."""
-    return b"POST %s HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n%s\r\n%s" % (
+    return b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n%s" % (
         path.encode(),
         len(body),
         fields,

@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-m", "trivium.cli.main")
 GROWTH = 64 * 2**20
 """Bytes by which a process may grow in a scene: what an allocator keeps, but not a leak of what was sent."""
 
-_LINE = re.compile(r"^HTTP on http://[\d.]+:(\d+)", re.MULTILINE)
+_LINE = re.compile(r"^HTTP on https?://[\d.]+:(\d+)", re.MULTILINE)
 _TRACEBACK = re.compile("Traceback")
 _OWN_TRACEBACK = re.compile("^Traceback", re.MULTILINE)
 _GRPC_LINE = re.compile(r"^gRPC on [\d.]+:(\d+)", re.MULTILINE)
@@ -113,9 +113,21 @@ class ServerProcess(LoggedProcess):
             memory = self.process.memory_info().rss
             return Footprint(self.process.num_fds(), self.process.num_threads(), memory)
 
+    def workers(self, *, recursive: bool = False) -> list[psutil.Process]:
+        """The processes that it has started, but for the guard that every server has."""
+        return [child for child in self.process.children(recursive=recursive) if not is_guard(child)]
+
     def terminate(self) -> None:
         """SIGTERM; returns at once."""
         self.signal(signal.SIGTERM)
+
+
+def is_guard(process: psutil.Process) -> bool:
+    """Whether it is the process that cleans up behind a server."""
+    try:
+        return any(word.endswith("trivium_child/guard.py") for word in process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def serve(

@@ -26,7 +26,7 @@ def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_el
     found = profiles.profiles({**app.HTTP_PROTOCOLS, "new": NewProtocol()}, app.RPC_PROTOCOLS)
     routes = {route.prefix: route for route in found["native"].listeners[0].routes}
     assert routes["v3"] == Route("v3", "new")
-    assert routes["admin"] == Route("admin", "new", Role.MANAGEMENT)
+    assert routes["admin"] == Route("admin", "new")
     assert routes["ping"].protocol == "djl"
     for name in ("djl", "torchserve", "triton"):
         assert "new" not in found[name].listeners[0].protocols
@@ -37,14 +37,6 @@ def test_a_service_of_the_table_is_served_in_the_native_profile() -> None:
     found = profiles.profiles(app.HTTP_PROTOCOLS, {**app.RPC_PROTOCOLS, "new": new})
     assert Route("test.Echo", "new") in found["native"].listeners[1].routes
     assert Route("test.Echo", "new") not in found["triton"].listeners[1].routes
-
-
-def test_metrics_are_asked_for_in_their_role_on_every_port() -> None:
-    http, _, metrics = app.PROFILES["native"].listeners
-    for listener in (http, metrics):
-        assert listener.roles.of("/metrics") is Role.METRICS
-    assert (http.roles.of("/v2/models"), http.roles.of("/other")) == (Role.INFERENCE, Role.INFERENCE)
-    assert metrics.roles.of("/other") is Role.METRICS
 
 
 @pytest.mark.parametrize(
@@ -75,7 +67,7 @@ def test_listeners_are_where_the_configuration_says_and_share_an_address(
 
 def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share() -> None:
     (both,) = app.listeners(configured(profile="native", no_grpc=True, metrics_port=8080))
-    assert both.roles.of("/metrics") is Role.METRICS
+    assert "metrics" in {route.prefix for route in both.routes}
     assert both.is_logged
     found = app.listeners(configured(profile="triton", no_grpc=True, metrics_port=8080))
     assert [listener.name for listener in found] == ["HTTP", "metrics"]

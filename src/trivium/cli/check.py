@@ -9,6 +9,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.findings import print_check
 from trivium.cli.options import PATHS
+from trivium.cli.screen import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
 from trivium.types.errors import ServeError
 
@@ -25,5 +26,5 @@ def command(paths: tuple[Path, ...], model_config_name: str) -> None:
         specs, unreadable = asyncio.run(app.examine(paths, config))
     except ServeError as error:
         raise click.ClickException(error.message) from error
-    if not print_check(Console(), specs, unreadable):
+    if not print_check(only_text(Console()), specs, unreadable):
         raise SystemExit(1)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.cli.serve import serve
+from trivium.cli.stopping import keep_hangups
 from trivium.demo import places
 from trivium.types.spec import ModelSpec
 
@@ -20,6 +21,7 @@ def command(config_file: Path | None, **flags: Any) -> None:
     """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, and behind a
     handler of each of the three dialects.
     """
+    keep_hangups()
     serve(
         [places.models(), places.bare_model(), *places.handlers()],
         configure(config_file, flags),

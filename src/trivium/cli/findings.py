@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
@@ -30,7 +31,10 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
         _print_model(console, spec)
     for model in unreadable:
         _print(
-            console, Text.assemble(("cannot be served: ", "bold red"), f"model {model.name} in {model.root}")
+            console,
+            Text.assemble(
+                ("cannot be served: ", "bold red"), f"model {model.name} in {visible(str(model.root))}"
+            ),
         )
         for finding in model.findings:
             _print_finding(console, finding)

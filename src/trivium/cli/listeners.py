@@ -1,26 +1,17 @@
 """The front ends of a serving process as one: opened together, drained together, closed together.
 
-Decides what a person is told where one cannot listen. Must not know what they serve.
+Must not know what they serve.
 """
 
 import asyncio
 
-import click
-
 from trivium import app
+from trivium.access.settings import access_settings
+from trivium.cli.cannot_listen import cannot_listen
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.http.frontend import DrainReport
 from trivium.types.listeners import BindAddress, Listener, Role, Transport
-
-
-class CannotListen(click.ClickException):
-    """The address of a service cannot be had."""
-
-    def __init__(self, message: str, service: str, address: str) -> None:
-        super().__init__(message)
-        self.service = service
-        self.address = address
 
 
 class Listeners:
@@ -30,7 +21,12 @@ class Listeners:
 
     def __init__(self, server: Server, config: ServerConfig) -> None:
         self._profile = config.server.profile
-        self._fronts = [(each, app.front_end(server, config, each)) for each in app.listeners(config)]
+        self._access = access_settings(config)
+        entrances = self._access.entrances
+        self._fronts = [
+            (each, app.front_end(server, config, each, entrances[each.name]))
+            for each in app.listeners(config)
+        ]
         self.url = ""
         self.lines: list[str] = []
         self.places: dict[str, str] = {}
@@ -42,9 +38,10 @@ class Listeners:
                 bind = await front.start(listener.bind)
             except OSError as error:
                 await self.close()
-                raise _refusal(error, listener) from error
+                raise cannot_listen(error, listener) from error
             self.places[listener.name] = str(bind)
             self.lines.append(self._line(listener, bind))
+        self._access.start()
 
     async def drain(self, grace: float) -> DrainReport:
         """Let nobody new in, let what is in work finish for `grace` seconds, cut off the rest."""
@@ -55,29 +52,15 @@ class Listeners:
 
     async def close(self) -> None:
         """End at once."""
+        self._access.close()
         for _, front in self._fronts:
             await front.close()
 
     def _line(self, listener: Listener, bind: BindAddress) -> str:
         if listener.transport is Transport.GRPC:
             return f"{listener.name} on {bind}"
+        url = f"http{'s' if self._access.entrances[listener.name].tls else ''}://{bind}"
         if listener.role is Role.METRICS:
-            return f"Metrics on http://{bind}/metrics"
-        self.url = self.url or f"http://{bind}"
-        return f"{listener.name} on http://{bind} ({self._profile} profile)"
-
-
-def _refusal(error: OSError, listener: Listener) -> click.ClickException:
-    if error.filename is not None:
-        return click.ClickException(
-            f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
-            "--access-log, or '-' for standard output."
-        )
-    name, bind = listener.name.lower(), listener.bind
-    off = "--metrics-port=-1" if listener.role is Role.METRICS else f"--no-{name}"
-    return CannotListen(
-        f"Cannot listen on {bind.host} port {bind.port}: {error.strerror or error}. Choose another with "
-        f"--{name}-port (0 takes a free one), or switch it off with {off}, or stop what listens there.",
-        listener.name,
-        str(bind),
-    )
+            return f"Metrics on {url}/metrics"
+        self.url = self.url or url
+        return f"{listener.name} on {url} ({self._profile} profile)"

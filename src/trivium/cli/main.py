@@ -2,8 +2,11 @@
 
 from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 import click
+
+from trivium.codecs.visible_text import visible
 
 COMMANDS = {
     "serve": ("trivium.cli.serve", "Serve model folders and files over HTTP."),
@@ -12,6 +15,7 @@ COMMANDS = {
         "trivium.cli.tritonserver.command",
         "Serve Triton's model repositories, with the flags of tritonserver.",
     ),
+    "key": ("trivium.cli.key", "Make a key for the file of --keys."),
     "link": ("trivium.cli.link", "Put the commands of other servers on the PATH under their own names."),
     "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
@@ -31,6 +35,15 @@ class LazyGroup(click.Group):
         command = import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand. What a refusal quotes of folders and files is text, not to be obeyed by a terminal."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError:  # shows the usage, too, and quotes the command line alone
+            raise
+        except click.ClickException as error:
+            raise click.ClickException(visible(error.message)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands from the table, without importing any."""

@@ -1,4 +1,4 @@
-"""Settings of a serving process for itself before it starts: memory, descriptors, switching, the event loop."""
+"""Settings of a serving process for itself before it starts: memory, descriptors, switching, logs, the event loop."""
 
 import asyncio
 import contextlib
@@ -8,14 +8,19 @@ import logging
 import resource
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NoReturn, TextIO, cast
 
 import uvloop
+from rich.console import Console
 
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
+from trivium.cli.screen import only_text
+from trivium.cli.stopping import leave
+from trivium.codecs.visible_text import visible
 from trivium.core.clock import LoopClock
 from trivium.core.observability.log_settings import LOG
+from trivium.log_writer import LogStream, LogWriter
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
 
 SWITCH_SECONDS = 0.0005
@@ -46,13 +51,53 @@ def allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+class VisibleFormatter(logging.Formatter):
+    """Formats records so that what others have written into them is text: no control characters, and no line of a
+    message passes for a record of its own.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return visible(super().formatMessage(record)).replace("\n", "\n    ")
+
+    def formatException(self, ei: Any) -> str:
+        return visible(super().formatException(ei))
+
+
+class LogHandler(logging.Handler):
+    """Gives records, as its formatter writes them, to a writer that makes nobody wait."""
+
+    def __init__(self, file: str = "") -> None:
+        """Log to this file, or to standard error. OSError for a file that cannot be written."""
+        super().__init__()
+        self._writer = LogWriter(file or sys.stderr.fileno(), self._lost)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Format it here, where its arguments are as they were, and have it written."""
+        try:
+            self._writer.write(f"{self.format(record)}\n".encode("utf-8", "backslashreplace"))
+        except Exception:
+            self.handleError(record)
+
+    def _lost(self, lines: int, why: str) -> bytes:
+        words = f"lines of this log that were lost: {lines} ({why})" if lines else f"of this log: {why}"
+        record = logging.LogRecord("trivium.log", logging.WARNING, __file__, 0, words, None, None)
+        return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+
+
 def log_to_stderr(log_level: str) -> None:
     """Have everything from this level on logged."""
-    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    handler = LogHandler()
+    handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
+    logging.basicConfig(level=log_level.upper(), handlers=[handler])
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
+
+
+def screen() -> Console:
+    """Make the screen of a serving process, on standard output; whoever does not read it makes nobody wait."""
+    writer = LogWriter(sys.stdout.fileno(), lambda lines, why: b"")
+    return only_text(Console(highlight=False, file=cast(TextIO, LogStream(writer, sys.stdout))))
 
 
 def observer(shares_processor: bool) -> RunObserver:
@@ -69,8 +114,8 @@ def settle() -> None:
     gc.freeze()
 
 
-def run(main: Coroutine[Any, Any, int]) -> int:
-    """Run a server's main coroutine on uvloop; its exit status."""
+def run(main: Coroutine[Any, Any, int]) -> NoReturn:
+    """Run a server's main coroutine on uvloop, and leave with the exit status that it returns, unless it raises."""
     keep_memory()
     allow_descriptors()
     # A request leaves no cycles behind; looking for them every 700 allocations costs 2 % (measured).
@@ -78,4 +123,4 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     # A thread that computes in Python would otherwise hold the loop up for 5 ms at a time.
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        leave(runner.run(main))  # the runner, and the interpreter, would wait for threads, which may hang

@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.spec import ModelSpec, TensorSpec
@@ -27,6 +29,28 @@ _NEXT = (
     "`trivium serve --help` what can be set."
 )
 _COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionState.LOADING: "yellow"}
+
+
+class _Visible:
+    """Renders as what it holds does, its control characters as escapes."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._inner, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+class _OnlyText(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Visible(each) for each in renderables]
+
+
+def only_text(console: Console) -> Console:
+    """Have names and texts of others be text on a console: a terminal obeys nothing in them. Returns the console."""
+    console.push_render_hook(_OnlyText())
+    return console
 
 
 class Progress:
@@ -57,7 +81,7 @@ class Progress:
             self._loading.pop(key, None)
             self._console.print(_line(status), soft_wrap=True)
         names = ", ".join(f"{model} {version}" for model, version in self._loading)
-        self._status.update(f"loading {names}" if names else "")
+        self._status.update(Text(visible(f"loading {names}") if names else ""))
 
 
 def _line(status: VersionStatus) -> Text:
@@ -78,7 +102,7 @@ def print_models(console: Console, listing: Listing, specs: Sequence[ModelSpec])
         about = (
             (spec.engine, _tensors(spec, spec.inputs), _tensors(spec, spec.outputs)) if spec else ("", "", "")
         )
-        table.add_row(row.model, row.version, state, *(Text(text) for text in about))
+        table.add_row(Text(row.model), Text(row.version), state, *(Text(text) for text in about))
     console.print(table)
 
 

@@ -1,7 +1,6 @@
 """`trivium serve PATH...`: listens, loads, says what is ready, serves until a signal to stop, then drains."""
 
 import asyncio
-import signal
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,9 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.process import observer, run, settle
+from trivium.cli.process import observer, run, screen, settle
 from trivium.cli.screen import Progress, print_models, print_requests
+from trivium.cli.stopping import CUT_OFF, StopSignals, keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
@@ -33,32 +33,30 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
 
     Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
     """
+    keep_hangups()
     config = configure(config_file, flags)
     serve(paths, config, partial(print_requests, profile=config.server.profile))
 
 
 def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
     """Serve until a signal to stop; a refusal ends the command with its sentence."""
-    if config.wide and not config.security.open:
+    if config.wide and not (config.security.keys or config.security.open):
         raise click.ClickException(
-            f"{config.wide} listens beyond this machine, to anybody who reaches it. Add --open to do so all the same, "
-            "or leave it at 127.0.0.1."
+            f"{config.wide} listens beyond this machine. Give --keys FILE to serve those alone who have a key "
+            "(`trivium key` makes one), or --open to serve anybody who reaches it, or leave it at 127.0.0.1."
         )
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
-        status = run(_main(paths, config, greet))
+        run(_main(paths, config, greet))
     except ServeError as error:
         raise click.ClickException(error.message) from error
-    raise SystemExit(status)
 
 
 async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> int:
-    console = Console(highlight=False)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with app.build(config, observer(not config.workers.no_shared_processor)) as server:
+    console = screen()
+    stop = StopSignals(config.server.drain_timeout)
+    async with app.build(config, observer(config.workers.shares_processor)) as server:
         app.add_all(server, paths)
         listeners = Listeners(server, config)
         await listeners.start()
@@ -78,7 +76,7 @@ async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> in
             return 1
         settle()
         await stopped
-        return await _go_down(server, listeners, console, config.server.drain_timeout)
+        return await _go_down(server, listeners, console, stop)
 
 
 async def _load(server: Server, console: Console) -> Listing:
@@ -103,13 +101,13 @@ def _tell(console: Console, server: Server, listing: Listing, places: Sequence[s
     return True
 
 
-async def _go_down(server: Server, listeners: Listeners, console: Console, grace: float) -> int:
+async def _go_down(server: Server, listeners: Listeners, console: Console, stop: StopSignals) -> int:
     server.begin_drain()
-    console.print(f"Stopping: no new connections; requests in work have {grace:g} s to finish.")
-    report = await listeners.drain(grace)
+    console.print(f"Stopping: no new connections; requests in work have {stop.left:.3g} s to finish.")
+    report = await listeners.drain(stop.left)
     await listeners.close()
-    await server.close(grace=1.0 if report.unfinished else grace)
-    for line in report.unfinished:
+    lines = (*report.unfinished, *await server.close(stop.left))
+    for line in lines:
         console.print(f"cut off: {line}", style="red", markup=False, soft_wrap=True)
     console.print(f"Stopped. {report.finished} requests finished, {len(report.unfinished)} cut off.")
-    return 1 if report.unfinished else 0
+    return CUT_OFF if lines else 0

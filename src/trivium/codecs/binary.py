@@ -26,8 +26,8 @@ def decode(
     offset: int = 0,
     size: int | None = None,
 ) -> Tensor:
-    """The tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES, of which
-    many stay packed. Without a size it is the rest of the buffer.
+    """Read the tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES, many
+    of them packed. Without a size it is the rest of the buffer.
 
     INVALID where the shape is impossible, `size` is not what shape and datatype make, or a byte of a BOOL
     tensor is neither 0 nor 1 (numpy and the engines compute nonsense with those).
@@ -69,7 +69,7 @@ def decode_trusted(name: str, datatype: DataType, shape: tuple[int, ...], buffer
 
 
 def pack_strings(tensors: Tensors) -> Tensors:
-    """The same tensors, those of BYTES with many elements packed: whoever writes them then need not look at each."""
+    """Pack those tensors of BYTES that have many elements: whoever writes them then need not look at each."""
     if not any(_has_many_strings(tensor) for tensor in tensors.items):
         return tensors
     return structs.replace(tensors, items=tuple(map(_packed, tensors.items)))

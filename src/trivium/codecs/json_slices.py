@@ -37,7 +37,7 @@ def _single_commas(part: bytes) -> bytes:
 
 
 def _comma_behind(text: bytes, begin: int, at: int) -> int:
-    """Where, not before `at`, a comma is that separates elements; -1 for nowhere. `begin` is in no string."""
+    """Find the first comma, not before `at`, that separates elements; -1 for none. `begin` is in no string."""
     position = begin
     while True:
         quote = text.find(_QUOTE, position)
@@ -48,7 +48,7 @@ def _comma_behind(text: bytes, begin: int, at: int) -> int:
 
 
 def _end_of_string(text: bytes, position: int) -> int:
-    """Where the string ends that `position` is in: behind its closing quote."""
+    """Find the end of the string that `position` is in: behind its closing quote."""
     while True:
         quote = text.find(_QUOTE, position)
         before = quote - 1

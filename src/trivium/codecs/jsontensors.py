@@ -158,7 +158,7 @@ def _decode_slices(name: str, datatype: DataType, shape: tuple[int, ...], text: 
 
 
 def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw, begin: int = 0) -> list[Any]:
-    """Those of a flat or nested array, the first of which is element `begin` of the tensor."""
+    """Decode a flat or nested array; its first element is element `begin` of the tensor."""
     try:
         return form.decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -4,13 +4,11 @@ Decides which value of an option means that something is off. Must not know what
 """
 
 import os
-import tempfile
-from pathlib import Path
 
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
-from trivium.types.core_config import CoreConfig, ModelControlMode
+from trivium.types.core_config import CoreConfig, ModelControlMode, WorkerBounds
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
@@ -22,9 +20,7 @@ _MOST_KEPT = 2**28
 def core_config(
     config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
 ) -> CoreConfig:
-    """The core's part of a configuration, with a scratch folder that is made here. INVALID for a value that cannot be
-    used.
-    """
+    """Return the core's part of a configuration, without a scratch folder. INVALID for a value that cannot be used."""
     models, workers = config.models, config.workers
     return CoreConfig(
         version=version,
@@ -34,7 +30,6 @@ def core_config(
             run_deadline=workers.run_timeout or None,
             gpus=gpus,
             cpus=len(os.sched_getaffinity(0)),
-            scratch=Path(tempfile.mkdtemp(prefix="trivium-")),
             max_rows=models.default_rows,
             completes=not models.no_completion,
         ),
@@ -48,6 +43,8 @@ def core_config(
         resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
         recycle_items=workers.items or None,
         recycle_bytes=workers.growth or None,
+        worker_bytes=workers.memory or None,
+        worker_bounds=WorkerBounds(workers.files, workers.processors, workers.offline),
         measures=_measures(config.metrics),
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,

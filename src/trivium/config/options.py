@@ -23,7 +23,10 @@ class GeneralConfig:
     """
 
     host: str = option(
-        "--host", "127.0.0.1", "Address to listen on; one that is not loopback needs --open.", is_common=True
+        "--host",
+        "127.0.0.1",
+        "Address to listen on; one that is not loopback needs --keys or --open.",
+        is_common=True,
     )
     profile: str = option(
         "--profile",
@@ -55,7 +58,9 @@ class GeneralConfig:
         "Request bodies held at once, over all connections, and as much again over gRPC.",
     )
     drain_timeout: float = option(
-        "--drain-timeout", 30.0, "Seconds that requests in work get to finish after SIGTERM."
+        "--drain-timeout",
+        25.0,
+        "Seconds in which everything is to be finished and closed after SIGTERM; 5 s later the process is gone.",
     )
 
 
@@ -83,6 +88,19 @@ class HttpConfig:
     )
     slowest_rate: int = option(
         "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, _ANY)
+    )
+    tls_certificate: str = option(
+        "--http-tls-certificate",
+        "",
+        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone.",
+    )
+    tls_key: str = option(
+        "--http-tls-key", "", "PEM file with that certificate's private key, not encrypted."
+    )
+    tls_client_authorities: str = option(
+        "--http-tls-client-authorities",
+        "",
+        "PEM file with authorities: only clients that have a certificate of theirs may connect.",
     )
     forward_headers: str = option(
         "--forward-headers",
@@ -187,6 +205,15 @@ class MetricsConfig:
     )
     host: str = option(
         "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
+    )
+    tls_certificate: str = option(
+        "--metrics-tls-certificate", "", "As --http-tls-certificate, for the port of metrics alone."
+    )
+    tls_key: str = option("--metrics-tls-key", "", "As --http-tls-key, for the port of metrics alone.")
+    tls_client_authorities: str = option(
+        "--metrics-tls-client-authorities",
+        "",
+        "As --http-tls-client-authorities, for the port of metrics alone.",
     )
     interval: float = option("--metrics-interval", 2.0, "Seconds for which a reading of the machine is good.")
     quantiles: str = option(
@@ -308,6 +335,18 @@ class WorkersConfig:
         0,
         "Bytes by which a worker process may grow before it is replaced; 0 for any growth.",
     )
+    memory: int = option(
+        "--worker-memory",
+        0,
+        "Bytes of resident memory beyond which a worker process is killed and replaced; 0 for any.",
+    )
+    processors: int = option(
+        "--worker-processors", 0, "Processors that each worker process may use; 0 for all of them.", (0, 4096)
+    )
+    files: int = option(
+        "--worker-files", 0, "Files that each worker process may have open; 0 for the server's own limit."
+    )
+    offline: bool = option("--worker-offline", False, "Worker processes have no network.")
     no_shared_processor: bool = option(
         "--no-shared-processor",
         False,
@@ -325,18 +364,38 @@ class WorkersConfig:
         "How much there is of them: 'NAME:COUNT' or, on one GPU, 'NAME:COUNT:GPU', with commas between.",
     )
 
+    @property
+    def shares_processor(self) -> bool:
+        """May instances be put on the event loop's processor?"""
+        return not (self.no_shared_processor or self.processors)
+
 
 @dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
     open: bool = option(
-        "--open", False, "Listen beyond loopback, for anybody who reaches this machine.", is_common=True
+        "--open",
+        False,
+        "Listen beyond loopback without keys, for anybody who reaches this machine.",
+        is_common=True,
+    )
+    keys: str = option(
+        "--keys",
+        "",
+        "TOML file with the keys that clients have to show, read again when it changes; `trivium key` makes one.",
+        is_common=True,
+    )
+    allowed_hosts: str = option(
+        "--allowed-hosts",
+        "",
+        "Names, with commas between, under which whoever changes something may ask for this server, beside localhost "
+        "and addresses. Web pages of other servers may not, whatever the name.",
     )
     open_management: bool = option(
         "--open-management",
         False,
-        "Let whoever reaches this server load, unload and change settings, beyond loopback, too.",
+        "Let whoever reaches this server load, unload and change settings, beyond loopback, too; not with --keys.",
     )
     restricted_apis: str = option(
         "--restricted-apis",

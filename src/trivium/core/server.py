@@ -7,8 +7,7 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -37,7 +36,16 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RunObserver, Sink, Ticket
+from trivium.types.interfaces import (
+    NO_GUARD,
+    NO_OBSERVER,
+    Engine,
+    Format,
+    ProcessGuard,
+    RunObserver,
+    Sink,
+    Ticket,
+)
 from trivium.types.operations import (
     Answer,
     CollectMetrics,
@@ -79,16 +87,20 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
 @dataclass(frozen=True, slots=True)
 class CoreServices:
     """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
-    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away.
+    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
+    cleans up if the server dies.
     """
 
     facts: Facts
     host: MakeProgram = _no_host
     observer: RunObserver = NO_OBSERVER
     exporter: TraceExporter | None = None
+    guard: ProcessGuard = NO_GUARD
 
 
 DEFAULTS = CoreConfig()
+CLOSING_SECONDS = 1.0
+"""For each thing to be closed once a server's time to stop is over."""
 
 
 class Server:
@@ -106,6 +118,7 @@ class Server:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._config = config
+        self._guard = services.guard
         self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
@@ -121,6 +134,7 @@ class Server:
             services.host,
             config,
             observer=services.observer,
+            guard=services.guard,
             call_last=clock.call_last,
         )
         loading = LoadServices(
@@ -360,24 +374,30 @@ class Server:
         if self._is_up:
             self._move(ServerState.DRAINING)
 
-    async def close(self, grace: float = 30.0) -> None:
-        """Unload everything, waiting `grace` seconds for what is in flight. Loads in work are given up."""
+    async def close(self, grace: float = 30.0) -> tuple[str, ...]:
+        """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
+        second to be closed. Loads in work are given up at once. Returns a line for each worker that had to be killed.
+        """
         if self._state is ServerState.STOPPED:
-            return
+            return ()
+        until = self._loop.time() + grace
         self.begin_drain()
         if self._watch is not None:
             self._watch.close()
         self._workers.observer.close()
         await self._control.close()
         await self._collector.close()
-        await self._lifecycle.close(grace)
-        await self._workers.close(END_SECONDS + TERM_SECONDS)
-        await asyncio.to_thread(self._tracing.close)
-        if self._config.defaults.scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._config.defaults.scratch, ignore_errors=True)
+        await self._lifecycle.close(self._left(until))
+        killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
+        await _in_time(self._tracing.close, self._left(until))
+        await _in_time(self._guard.close, self._left(until))
         self._mailbox.close()
         self._opening.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
+        return killed
+
+    def _left(self, until: float) -> float:
+        return max(until - self._loop.time(), CLOSING_SECONDS)
 
     def _answer(
         self,
@@ -420,6 +440,11 @@ class Server:
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)
+
+
+async def _in_time(close: Callable[[], None], seconds: float) -> None:
+    """Run something that blocks, and leave it to itself when its time is over."""
+    await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(close))], timeout=seconds)
 
 
 def page(listing: Listing, ready: bool, limit: int, after: str) -> Listing:

@@ -18,6 +18,9 @@ _log = logging.getLogger(__name__)
 MOST_BEHIND = 1000
 """Writes that may wait; what comes beyond them is lost."""
 
+MOST_FILES = 1000
+"""Numbered files; what comes beyond them goes into the file for all. Clients may ask for one per request."""
+
 
 class TraceFiles:
     """Implements `TraceExporter`."""
@@ -62,8 +65,12 @@ class TraceFiles:
 
     def _write(self, traces: Sequence[Traces], is_whole: bool) -> None:
         try:
-            if is_whole:
+            if is_whole and self._index < MOST_FILES:
                 index, self._index = self._index, self._index + 1
+                if self._index == MOST_FILES:
+                    _log.warning(
+                        "%d numbered files of traces: further ones go into %s", MOST_FILES, self._path
+                    )
                 Path(f"{self._path}.{index}").write_bytes(b"[" + text(traces) + b"]")
             else:
                 self._append(text(traces))

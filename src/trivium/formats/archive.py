@@ -13,6 +13,7 @@ import shutil
 import stat
 import struct
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from trivium.codecs import tar
+from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 
@@ -45,6 +47,7 @@ _MOST_FINDINGS = 10
 _DIRECTORY_BYTES = 512  # per member, of a zip's central directory: 46, the name and some fields
 _FILE, _FOLDER = "a file", "a folder"
 _ZIP_KINDS = {0: _FILE, stat.S_IFREG: _FILE, stat.S_IFDIR: _FOLDER, stat.S_IFLNK: "a symbolic link"}
+_CLEARING = threading.Lock()
 _REPACK = "Pack it anew, from a folder that holds plain files and folders only."
 
 
@@ -81,19 +84,20 @@ class _Allowance:
 def unpack(archive: Path, scratch: Path, bounds: Bounds = BOUNDS) -> Path:
     """The folder below `scratch` with the archive's files (mode 0600, never executable; folders 0700).
 
-    The same file, unchanged, has the same folder: a second call, or one in another thread, unpacks nothing new.
+    The same file, unchanged, has the same folder: a second call, or one in another thread, unpacks nothing new, unless
+    somebody has removed what was unpacked.
     Raises ConfigError with a finding per reason; then nothing is left behind.
     """
     try:
         about = archive.stat()
         told = f"{archive.resolve()}\0{about.st_size}\0{about.st_mtime_ns}"
         target = scratch / hashlib.sha256(os.fsencode(told)).hexdigest()[:32]
-        if target.is_dir():
+        if _is_there(archive, target):
             return target
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=scratch))
         try:
-            with archive.open("rb") as file:
+            with open_file(archive) as file:
                 _Unpacking(archive, folder, bounds).run(_members(file, bounds, about.st_size))
             return _settled(folder, target)
         except BaseException:
@@ -103,6 +107,17 @@ def unpack(archive: Path, scratch: Path, bounds: Bounds = BOUNDS) -> Path:
         raise ConfigError((_finding(archive, _unwritten(error, scratch)),)) from error
     except _Refused as refused:
         raise ConfigError((_finding(archive, refused),)) from refused
+
+
+def _is_there(archive: Path, target: Path) -> bool:
+    """Has it been unpacked, and is it whole? What a cleaner of temporary folders has left of one is removed."""
+    with _CLEARING:
+        if not target.is_dir():
+            return False
+        if all(os.path.lexists(target.joinpath(*_components(name))) for name in names(archive)):
+            return True
+        shutil.rmtree(target)
+        return False
 
 
 def names(path: Path) -> tuple[str, ...]:
@@ -120,7 +135,7 @@ def names(path: Path) -> tuple[str, ...]:
 def _names(path: Path, size: int, modified: int) -> tuple[str, ...]:
     found: list[str] = []
     try:
-        with _translated(), path.open("rb") as file:
+        with _translated(), open_file(path) as file:
             for member in _members(file, BOUNDS, size):
                 found.append(member.name)
                 if len(found) > BOUNDS.members:

@@ -1,13 +1,14 @@
-"""A full access log at the cost of a list append per request: encoded and written 256 lines at a time.
+"""A full access log at the cost of a list append per request: encoded 256 lines at a time, and written in a thread.
 
 Knows no connection; the sweeper flushes what waits, so that a quiet server's last lines appear too.
 """
 
 import logging
 import sys
-from typing import BinaryIO, cast
 
 import msgspec
+
+from trivium.log_writer import LogWriter
 
 _log = logging.getLogger(__name__)
 _LINES_AT_A_TIME = 256
@@ -28,36 +29,34 @@ class AccessLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class AccessLog:
-    """Owns the file; `close` writes the rest."""
+    """Owns the writer of the file; `close` has the rest written."""
 
     def __init__(self, path: str) -> None:
         """Open for appending, "-" being the standard output; OSError where that cannot be."""
-        self._is_stdout = path == "-"
-        self._file = sys.stdout.buffer if self._is_stdout else cast(BinaryIO, open(path, "ab", buffering=0))  # noqa: SIM115
+        self._writer = LogWriter(sys.stdout.fileno() if path == "-" else path, _lost)
         self._encoder = msgspec.json.Encoder()
         self._lines: list[AccessLine] = []
 
     def add(self, line: AccessLine) -> None:
-        """Take a line; write when there are enough."""
+        """Take a line; have them written when there are enough."""
         self._lines.append(line)
         if len(self._lines) >= _LINES_AT_A_TIME:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. A full disk costs these lines, said in the server's own log, and no request."""
-        if not self._lines:
-            return
-        lines, self._lines = self._lines, []
-        rest = memoryview(self._encoder.encode_lines(lines))
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            self._file.flush()
-        except OSError as error:
-            _log.error("lines of the access log that may be lost: %d (%s)", len(lines), error)
+        """Have written what waits. A full disk, or a reader who is too slow, costs these lines, said in the server's
+        own log, and no request.
+        """
+        if self._lines:
+            lines, self._lines = self._lines, []
+            self._writer.write(self._encoder.encode_lines(lines), len(lines))
 
     def close(self) -> None:
-        """Write the rest and close the file, the standard output excepted."""
+        """Write the rest, for a second at most, and close the file, the standard output excepted."""
         self.flush()
-        if not self._is_stdout:
-            self._file.close()
+        self._writer.close()
+
+
+def _lost(lines: int, why: str) -> bytes:
+    _log.error("lines of the access log that may be lost: %d (%s)", lines, why)
+    return b""

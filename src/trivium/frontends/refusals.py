@@ -11,6 +11,8 @@ from trivium.types.wire import HttpAnswer
 
 _log = logging.getLogger(__name__)
 
+_CHALLENGE = b'WWW-Authenticate: Bearer realm="trivium"\r\n'
+
 LAST_RESORT = HttpAnswer(500, b"", (), 0)
 """Where a protocol cannot even refuse."""
 
@@ -37,12 +39,16 @@ def malformed(message: str) -> HttpRefusal:
 
 
 def refusal_of(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
-    """The error in the protocol's form; LAST_RESORT, and a line in the log, where that raises."""
+    """The error in the protocol's form; LAST_RESORT, and a line in the log, where that raises. Who has not said who it
+    is hears how to (RFC 9110 11.6.1), whatever the protocol.
+    """
     try:
         answer = protocol.refuse(error)
     except Exception:
         _log.exception("refusing a request raised")
         return LAST_RESORT
+    if error.code is Code.UNAUTHENTICATED:
+        return msgspec.structs.replace(answer, fields=answer.fields + _CHALLENGE)
     if isinstance(error, HttpRefusal) and error.info is None:
         return msgspec.structs.replace(answer, status=error.status)
     return answer

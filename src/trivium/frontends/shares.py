@@ -14,8 +14,8 @@ def share_of(limit: int, least: int = LEAST_SHARE) -> int:
 
 
 def has_room(limit: int, taken: int, own: int, more: int = 1, least: int = LEAST_SHARE) -> bool:
-    """Return True if a pool of `limit`, of which `taken` are taken, has room for `more` for an address that has
-    `own` of these.
+    """Return True if a pool of `limit` with `taken` taken has room for `more` for an address that has `own` of
+    these.
     """
     after = taken + more
     if after > limit:

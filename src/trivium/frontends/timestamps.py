@@ -9,6 +9,7 @@ from time import monotonic
 import msgspec
 
 from trivium.frontends.http.exchange import Exchange
+from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
 from trivium.types.operations import Infer, Operation
@@ -53,6 +54,10 @@ class TimestampedRpcs:
     def kind(self, method: str) -> RpcKind:
         """See `RpcProtocol`."""
         return self._protocol.kind(method)
+
+    def scope(self, method: str) -> AccessScope:
+        """See `RpcProtocol`."""
+        return self._protocol.scope(method)
 
     def admit(self, call: RpcCall) -> None:
         """See `RpcProtocol`."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class SlowReader(Protocol):
-    """What holds bytes that a client has not read."""
+    """Holds bytes that a client has not read."""
 
     def give_up(self) -> None:
         """Free them: the client has not read for longer than all others, and there is no room."""

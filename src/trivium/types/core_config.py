@@ -1,7 +1,8 @@
 """Settings of the core, as the composition root hands them over: one frozen value, made once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 
 from trivium.types.metrics import Measurements
 from trivium.types.resources import ResourceLimits
@@ -18,6 +19,17 @@ class ModelControlMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerBounds:
+    """Bounds of every worker process: so many open files and processors at most (0: as many as the server), and no
+    network where it `is_offline`.
+    """
+
+    files: int = 0
+    processors: int = 0
+    is_offline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CoreConfig:
     """Holds every setting of the core that is no model's own.
 
@@ -25,10 +37,11 @@ class CoreConfig:
     models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
     the server from being ready. Folders are looked at every `poll_seconds` with POLL. Cached answers take `cache_bytes`
     at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
-    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own. With
-    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of
-    buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them. With `watches_loop` what
-    holds up the event loop is logged with its stack; one server of a process can have that.
+    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one that has
+    more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With `client_shared_memory`
+    clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of buffers for request
+    bodies `kept_buffer_bytes` at most are kept while nobody uses them. With `watches_loop` what holds up the event loop
+    is logged with its stack; one server of a process can have that.
     """
 
     version: str = "0"
@@ -43,9 +56,15 @@ class CoreConfig:
     resources: ResourceLimits | None = None
     recycle_items: int | None = None
     recycle_bytes: int | None = None
+    worker_bytes: int | None = None
+    worker_bounds: WorkerBounds = WorkerBounds()
     measures: Measurements = field(default_factory=Measurements)
     traces: TraceSettings = field(default_factory=TraceSettings)
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
     kept_buffer_bytes: int = 2**28
     watches_loop: bool = False
+
+    def in_folder(self, scratch: Path) -> "CoreConfig":
+        """Return it with this scratch folder."""
+        return replace(self, defaults=replace(self.defaults, scratch=scratch))

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
-from trivium.types.listeners import Role
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
@@ -167,11 +167,13 @@ class Encoder(Protocol):
 
 
 class Authorizer(Protocol):
-    """Decides who may ask for what; a front end asks it once per request, before anything else is done for it."""
+    """Decides who may ask for what; a front end asks it about each request as soon as its route is known, before room
+    is made for a body or a message is read.
+    """
 
-    def authorize(self, role: Role, request: Head | RpcCall) -> None:
-        """Return for who may ask this of a listener in that role. Raises ServeError: UNAUTHENTICATED for who has not
-        said who it is, FORBIDDEN for who may not do this.
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        """Return for who has the right of that scope. Raises ServeError: UNAUTHENTICATED for who has not said who it
+        is, FORBIDDEN for who may not do this. Reads no file and waits for nothing.
         """
         ...
 
@@ -179,7 +181,7 @@ class Authorizer(Protocol):
 class LetAllIn:
     """Lets everybody in."""
 
-    def authorize(self, role: Role, request: Head | RpcCall) -> None:
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
         """See `Authorizer`."""
 
 
@@ -201,6 +203,12 @@ class RpcProtocol(Protocol):
 
     def kind(self, method: str) -> RpcKind:
         """Return how the method of this whole path is called. Raises UNSUPPORTED for one that is not served."""
+        ...
+
+    def scope(self, method: str) -> AccessScope:
+        """Return the right that the method needs: that of a manager, where the protocol's table does not say. What
+        changes something needs that right in any case.
+        """
         ...
 
     def admit(self, call: RpcCall) -> None:
@@ -349,6 +357,35 @@ class NoObserver:
 
 
 NO_OBSERVER: RunObserver = NoObserver()
+
+
+class ProcessGuard(Protocol):
+    """Cleans up behind a server that dies. `watch` and `release` may be called in any thread."""
+
+    def watch(self, group: int) -> None:
+        """Have a process group killed when the server dies."""
+
+    def release(self, group: int) -> None:
+        """Leave a process group alone from now on: it has ended."""
+
+    def close(self) -> None:
+        """Remove the server's scratch folder: it ends as it should. Blocking."""
+
+
+class NoGuard:
+    """Implements `ProcessGuard`, and does nothing."""
+
+    def watch(self, group: int) -> None:
+        pass
+
+    def release(self, group: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NO_GUARD: ProcessGuard = NoGuard()
 
 
 Sink = Callable[[ResponsePart], None]

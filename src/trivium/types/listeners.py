@@ -1,7 +1,7 @@
 """Listeners, routes and profiles: the data that say where a server listens and which protocol answers there."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -39,28 +39,10 @@ class BindAddress:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s.
-    An authorizer is asked about them in this role.
-    """
+    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s."""
 
     prefix: str
     protocol: str
-    role: Role = Role.INFERENCE
-
-
-@dataclass(frozen=True, slots=True)
-class RouteRoles:
-    """The role in which an authorizer is asked, by the first segment of a path; `other` where no route names it."""
-
-    other: Role = Role.INFERENCE
-    by_prefix: Mapping[str, Role] = field(default_factory=dict)
-
-    def of(self, path: str) -> Role:
-        """The role of a path that begins with a slash."""
-        return self.by_prefix.get(path.split("/", 2)[1], self.other)
-
-
-ALL_INFERENCE = RouteRoles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +63,6 @@ class Listener:
     def protocols(self) -> frozenset[str]:
         """The protocols that it needs, by name."""
         return frozenset((*(route.protocol for route in self.routes), self.fallback))
-
-    @property
-    def roles(self) -> RouteRoles:
-        """The roles of its routes."""
-        return RouteRoles(self.role, {route.prefix: route.role for route in self.routes})
 
 
 @dataclass(frozen=True, slots=True)

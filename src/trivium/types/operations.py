@@ -243,6 +243,18 @@ Operation = (
 )
 
 
+_CHANGES = (Load, Unload, Register, Unregister, Scale, SetDefault, RegisterRegion, UnregisterRegion)
+
+
+def changes_something(operation: Operation) -> bool:
+    """Return whether it changes the server, by whatever route it came: models, shared memory or settings."""
+    if isinstance(operation, LogControl):
+        return operation.change != NO_LOG_CHANGE
+    if isinstance(operation, TraceControl):
+        return operation.change is not None
+    return isinstance(operation, _CHANGES)
+
+
 class Readiness(msgspec.Struct, frozen=True, gc=False):
     """`reason` says why not."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from trivium.types.access import AccessScope, Endpoint
 from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
 from trivium.types.listeners import Role
 
@@ -46,19 +47,23 @@ class ProtocolContext:
 
 class HttpProtocolEntry(Protocol):
     """A protocol over HTTP as a table lists it; a module with these names is one. `ROUTES` are the first segments of
-    the paths that it can serve, by the role in which they are asked.
+    the paths that it can serve, by the role of the listener they are for; `ENDPOINTS` all that it answers.
     """
 
     ROUTES: Mapping[Role, Sequence[str]]
+    ENDPOINTS: Sequence[Endpoint]
 
     def make(self, context: ProtocolContext) -> WireProtocol:
         """Make it for one listener. INVALID for an operator's text that cannot be read."""
 
 
 class RpcProtocolEntry(Protocol):
-    """A protocol over gRPC as a table lists it; a module with these names is one. `SERVICES` are full names."""
+    """A protocol over gRPC as a table lists it; a module with these names is one. `SERVICES` are full names,
+    `SCOPES` all methods that it answers, as whole paths.
+    """
 
     SERVICES: Sequence[str]
+    SCOPES: Mapping[str, AccessScope]
 
     def make(self, context: ProtocolContext) -> RpcProtocol:
         """Make it for one listener. INVALID for an operator's text that cannot be read."""

@@ -97,6 +97,10 @@ class Isolation(Enum):
     PROCESS = "process"
 
 
+MOST_INSTANCES = 1024
+"""Instances of a group that a configuration may ask for: more is a slip of the pen, and would end the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceGroup:
     """Alike instances: `minimum` are always up, up to `maximum` while there is work for them; one beyond the
@@ -131,7 +135,8 @@ class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up. A worker
-    process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`.
+    process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
+    has more than `most_bytes`.
     """
 
     queue_items: int = 1000
@@ -140,6 +145,7 @@ class Limits:
     restarts: int = 10
     recycle_items: int | None = None
     recycle_bytes: int | None = None
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from enum import Enum
 
 import msgspec
 
+from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 
 
@@ -24,7 +25,8 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     """Says what a head is about. `verb` is the protocol's own word; `model` is empty for the server itself.
 
     `takes_body` False lets the front end refuse or discard a body unread. `lead` bytes of the body come before its
-    data, which a large one's buffer should hold aligned. `is_served` False: the model need not be there yet.
+    data, which a large one's buffer should hold aligned. `scope` is the right that it needs: that of a manager, where
+    a route does not say. `is_served` False: the model need not be there yet.
     """
 
     verb: str
@@ -32,6 +34,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
     takes_body: bool = False
     lead: int = 0
+    scope: AccessScope = AccessScope.MANAGE
     is_served: bool = True
 
 

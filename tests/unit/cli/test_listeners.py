@@ -8,7 +8,8 @@ import click
 import pytest
 
 from trivium import app
-from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.listeners import Listeners
 from trivium.cli.serve import serve
 from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend

@@ -50,7 +50,7 @@ def test_no_name_of_an_option_is_a_group():
 
 def test_what_most_people_need_is_common():
     common = {option.flag for option in OPTIONS.values() if option.is_common}
-    assert common == {"--http-port", "--grpc-port", "--host", "--open", "--profile", "--log-level"}
+    assert common == {"--http-port", "--grpc-port", "--host", "--open", "--keys", "--profile", "--log-level"}
 
 
 def test_names():

@@ -41,6 +41,17 @@ def test_numbered_files_beside_it(tmp_path):
     assert {path.name: numbers(path) for path in tmp_path.iterdir()} == {"t.0": [1, 2], "t": [3], "t.1": [4]}
 
 
+def test_the_number_of_files_has_an_end(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(trace_files, "MOST_FILES", 2)
+    files = TraceFiles(str(tmp_path / "t"), follows=False)
+    for number in range(1, 6):
+        files.take([trace(number)], True)
+    files.close()
+    found = {path.name: numbers(path) for path in tmp_path.iterdir()}
+    assert found == {"t.0": [1], "t.1": [2], "t": [3, 4, 5]}
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
     folder = tmp_path / "gone"
     folder.mkdir()

@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import resource
+import shutil
 import stat
 import struct
 import tarfile
@@ -129,6 +130,16 @@ def test_one_folder_per_file(tmp_path: Path) -> None:
     path.write_bytes(zipped({"other": b""}))
     assert contents(unpack(path, scratch)) == {"other": b""}
     assert names(path) == ("other",)
+
+
+def test_what_a_cleaner_has_emptied_is_unpacked_anew(tmp_path: Path) -> None:
+    for form, data in (("zip", zipped(FILES)), ("tar.gz", gzip.compress(tarred(FILES)))):
+        path, scratch = placed(tmp_path, data, f"a.{form}"), tmp_path / "scratch"
+        folder = unpack(path, scratch)
+        (folder / "sub" / "deep" / "weights.bin").unlink()
+        assert contents(unpack(path, scratch)) == FILES
+        shutil.rmtree(scratch)
+        assert contents(unpack(path, scratch)) == FILES
 
 
 def test_threads_that_race_share_a_folder(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_a_model_that_no_folder_holds(source, into):
         (Load("m", "{}", {"1/": b""}), Code.INVALID, "'1/' names a folder"),
         (Load("m", "{}", {"1/" + "n" * 256: b""}), Code.INVALID, "is no path"),
         (Load("m", "{}", {"1/\0": b""}), Code.INVALID, "is no path"),
+        (Load("m", "{}", {"a/" * 6000 + "x": b""}), Code.INVALID, "has 6001 parts"),
+        (Load("m", "{}", {("n" * 250 + "/") * 30 + "x": b""}), Code.INVALID, "longer than the system"),
         (Load("m", "{}", {"1/\ud800": b""}), Code.INVALID, "is no path"),
         (Load("m", "{}", {"1": b"", "1/x": b""}), Code.INVALID, "as a file and as a folder"),
         (Load("m", "{}", {"1/x": b"", "1": b""}), Code.INVALID, "as a file and as a folder"),

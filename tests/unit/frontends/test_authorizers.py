@@ -1,20 +1,28 @@
-"""An authorizer is asked about every request, before anything else is done for it."""
+"""An authorizer is asked about every request, before room is made for a body or a message is read."""
+
+from typing import Any, ClassVar
 
 import pytest
-from tests.harness.echo_rpc import SERVER_STREAM, STREAM, UNARY
+from tests.harness.echo_rpc import SERVER_STREAM, SERVICE, STREAM, UNARY, EchoRpc
+from tests.harness.fake_core import EchoProtocol
 from tests.harness.h2_session import H2SessionHarness
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
 from trivium.app import PROFILES, http_routes
 from trivium.config.loading import configured
+from trivium.frontends.http import reader
+from trivium.frontends.http.request import read_head
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
-from trivium.types.listeners import Listener, Role, RouteRoles, Transport
-from trivium.types.wire import Head, RpcCall
+from trivium.types.interfaces import Encoder, RpcEncoder
+from trivium.types.listeners import Listener, Transport
+from trivium.types.operations import Operation, Unload
+from trivium.types.wire import Body, Head, RpcCall, Target
 
 ROUTES = [
     (name, listener, prefix)
@@ -30,10 +38,10 @@ class Refuse:
 
     def __init__(self, code: Code = Code.UNAUTHENTICATED) -> None:
         self.code = code
-        self.asked: list[tuple[Role, Head | RpcCall]] = []
+        self.asked: list[tuple[AccessScope, Head | RpcCall]] = []
 
-    def authorize(self, role: Role, request: Head | RpcCall) -> None:
-        self.asked.append((role, request))
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.asked.append((scope, request))
         raise ServeError(self.code, "Say who you are.")
 
 
@@ -63,7 +71,7 @@ def test_it_is_asked_again_about_a_head_that_is_repeated_and_before_a_large_body
     stage = HttpHarness(authorizer=guard)
     for _ in range(3):
         stage.send(get("a"))
-    assert [role for role, _ in guard.asked] == [Role.INFERENCE] * 3
+    assert [scope for scope, _ in guard.asked] == [AccessScope.MANAGE] * 3  # as nothing says otherwise
     stage.connect()
     stage.send(post("a", bytes(SMALL_BODY + 1))[:200])
     assert len(guard.asked) == 4
@@ -86,11 +94,121 @@ def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
     assert not talk.core.tickets
 
 
-def test_it_is_asked_in_the_role_of_the_route() -> None:
-    guard = Refuse()
+class Admit:
+    """Lets in who shows a key, and keeps the rights that were asked for."""
+
+    def __init__(self) -> None:
+        self.scopes: list[AccessScope] = []
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.scopes.append(scope)
+        shown = request.headers if isinstance(request, Head) else request.metadata
+        assert {*shown} & {b"authorization", "authorization"}
+
+
+class Observed(EchoProtocol):
+    """Keeps the headers that it sees."""
+
+    seen: ClassVar[list[dict[bytes, bytes]]] = []
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        self.seen.append(dict(head.headers))
+        return super().decode(head, target, body)
+
+
+def test_a_protocol_over_http_sees_no_key() -> None:
+    stage = HttpHarness(authorizer=Admit())
+    stage.site.routes = {"echo": Observed()}
+    Observed.seen.clear()
+    for _ in range(3):
+        stage.send(post("a", b"body", b"Authorization: Bearer x\r\nX-Other: y\r\n"))
+    assert stage.statuses == [200, 200, 200]
+    assert len(Observed.seen) == 3
+    for headers in Observed.seen:
+        assert (b"authorization" in headers, headers[b"x-other"]) == (False, b"y")
+
+
+class ObservedRpc(EchoRpc):
+    """Keeps the metadata that it sees, and changes the server by every request but an echo."""
+
+    seen: ClassVar[list[dict[str, str]]] = []
+
+    def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
+        self.seen.append(dict(call.metadata))
+        if message == b"change":
+            return Unload("m"), self
+        return super().decode(call, message)
+
+
+def test_a_protocol_over_grpc_sees_no_key_and_a_change_needs_a_managers() -> None:
+    talk = H2SessionHarness()
+    guard = talk.site.authorizer = Admit()
+    talk.site.services = {SERVICE: ObservedRpc()}
+    ObservedRpc.seen.clear()
+    talk.greet()
+    more = (("authorization", "Bearer x"), ("x-other", "y"))
+    assert talk.call(1, UNARY, b"echo x", more=more).status == 0
+    assert guard.scopes == [AccessScope.INFER]
+    assert ObservedRpc.seen == [{"x-other": "y"}]
+    refusing = Refuse(Code.FORBIDDEN)
+    talk.site.authorizer = OnlyInfers(refusing)
+    heard = talk.call(3, UNARY, b"change", more=more)
+    assert (heard.status, heard.details) == (7, "Say who you are.")
+    assert [scope for scope, _ in refusing.asked] == [AccessScope.MANAGE]
+    assert "authorization" in refusing.asked[0][1].metadata  # type: ignore[union-attr]
+
+
+class OnlyInfers:
+    """Lets everybody infer, and leaves the rest to another."""
+
+    def __init__(self, other: Refuse) -> None:
+        self._other = other
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        if scope is not AccessScope.INFER:
+            self._other.authorize(scope, request)
+
+
+class Revocable:
+    """Lets in who shows the key, until it is revoked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_revoked = False
+
+    def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
+        self.asked += 1
+        shown = request.headers.get(b"authorization") if isinstance(request, Head) else b""
+        if self.is_revoked or shown != b"Bearer x":
+            raise ServeError(Code.UNAUTHENTICATED, "Say who you are.")
+
+
+@pytest.mark.parametrize("body", [b"body", bytes(SMALL_BODY + 1)], ids=["small", "large"])
+def test_a_head_that_is_repeated_is_not_parsed_again_and_refused_once_its_key_is_gone(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    parsed = []
+
+    def counted(*words: Any) -> Head:
+        parsed.append(words)
+        return read_head(*words)
+
+    monkeypatch.setattr(reader, "read_head", counted)
+    guard = Revocable()
     stage = HttpHarness(authorizer=guard)
-    stage.site.roles = RouteRoles(by_prefix={"metrics": Role.METRICS})
-    for path in ("/metrics", "/echo/a"):
-        stage.connect()
-        stage.send(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-    assert [role for role, _ in guard.asked] == [Role.METRICS, Role.INFERENCE]
+    request = post("a", body, b"Authorization: Bearer x\r\n")
+    for number in range(1, 6):
+        stage.send(request)
+        assert (stage.statuses, len(parsed)) == ([200] * number, 1)
+        assert guard.asked >= number
+    stage.send(post("a", body, b"Authorization: Bearer y\r\n"))
+    assert stage.statuses[5:] == [401]
+    stage.connect()
+    stage.send(request)
+    stage.send(request)
+    assert stage.statuses[-2:] == [200, 200]
+    guard.is_revoked = True
+    stage.send(request)
+    assert stage.statuses[-1] == 401
+    assert stage.site.held_bytes == 0
+    assert stage.lent == 0

@@ -20,6 +20,7 @@ from trivium.frontends.h2.state import (
 )
 from trivium.frontends.h2.stream_call import Stream
 from trivium.frontends.shares import AddressUse
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
@@ -33,6 +34,9 @@ class EchoRpc:
 
     def kind(self, method: str) -> RpcKind:
         return RpcKind.UNARY
+
+    def scope(self, method: str) -> AccessScope:
+        return AccessScope.INFER
 
     def admit(self, call: RpcCall) -> None:
         """All are let in."""
@@ -109,7 +113,7 @@ class Client:
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.stream = Stream(
             Place(self.site),
-            RpcMethod(RpcKind.STREAM, EchoRpc()),
+            RpcMethod(RpcKind.STREAM, AccessScope.INFER, EchoRpc()),
             lambda: RpcCall(STREAM),
             self._sent.get,
             self._write,

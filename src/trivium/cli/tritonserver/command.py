@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from trivium.cli.process import run
+from trivium.cli.stopping import keep_hangups
 from trivium.cli.tritonserver.life import live
 from trivium.cli.tritonserver.log_lines import set_up
 from trivium.cli.tritonserver.settings import settle
@@ -16,6 +17,7 @@ from trivium.types.errors import ServeError
 
 
 def _serve(**words: Any) -> None:
+    keep_hangups()
     try:
         settings = settle(given(words))
     except ServeError as error:
@@ -24,7 +26,7 @@ def _serve(**words: Any) -> None:
         set_up(settings.log)
     except OSError as error:
         raise click.ClickException(f"Cannot log to {error.filename}: {error.strerror}.") from error
-    raise SystemExit(run(live(settings)))
+    run(live(settings))
 
 
 command = Usage(

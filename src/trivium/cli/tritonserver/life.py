@@ -6,21 +6,25 @@ section 1.2). What is served and how it is configured says `settings`.
 
 import asyncio
 import logging
-import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from trivium import app
-from trivium.cli.listeners import CannotListen, Listeners
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
+from trivium.cli.stopping import StopSignals
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
 from trivium.cli.tritonserver.narration import narrate
 from trivium.cli.tritonserver.report import tables, used_options, warnings
 from trivium.cli.tritonserver.settings import CommandSettings, check_start
+from trivium.codecs.visible_text import visible
 from trivium.core.server import Server
+from trivium.log_writer import LogWriter
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
@@ -38,24 +42,22 @@ _FAILED = 1
 
 async def live(settings: CommandSettings) -> int:
     """Run from start to end; returns the exit status."""
-    stop = asyncio.Event()
-
-    def end(number: signal.Signals) -> None:
-        click.echo(f"Signal ({number.value}) received.")
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    output = LogWriter(sys.stdout.fileno(), lambda lines, why: b"")
+    stop = StopSignals(
+        settings.config.server.drain_timeout,
+        lambda number: output.write(f"Signal ({number}) received.\n".encode()),
+        hurries=False,
+    )
     for line in warnings(settings):
         log.warning("%s", line)
     try:
         return await _serve(settings, stop)
     except CannotStart as error:
-        click.echo(f"error: creating server: {error}", err=True)
+        click.echo(visible(f"error: creating server: {error}"), err=True)
         return _FAILED
 
 
-async def _serve(settings: CommandSettings, stop: asyncio.Event) -> int:
+async def _serve(settings: CommandSettings, stop: StopSignals) -> int:
     try:
         check_start(settings)
     except CannotStart:
@@ -67,24 +69,24 @@ async def _serve(settings: CommandSettings, stop: asyncio.Event) -> int:
             app.add_repository(server, path)
         listing = await _load(server, settings, stop)
         if listing is None:
-            return await _go_down(server, settings, listeners)
+            return await _go_down(server, stop, listeners)
         for text in tables(server, listing, settings):
             log.info("%s", text.rstrip("\n"), extra=TABLE)
         if any(row.state is VersionState.FAILED for row in listing.versions):
             if settings.values["--exit-on-error"]:
-                await _go_down(server, settings, listeners)
+                await _go_down(server, stop, listeners)
                 raise CannotStart("Internal", "failed to load all models")
             log.error("Internal: failed to load all models")
         if not await _listen(listeners):
             return _FAILED
         settle()
         await stop.wait()
-        return await _go_down(server, settings, listeners)
+        return await _go_down(server, stop, listeners)
 
 
 def _built(settings: CommandSettings) -> Server:
     try:
-        return app.build(settings.config, observer(not settings.config.workers.no_shared_processor))
+        return app.build(settings.config, observer(settings.config.workers.shares_processor))
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 
@@ -103,7 +105,7 @@ def _folders(repositories: Sequence[str]) -> list[Path]:
     return [Path(path) for path in repositories]
 
 
-async def _load(server: Server, settings: CommandSettings, stop: asyncio.Event) -> Listing | None:
+async def _load(server: Server, settings: CommandSettings, stop: StopSignals) -> Listing | None:
     """Return the result of loading; None if a signal to stop came meanwhile."""
     loading = asyncio.ensure_future(server.start(_tell, settings.startup))
     stopped = asyncio.ensure_future(stop.wait())
@@ -139,24 +141,24 @@ async def _listen(listeners: Listeners) -> bool:
     return True
 
 
-async def _go_down(server: Server, settings: CommandSettings, listeners: Listeners) -> int:
-    loop, grace = asyncio.get_running_loop(), settings.config.server.drain_timeout
-    end = loop.time() + grace
+async def _go_down(server: Server, stop: StopSignals, listeners: Listeners) -> int:
     server.begin_drain()
     log.info("Waiting for in-flight requests to complete.")
-    report = await listeners.drain(grace)
+    report = await listeners.drain(stop.left)
     await listeners.close()
     for line in report.unfinished:
         log.warning("cut off: %s", line)
     if report.unfinished:
         log.error("failed to stop server: Internal - Exit timeout expired. Exiting immediately.")
     log.info("All models are stopped, unloading models")
-    _count(server, end - loop.time())
-    await server.close(grace=1.0 if report.unfinished else grace)
-    _count(server, end - loop.time())
-    return _FAILED if report.unfinished else 0
+    _count(server, stop.left)
+    killed = await server.close(stop.left)
+    for line in killed:
+        log.warning("cut off: %s", line)
+    _count(server, stop.left)
+    return _FAILED if report.unfinished or killed else 0
 
 
 def _count(server: Server, left: float) -> None:
     live = len(server.specs())
-    log.info("Timeout %d: Found %d live models and 0 in-flight non-inference requests", max(left, 0), live)
+    log.info("Timeout %d: Found %d live models and 0 in-flight non-inference requests", left, live)

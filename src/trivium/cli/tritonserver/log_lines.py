@@ -7,10 +7,11 @@ a record.
 import json
 import logging
 import os
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from trivium.cli.process import LogHandler
+from trivium.codecs.visible_text import visible
 from trivium.core.observability.log_settings import LOG
 from trivium.types.log_settings import LogSettings
 
@@ -36,15 +37,15 @@ class LineFormatter(logging.Formatter):
         start = f"{stamp} {self._process} {record.filename}:{record.lineno}]"
         message = record.getMessage()
         if getattr(record, "is_table", False):
-            return f"{start} \n{message}\n"
+            return f"{start} \n{visible(message)}\n"
         if record.exc_info:
             message = f"{message}\n{self.formatException(record.exc_info)}"
-        return f"{start} {json.dumps(message, ensure_ascii=False)}"
+        return f"{start} {visible(json.dumps(message, ensure_ascii=False))}"
 
 
 def set_up(settings: LogSettings) -> None:
     """Have everything logged so. OSError for a file that cannot be written."""
-    handler = logging.FileHandler(settings.file) if settings.file else logging.StreamHandler(sys.stderr)
+    handler = LogHandler(settings.file)
     handler.setFormatter(LineFormatter(lambda: LOG.settings.is_iso, os.getpid()))
     handler.addFilter(LOG.passes)
     root = logging.getLogger()

@@ -40,16 +40,24 @@ def used_options(settings: CommandSettings) -> str:
 def warnings(settings: CommandSettings) -> Iterator[str]:
     """Say what is wider than our own defaults, which flags have no effect, and what the environment is noticed for."""
     config = settings.config
-    wide = [] if config.is_loopback else ["listens to whoever reaches this machine"]
+    if config.security.keys:
+        yield f"The variable TRIVIUM_KEYS is set: clients need a key of {config.security.keys}."
+    else:
+        yield _as_open(settings)
+    if settings.unused:
+        yield f"These flags have no effect here: {'; '.join(settings.unused)}"
+    yield from settings.notices
+
+
+def _as_open(settings: CommandSettings) -> str:
+    config = settings.config
+    wide = [] if config.is_loopback else ["listens without keys to whoever reaches this machine"]
     if settings.control == "explicit" and "model-repository" not in config.security.restricted_apis:
         wide.append("lets every client load and unload models")
     if config.security.client_shared_memory:
         wide.append("lets every client register shared memory of this machine")
     wide.append(f"lets every client change what is logged{' and traced' if config.tracing.has_place else ''}")
-    yield f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
-    if settings.unused:
-        yield f"These flags have no effect here: {'; '.join(settings.unused)}"
-    yield from settings.notices
+    return f"As the original, and wider than trivium serve, this server {', '.join(wide)}."
 
 
 def _backend_settings(settings: CommandSettings) -> Mapping[str, str]:

@@ -164,7 +164,10 @@ def _config(values: Mapping[str, Any]) -> LoadedConfig:
         if OPTIONS[name].variable not in os.environ:
             fields[name] = 0.0  # the original sets no bound
     try:
-        return from_process(None, fields)
+        loaded = from_process(None, fields)
+        if loaded.config.security.keys:  # by its variable: the original has no flag for it
+            loaded = from_process(None, fields | {"open": False, "open_management": False})
+        return loaded
     except ConfigError as error:
         raise ServeError(Code.INVALID, _by_flag(error)) from error
 

@@ -169,6 +169,7 @@ class ModelControl:
             self._registry.serving(operation.model)
             members = self._members(operation.model) if operation.with_dependents else ()
             await self._lifecycle.unload(operation.model)
+            self._free_later(operation.model)
             if members:
                 await self._lifecycle.drained(operation.model)  # what is in flight still needs them
             for name in members:
@@ -176,6 +177,7 @@ class ModelControl:
         elif operation.config is None and not operation.files:
             for found in await self._find(operation.model):
                 await self._lifecycle.load(found)
+            self._free_later(operation.model)
         else:
             await self._load_overridden(operation)
 
@@ -222,18 +224,30 @@ class ModelControl:
                 "files and load without 'config' and files.",
             )
         into = self._scratch / f"load-{next(self._numbers)}"
-        self._folders[operation.model].append(into)
         try:
             found = await self._repository.read_overridden(operation, into)
             await self._lifecycle.load(found)
         finally:
-            await self._tidy(operation.model)
+            self._folders[operation.model].append(into)
+            await self._tidy(operation.model, kept=1)
 
-    async def _tidy(self, model: str) -> None:
-        """Remove the folders from which no version serves, but for the last one: what drains may still need it."""
+    def _free_later(self, model: str) -> None:
+        """Remove what was sent for a model once nothing in flight needs it."""
+        if self._folders.get(model):
+            task = asyncio.get_running_loop().create_task(self._free(model))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+
+    async def _free(self, model: str) -> None:
+        await self._lifecycle.drained(model)
+        await self._tidy(model, kept=0)
+
+    async def _tidy(self, model: str, kept: int) -> None:
+        """Remove the folders from which no version serves, but for the last `kept`: what drains may still need them."""
         records = self._registry.records(model)
         roots = [record.loaded.spec.root for record in records if record.loaded is not None]
         folders = self._folders[model]
-        for folder in [f for f in folders if not any(root.is_relative_to(f) for root in roots)][:-1]:
+        idle = [f for f in folders if not any(root.is_relative_to(f) for root in roots)]
+        for folder in idle[: len(idle) - kept]:
             folders.remove(folder)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

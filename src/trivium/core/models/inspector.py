@@ -15,11 +15,19 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
+from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine
+from trivium.types.interfaces import NO_GUARD, Engine, ProcessGuard
 from trivium.types.spec import ModelFacts, ModelSpec
 
 STDERR_LINES = 20
+MOST_REPLY = 64 * 2**20
+"""Bytes of an answer: the configuration that a handler completes may be large, but not larger."""
+
+MOST_NOISE = 2**17
+"""Bytes of what is printed meanwhile that are kept of the beginning, and as many of the end."""
+
+_PIECE = 2**16
 
 
 class InspectionRefused(msgspec.Struct, tag="refused"):
@@ -54,8 +62,9 @@ def answer(question: bytes, engines: Mapping[str, Engine]) -> bytes:
 class ModelInspector:
     """Starts `command` once per question. Called on the loop."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], guard: ProcessGuard = NO_GUARD) -> None:
         self._command = command
+        self._guard = guard
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
@@ -66,9 +75,10 @@ class ModelInspector:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+        self._guard.watch(process.pid)
         try:
             reply, noise = await asyncio.wait_for(
-                process.communicate(request(spec)), spec.limits.startup_deadline
+                _communicate(process, request(spec)), spec.limits.startup_deadline
             )
         except BaseException as error:
             if process.returncode is None:
@@ -78,6 +88,8 @@ class ModelInspector:
             if isinstance(error, TimeoutError):
                 raise _lost(spec, f"told nothing in {spec.limits.startup_deadline:g} s", b"") from error
             raise
+        finally:
+            self._guard.release(process.pid)
         if process.returncode:
             raise _lost(spec, _how(process.returncode), noise)
         try:
@@ -96,10 +108,51 @@ def can_tell(engine: Engine, spec: ModelSpec) -> bool:
     return engine.has_facts or (spec.handler is not None and spec.handler.completes)
 
 
+async def _communicate(process: asyncio.subprocess.Process, question: bytes) -> tuple[bytes, bytes]:
+    """Do what `process.communicate` does, which would hold all that user code prints. Of an answer that is too long
+    the beginning is returned, which nobody can read.
+    """
+    assert process.stdin is not None, "the process was started with a pipe to it"
+    assert process.stdout is not None, "the process was started with a pipe from it"
+    assert process.stderr is not None, "the process was started with a pipe for what it prints"
+    _, reply, noise = await asyncio.gather(
+        _give(process.stdin, question),
+        _bounded(process.stdout, MOST_REPLY, 0),
+        _bounded(process.stderr, MOST_NOISE, MOST_NOISE),
+    )
+    await process.wait()
+    return reply, noise
+
+
+async def _give(pipe: asyncio.StreamWriter, question: bytes) -> None:
+    with contextlib.suppress(ConnectionError):  # it has ended; its status says how
+        pipe.write(question)
+        await pipe.drain()
+    pipe.close()
+
+
+async def _bounded(pipe: asyncio.StreamReader, most: int, last: int) -> bytes:
+    """Read to the end, and return the first `most` bytes and the `last` bytes of the rest."""
+    kept, end, left_out = bytearray(), b"", 0
+    while piece := await pipe.read(_PIECE):
+        room = most - len(kept)
+        kept += piece[:room]
+        end += piece[room:]
+        if len(end) > last + _PIECE:
+            left_out += len(end) - last
+            end = end[-last:] if last else b""
+    marker = b"\n[%d bytes were left out]\n" % left_out if left_out and last else b""
+    return bytes(kept) + marker + end
+
+
 def _print(model: str, noise: bytes) -> None:
-    """Show what user code printed, as that of a worker is shown."""
-    for line in noise.decode("utf-8", "replace").splitlines():
-        logging.getLogger(f"trivium.worker.{model}").info("completing: %s", line)
+    """Show what user code printed, as that of a worker is shown: a hundred lines, and how many more there were."""
+    log = logging.getLogger(f"trivium.worker.{model}")
+    lines = noise.decode("utf-8", "replace").splitlines()
+    for line in lines[:LINES_PER_SECOND]:
+        log.info("completing: %s", line[:LONGEST])
+    if len(lines) > LINES_PER_SECOND:
+        log.info("completing: %d lines more were not logged", len(lines) - LINES_PER_SECOND)
 
 
 def _how(status: int) -> str:
@@ -111,9 +164,8 @@ def _how(status: int) -> str:
 
 def _lost(spec: ModelSpec, how: str, noise: bytes) -> ServeError:
     lines = noise.decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
-    said = f" Its last words: {' / '.join(lines)}" if lines else ""
     return ServeError(
         Code.LOAD_FAILED,
         f"The process that reads {spec.root / spec.entry} for model '{spec.name}' {how}; the file is "
-        f"damaged, or engine '{spec.engine}' cannot read it.{said}",
+        f"damaged, or engine '{spec.engine}' cannot read it.{last_words(lines)}",
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide, merged, with_dependents
 from trivium.core.models.registry import Registry
-from trivium.core.models.repository import Repository, Source, loading_order
+from trivium.core.models.repository import READ_SECONDS, Repository, Source, loading_order
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.interfaces import SupportsPolling
 from trivium.types.spec import Defaults, InvalidModel
@@ -69,7 +69,8 @@ class RepositoryPoller:
         """One look, and what follows from it; behind one that is under way."""
         async with self._turn:
             before = self._seen
-            now = self._seen = await asyncio.to_thread(self._look)
+            async with asyncio.timeout(READ_SECONDS):
+                now = self._seen = await asyncio.to_thread(self._look)
             decision = decide(merged(before), merged(now), self._unsettled())
             if not decision.is_empty:
                 await self._follow(decision)

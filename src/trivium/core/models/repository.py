@@ -16,6 +16,9 @@ from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
 
+READ_SECONDS = 120.0
+"""In which the models of one path must have been read, unpacking included: a network share may hang for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -133,7 +136,13 @@ class Repository:
 
     async def _read(self, source: Source) -> ReadResult:
         loop = asyncio.get_running_loop()
-        reading = await loop.run_in_executor(self._executor, source.form.read, source.path, self.defaults)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                reading = await loop.run_in_executor(
+                    self._executor, source.form.read, source.path, self.defaults
+                )
+        except TimeoutError:
+            return ReadResult((), (_unread(source.path),))
         return reading if source.asked is None else applied(reading, source.asked)
 
     def _unclaimed(self, path: Path) -> str:
@@ -195,6 +204,12 @@ def _without_circles(found: dict[str, ModelEntry], broken: list[InvalidModel]) -
 
 def _circular(spec: ModelSpec, way: Sequence[str]) -> InvalidModel:
     return InvalidModel(spec.name, spec.root, (circular(spec, way),))
+
+
+def _unread(path: Path) -> InvalidModel:
+    found = f"it could not be read within {READ_SECONDS:g} s"
+    hint = "Look at its disk or network share, and load it again."
+    return InvalidModel(path.name, path, (Finding(Severity.ERROR, str(path), None, "", found, "", hint),))
 
 
 def _absent(name: str) -> InvalidModel:

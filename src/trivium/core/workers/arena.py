@@ -9,6 +9,7 @@ joins up. A block that comes back rests for a while as it is, since the next one
 The kernel gives pages to what has been used only, and takes back those of blocks that rest no more.
 """
 
+import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterator
@@ -153,8 +154,7 @@ class Arena:
     """Used on the loop only. `descriptor` is for workers to inherit."""
 
     def __init__(self, name: str, capacity: int = CAPACITY) -> None:
-        self.descriptor = os.memfd_create(f"trivium-{name}"[:200], os.MFD_CLOEXEC)
-        os.ftruncate(self.descriptor, capacity)
+        self.descriptor = sealed_memory(f"trivium-{name}"[:200], capacity)
         self._mapped = mmap.mmap(self.descriptor, capacity)
         self.memory = memoryview(self._mapped)
         self._begin = address(self.memory)
@@ -225,6 +225,22 @@ class Arena:
         self.memory = memoryview(b"")
         del self._mapped
         self._forget_spare()
+
+
+def sealed_memory(name: str, size: int) -> int:
+    """Return a descriptor of `size` bytes of anonymous memory that nobody can make smaller or larger: whoever reads
+    what another process has cut off is ended by SIGBUS. Raises OSError.
+    """
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, size)
+        fcntl.fcntl(
+            descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        )
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def address(data: bytes | memoryview) -> int:

@@ -19,7 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import NO_GUARD, ProcessGuard
 from trivium.types.running import WorkerCommand
 
 PAGE = mmap.PAGESIZE
@@ -36,10 +38,11 @@ class Spawned:
     marks: memoryview
     outputs: tuple[int, int]
     """Descriptors to read its standard output and error from; not blocking."""
+    guard: ProcessGuard
 
     def discard(self) -> None:
         """End it, and give back all that is held of it here. For one that nobody has taken over."""
-        self.kill()
+        self.kill_for_good()
         self.process.wait()
         self.wire.close()
         for output in self.outputs:
@@ -53,6 +56,11 @@ class Spawned:
         assert isinstance(page, mmap.mmap)
         page.close()
 
+    def kill_for_good(self) -> None:
+        """Kill all of it; the guard has no more to do with it then."""
+        self.kill()  # before it is reaped: until then its group's number is nobody else's
+        self.guard.release(self.process.pid)
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Signal the process and whatever it has started in its session. Nothing happens once it has been reaped."""
         if self.process.returncode is None:
@@ -60,8 +68,10 @@ class Spawned:
                 os.killpg(self.process.pid, number)
 
 
-def spawn(program: WorkerCommand, arena: int) -> Spawned:
-    """Start it. Blocking, some milliseconds. LOAD_FAILED where it cannot be started; then nothing is left."""
+def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) -> Spawned:
+    """Start it, in the care of a guard. Blocking, some milliseconds. LOAD_FAILED where it cannot be started; then
+    nothing is left.
+    """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
             process, wire, page, outputs = _start(program, arena, ours, theirs)
@@ -73,9 +83,10 @@ def spawn(program: WorkerCommand, arena: int) -> Spawned:
                 "path of a Python 3.8 or newer that is there and may be run, and leave the server some descriptors.",
             ) from error
         ours.pop_all()
+    guard.watch(process.pid)
     marks = memoryview(mmap.mmap(page, PAGE)).cast("Q")
     os.close(page)
-    return Spawned(process, wire, marks, outputs)
+    return Spawned(process, wire, marks, outputs, guard)
 
 
 def _start(
@@ -91,9 +102,8 @@ def _start(
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, 2**20)
     wire.setblocking(False)
-    page = os.memfd_create("trivium-marks", os.MFD_CLOEXEC)
+    page = sealed_memory("trivium-marks", PAGE)
     ours.callback(os.close, page)
-    os.ftruncate(page, PAGE)
     reading, writing = [], []
     for _ in range(2):
         ends = os.pipe2(os.O_CLOEXEC)
@@ -353,7 +363,7 @@ class ChildProcess:
     def finalize(self) -> tuple[int | None, str]:
         """Its exit status, and the post-mortem. What it has started in its session ends with it."""
         self._forget_pidfd()
-        self._spawned.kill()  # before it is reaped: until then its group's number is nobody else's
+        self._spawned.kill_for_good()
         status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = self._spawned.process.wait(1.0)

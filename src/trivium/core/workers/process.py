@@ -170,6 +170,11 @@ class ProcessInstance:
             self._process.kill(why)
 
     @property
+    def was_killed(self) -> bool:
+        """Has it been made to end?"""
+        return self._process.was_killed_here
+
+    @property
     def check(self) -> Check | None:
         """See `Instance`."""
         return self.connection.probe.check

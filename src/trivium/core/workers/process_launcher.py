@@ -1,20 +1,29 @@
 """Opens one instance in a worker process: starts it, tells it its setup, waits for it, warms it up, watches it."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import Spawned, spawn
+from trivium.core.workers.child_process import BURIAL, Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
-from trivium.types.core_config import CoreConfig
+from trivium.types.core_config import CoreConfig, WorkerBounds
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, InferenceCore, Instance, Port, RunObserver
+from trivium.types.interfaces import (
+    NO_GUARD,
+    NO_OBSERVER,
+    InferenceCore,
+    Instance,
+    Port,
+    ProcessGuard,
+    RunObserver,
+)
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames
@@ -25,10 +34,10 @@ MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 class WorkerServices:
     """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes them,
-    when what is handed to them leaves, and who waits for their end.
+    when what is handed to them leaves, who waits for their end, and who kills them if the server does not live to.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the services
         self,
         submits: InferenceCore,
         measure: Measure,
@@ -36,6 +45,7 @@ class WorkerServices:
         config: CoreConfig = NONE,
         *,
         observer: RunObserver = NO_OBSERVER,
+        guard: ProcessGuard = NO_GUARD,
         call_last: CallLast | None = None,
     ) -> None:
         self.submits = submits
@@ -44,6 +54,7 @@ class WorkerServices:
         self.host = host
         self._config = config
         self.observer = observer
+        self.guard = guard
         self._living: set[ProcessInstance] = set()
 
     def limits(self, spec: ModelSpec) -> Limits:
@@ -51,21 +62,36 @@ class WorkerServices:
         own, ours = spec.limits, self._config
         items = ours.recycle_items if own.recycle_items is None else own.recycle_items
         grown = ours.recycle_bytes if own.recycle_bytes is None else own.recycle_bytes
-        return replace(own, recycle_items=items, recycle_bytes=grown)
+        most = ours.worker_bytes if own.most_bytes is None else own.most_bytes
+        return replace(own, recycle_items=items, recycle_bytes=grown, most_bytes=most)
+
+    def bounded(self, program: WorkerCommand, placement: Placement) -> WorkerCommand:
+        """Return the command with the bounds that the worker takes upon itself, where there are any."""
+        bounds = self._config.worker_bounds
+        if bounds == WorkerBounds():
+            return program
+        text = json.dumps({**asdict(bounds), "index": placement.index})
+        return replace(program, command=(*program.command, text))
 
     def keep(self, worker: ProcessInstance) -> None:
         """Until it is gone."""
         self._living.add(worker)
         worker.gone.add_done_callback(lambda gone: self._living.discard(worker))
 
-    async def close(self, seconds: float) -> None:
-        """Wait for all workers to end, and end those that have not."""
-        if self._living:
-            await asyncio.wait([worker.gone for worker in self._living], timeout=seconds)
+    async def close(self, seconds: float) -> tuple[str, ...]:
+        """Wait for all workers to end, and end those that have not. Returns a line for each that had to be killed."""
+        workers = tuple(self._living)
+        if workers:
+            await asyncio.wait([worker.gone for worker in workers], timeout=seconds)
         for worker in tuple(self._living):
             worker.kill("the server goes down, and it had not ended")
         if self._living:
-            await asyncio.wait([worker.gone for worker in self._living], timeout=5.0)
+            await asyncio.wait([worker.gone for worker in self._living], timeout=BURIAL)
+        killed = [worker for worker in workers if worker.was_killed]
+        return tuple(
+            worker.gone.result() if worker.gone.done() else f"process {worker.pid} does not end"
+            for worker in killed
+        )
 
 
 Warm = Callable[[Instance, Port], Awaitable[None]]
@@ -91,7 +117,8 @@ class ProcessLauncher:
     ) -> ProcessInstance:
         """Start a worker, and have it warmed up. Raises LOAD_FAILED, with nothing left of it."""
         loop = asyncio.get_running_loop()
-        spawning = self._executor.submit(spawn, program, self._arena.descriptor)
+        program = self._around.bounded(program, placement)
+        spawning = self._executor.submit(spawn, program, self._arena.descriptor, self._around.guard)
         try:
             spawned = await asyncio.shield(asyncio.wrap_future(spawning))
         except asyncio.CancelledError:

@@ -33,7 +33,9 @@ class Watch:
         self._port = port
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._process = _process(worker.pid) if limits.recycle_bytes is not None else None
+        self._process = (
+            _process(worker.pid) if (limits.recycle_bytes or limits.most_bytes) is not None else None
+        )
         self._memory_when_new = 0
         self._is_worn = False
         self._arm()

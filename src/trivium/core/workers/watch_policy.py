@@ -36,6 +36,8 @@ class WorkerView(msgspec.Struct, frozen=True, gc=False):
 
 def judge(view: WorkerView, limits: Limits, now: float) -> tuple[Verdict, str]:
     """The verdict, and why in words that follow "it was killed:" or "it is replaced:"."""
+    if limits.most_bytes is not None and view.memory > limits.most_bytes:
+        return Verdict.KILL, f"it had {view.memory} bytes of memory, and may have {limits.most_bytes}"
     if view.busy_since is not None:
         silence = now - max(view.heard_at, view.busy_since)
         if silence > SILENCE_BEFORE_KILL:

@@ -15,6 +15,7 @@ from trivium.dialects.triton.reshapes import check_reshapes
 from trivium.dialects.triton.schema import ENUMS
 from trivium.dialects.triton.sequences import check_sequences
 from trivium.types.findings import Finding
+from trivium.types.spec import MOST_INSTANCES
 
 KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL = ENUMS["ModelInstanceGroup.Kind"].values()
 
@@ -22,7 +23,6 @@ KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL = ENUMS["ModelInstanceGroup.Kind"].val
 PICTURE_DIMS = 3
 _LIBRARY = re.compile(r"libtriton_[a-z0-9_]+\.so")
 MAX_LEVELS = 1000
-MOST_INSTANCES = 1024
 
 
 def check(text: ConfigText, gpus: int) -> list[Finding]:

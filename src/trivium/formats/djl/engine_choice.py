@@ -139,6 +139,11 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
         return False
     if not entry.endswith(".py"):
         return True
+    path = PurePosixPath(entry)
+    if path.is_absolute() or ".." in path.parts:
+        hint = "Put the file into the folder, and give its path from there."
+        settings.fault(_ENTRY, f"{entry}, which leads out of {folder.path}", "a file of the folder", hint)
+        return False
     try:
         if (folder.path / entry).is_file():
             return True

@@ -13,6 +13,7 @@ from trivium.dialects.djl.detection import FOREIGN_MARKS, detect
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
 from trivium.formats import archive
+from trivium.formats.files import open_file
 
 PROPERTIES = "serving.properties"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -48,7 +49,7 @@ class DjlModelFolder:
     def text(self, file: str) -> str:
         """The text of a file below the folder; empty where it cannot be read."""
         try:
-            with (self.path / file).open("rb") as opened:
+            with open_file(self.path / file) as opened:
                 return opened.read(LONGEST + 1).decode("utf-8", "replace")
         except (OSError, ValueError):
             return ""
@@ -96,8 +97,8 @@ def is_archive(path: Path) -> bool:
 
 
 def store_entries(path: Path) -> list[Path]:
-    """The models of a model store: every entry, where each is a folder or an archive, at least one looks like a model
-    and none like another format's; else nothing. Hidden entries and empty folders are none of it. Raises OSError.
+    """The models of a model store: its folders and archives, where at least one looks like a model and none like
+    another format's; else nothing. Hidden entries, empty folders and other files are none of it. Raises OSError.
     """
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
     models = []
@@ -108,7 +109,11 @@ def store_entries(path: Path) -> list[Path]:
                 return []
             if not files and not folders:
                 continue
-        elif not is_archive(entry) or _is_foreign(top_names(archive.names(entry))):
+        elif entry.suffix.lower() == ".mar":
+            return []
+        elif not is_archive(entry):
+            continue
+        elif _is_foreign(top_names(archive.names(entry))):
             return []
         models.append(entry)
     return models if any(map(is_model, models)) else []

@@ -23,9 +23,11 @@ from trivium.formats.djl.folder import (
     store_entries,
 )
 from trivium.formats.djl.translation import Translation
+from trivium.formats.each import read_each, unopened
+from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import Defaults, InvalidModel, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
+from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
 
 class DjlFormat:
@@ -51,22 +53,17 @@ class DjlFormat:
         try:
             models = _models(path)
         except OSError as error:
-            return ReadResult((), (_unreadable(path, (_unopened(path, error),)),))
-        specs: dict[str, ModelSpec] = {}
-        broken: list[InvalidModel] = []
-        for model in models:
-            try:
-                spec = _read_model(_opened(model, defaults), defaults)
-            except OSError as error:
-                broken.append(_unreadable(model, (_unopened(model, error),)))
-                continue
-            except ConfigError as error:
-                broken.append(_unreadable(model, error.findings))
-                continue
-            if spec.name in specs:
-                broken.append(_unreadable(model, (_twice(spec, specs[spec.name]),)))
-            specs.setdefault(spec.name, spec)
-        return ReadResult(tuple(specs.values()), tuple(broken))
+            return ReadResult((), (unopened(_name_of(path), path, error),))
+        known: dict[str, ModelSpec] = {}
+
+        def read_model(place: Path) -> list[ModelSpec]:
+            spec = _read_model(_opened(place, defaults), defaults)
+            if spec.name in known:
+                raise ConfigError((_twice(spec, known[spec.name]),))
+            known[spec.name] = spec
+            return [spec]
+
+        return read_each(models, read_model, _name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors."""
@@ -102,7 +99,7 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
 def _read_model(folder: DjlModelFolder, defaults: Defaults) -> ModelSpec:
     file = folder.path / PROPERTIES
     if PROPERTIES in folder.files:
-        with file.open("rb") as opened:
+        with open_file(file) as opened:
             properties = read(str(file), opened.read(MAX_BYTES + 1))
     else:
         properties = Properties(str(folder.path), {})
@@ -137,14 +134,8 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
     return {f"{field}[{i}].{part}": source for i in range(len(tensors)) for part in parts}
 
 
-def _unreadable(path: Path, findings: tuple[Finding, ...]) -> InvalidModel:
-    return InvalidModel(inferred_name(path.name), path, findings)
-
-
-def _unopened(path: Path, error: OSError) -> Finding:
-    found = f"{error.strerror or error}: {error.filename or path}"
-    hint = "Correct its rights."
-    return Finding(Severity.ERROR, str(path), None, "", found, "readable files and folders", hint)
+def _name_of(path: Path) -> str:
+    return inferred_name(path.name)
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:

@@ -12,6 +12,7 @@ from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.spec import (
+    MOST_INSTANCES,
     Batching,
     Defaults,
     Device,
@@ -111,6 +112,11 @@ class Translation:
             why = "DJL's default: one per GPU" if is_gpu else "DJL's default: one per CPU"
             most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, 1, why)
             least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
+            if most.value > MOST_INSTANCES:
+                found, expected = f"{most.origin.key}={most.value}", f"a number from 1 to {MOST_INSTANCES}"
+                settings.fault(
+                    most.origin.key, found, expected, "Write how many this machine can run at once."
+                )
             if least.value > most.value:
                 found = (
                     f"{least.origin.key}={least.value}, and at most {most.value} are allowed ({most.origin})"

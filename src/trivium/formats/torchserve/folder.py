@@ -26,14 +26,15 @@ def is_model(path: Path) -> bool:
 
 
 def models(path: Path) -> list[Path]:
-    """Return the path itself, or the models of a store: a folder in which every entry that is not hidden is one.
-    Empty where it is neither. Raises OSError.
+    """Return the path itself, or the models of a store: a folder whose folders and archives, hidden ones aside, all are
+    one; other files are left alone, as in the original. Empty where it is neither. Raises OSError.
     """
     if is_model(path):
         return [path]
     if not path.is_dir():
         return []
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    entries = [entry for entry in entries if entry.is_dir() or entry.name.lower().endswith((_MAR, *_OTHERS))]
     return entries if all(map(is_model, entries)) else []
 
 

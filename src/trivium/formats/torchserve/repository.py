@@ -16,6 +16,8 @@ from trivium.dialects.torchserve.manifest import (
     read_manifest,
 )
 from trivium.dialects.torchserve.model_config import ModelConfig, read_model_config
+from trivium.formats.each import read_each, unopened
+from trivium.formats.files import open_file
 from trivium.formats.torchserve import translation
 from trivium.formats.torchserve.folder import models, name_of, open_model
 from trivium.types.errors import ConfigError
@@ -25,7 +27,6 @@ from trivium.types.spec import (
     Defaults,
     Foreign,
     Handler,
-    InvalidModel,
     ModelFacts,
     ModelSpec,
     Origin,
@@ -59,22 +60,17 @@ class TorchServeFormat:
         try:
             found = models(path)
         except OSError as error:
-            return ReadResult((), (_unopened(path, error),))
-        specs: dict[tuple[str, str], ModelSpec] = {}
-        unreadable: list[InvalidModel] = []
-        for place in found:
-            try:
-                spec = _read_model(place, defaults)
-            except OSError as error:
-                unreadable.append(_unopened(place, error))
-            except ConfigError as error:
-                unreadable.append(InvalidModel(name_of(place), place, error.findings))
-            else:
-                if (spec.name, spec.version) in specs:
-                    unreadable.append(_twice(spec, place))
-                else:
-                    specs[spec.name, spec.version] = spec
-        return ReadResult(tuple(specs.values()), tuple(unreadable))
+            return ReadResult((), (unopened(path.name, path, error),))
+        known: set[tuple[str, str]] = set()
+
+        def read_model(place: Path) -> list[ModelSpec]:
+            spec = _read_model(place, defaults)
+            if (spec.name, spec.version) in known:
+                raise ConfigError((_twice(spec, place),))
+            known.add((spec.name, spec.version))
+            return [spec]
+
+        return read_each(found, read_model, name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Return the spec as it is: a handler declares no tensors."""
@@ -142,7 +138,7 @@ def _config(folder: Path, place: Path, manifest: Manifest) -> ModelConfig:
 
 
 def _head(path: Path, most: int) -> bytes:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return file.read(most + 1)
 
 
@@ -189,21 +185,10 @@ def _there(folder: Path) -> str:
     return f"a file of the archive, which holds {', '.join(names) or 'nothing'}"
 
 
-def _twice(spec: ModelSpec, place: Path) -> InvalidModel:
+def _twice(spec: ModelSpec, place: Path) -> Finding:
     found = f"a second archive of model '{spec.name}', version {spec.version}"
     hint = "Give it another version, or remove one of them."
-    fault = Finding(
-        Severity.ERROR, str(place), None, "model.modelVersion", found, "one of each version", hint
-    )
-    return InvalidModel(spec.name, place, (fault,))
-
-
-def _unopened(path: Path, error: OSError) -> InvalidModel:
-    found = f"{error.strerror or error}: {error.filename or path}"
-    fault = Finding(
-        Severity.ERROR, str(path), None, "", found, "readable files and folders", "Correct its rights."
-    )
-    return InvalidModel(path.name, path, (fault,))
+    return Finding(Severity.ERROR, str(place), None, "model.modelVersion", found, "one of each version", hint)
 
 
 FORMAT = TorchServeFormat()

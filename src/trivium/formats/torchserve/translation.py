@@ -8,8 +8,17 @@ from collections.abc import Mapping
 
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
-from trivium.types.findings import Finding
-from trivium.types.spec import Batching, Defaults, Device, Dynamic, InstanceGroup, Limits, Origin
+from trivium.types.findings import Finding, Severity
+from trivium.types.spec import (
+    MOST_INSTANCES,
+    Batching,
+    Defaults,
+    Device,
+    Dynamic,
+    InstanceGroup,
+    Limits,
+    Origin,
+)
 
 SERVER_VERSION = "0.12.0"
 """The version of TorchServe whose behaviour handlers see."""
@@ -47,6 +56,14 @@ def groups(
             config.notice("maxWorkers", f"{most} is less than minWorkers, {lowest}; both are ignored")
         )
         lowest = most = 1
+    if most > MOST_INSTANCES:
+        key = "maxWorkers" if config.number("maxWorkers") else "minWorkers"
+        expected, hint = (
+            f"a number from 1 to {MOST_INSTANCES}",
+            "Write how many this machine can run at once.",
+        )
+        place = config.lines.get(key)
+        findings.append(Finding(Severity.ERROR, config.file, place, key, str(most), expected, hint))
     wants = config.values.get("deviceType")
     device = Device.GPU if defaults.gpus and wants != "cpu" else Device.CPU
     if wants == "gpu" and not defaults.gpus:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
+from trivium.formats.files import open_file
 from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
 
@@ -61,6 +62,7 @@ def _folder_of(path: Path, scratch: Path | None) -> Path | str:
     if path.is_dir():
         return path
     try:
+        open_file(path).close()  # a named pipe would be waited for
         if not tarfile.is_tarfile(path):
             return (
                 path.parent.parent

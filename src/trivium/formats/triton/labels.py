@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
+from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding
 from trivium.types.spec import TensorSpec
@@ -18,7 +19,8 @@ def with_labels(text: ConfigText, folder: Path, outputs: tuple[TensorSpec, ...])
         if block.label_filename:
             path = folder / block.label_filename
             try:
-                labels[block.name] = tuple(path.read_text(encoding="utf-8").splitlines())
+                with open_file(path) as file:
+                    labels[block.name] = tuple(file.read().decode().splitlines())
             except UnicodeDecodeError:
                 key = f"output[{i}].label_filename"
                 faults.append(

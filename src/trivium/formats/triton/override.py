@@ -4,6 +4,7 @@ Source: spec sheet `triton`, section 4.9. The sent configuration is JSON of the 
 becomes the folder's config.pbtxt. What is not replaced is linked to where it lies.
 """
 
+import errno
 import json
 import os
 import posixpath
@@ -19,6 +20,8 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Load
 
 _LONGEST_NAME = 255
+_MOST_PARTS = 32
+"""Folders within folders of a sent file's path, and its name."""
 
 
 def lay_out(load: Load, source: Path, into: Path) -> Path:
@@ -92,6 +95,8 @@ def _forget_others(folder: Path) -> None:
 def _write(folder: Path, name: str, data: bytes) -> None:
     """`name` begins at the model's folder, with or without a slash, and of two for one file the later counts."""
     parts = posixpath.normpath(name.lstrip("/")).split("/")
+    if len(parts) > _MOST_PARTS:
+        raise _unfit(name, f"has {len(parts)} parts, and a path may have {_MOST_PARTS}")
     for part in parts:
         _check_name(part, name)
     if name.endswith("/"):
@@ -102,6 +107,10 @@ def _write(folder: Path, name: str, data: bytes) -> None:
         path.write_bytes(data)
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
         raise _unfit(name, "is there twice, as a file and as a folder") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise _unfit(name, "is longer than the system takes") from error
+        raise
 
 
 def _check_name(part: str, whole: str) -> None:

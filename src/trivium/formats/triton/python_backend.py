@@ -11,6 +11,7 @@ from pathlib import Path
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import config_json
+from trivium.formats.files import open_file
 from trivium.formats.triton.environments import ENVIRONMENT, interpreter, key_of
 from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
@@ -126,7 +127,7 @@ def _defined(path: Path) -> frozenset[str]:
 
 
 def _parsed(path: Path) -> tuple[bytes, ast.Module]:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         source = file.read(MOST_TEXT)
     try:
         with warnings.catch_warnings():

@@ -8,6 +8,7 @@ import difflib
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.visible_text import visible
 from trivium.dialects.triton.backends import Backend, choose_backend
 from trivium.dialects.triton.batch_shapes import check_batch_shapes
 from trivium.dialects.triton.checks import check
@@ -16,6 +17,8 @@ from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
 from trivium.dialects.triton.requirements import unspecified
+from trivium.formats.each import read_each, unopened
+from trivium.formats.files import open_file
 from trivium.formats.triton import contents, limits, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, TritonModelFolder, child_folders, is_model, open_folder
@@ -26,7 +29,7 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.spec import Defaults, Foreign, InvalidModel, ModelFacts, ModelSpec, ReadResult
+from trivium.types.spec import Defaults, Foreign, ModelFacts, ModelSpec, ReadResult
 
 
 class TritonFormat:
@@ -49,22 +52,17 @@ class TritonFormat:
         try:
             folders = [path] if is_model(path) else child_folders(path)
         except OSError as error:
-            return ReadResult((), (_unopened(path, error),))
-        specs: list[ModelSpec] = []
-        unreadable: list[InvalidModel] = []
-        for folder in folders:
-            try:
-                specs += _read_model(open_folder(folder, defaults.config_name), defaults)
-            except OSError as error:
-                unreadable.append(_unopened(folder, error))
-            except ConfigError as error:
-                unreadable.append(InvalidModel(folder.name, folder, error.findings))
-        return ReadResult(tuple(specs), tuple(unreadable))
+            return ReadResult((), (unopened(path.name, path, error),))
+
+        def read_model(folder: Path) -> list[ModelSpec]:
+            return _read_model(open_folder(folder, defaults.config_name), defaults)
+
+        return read_each(folders, read_model, lambda folder: folder.name)
 
     def places(self, path: Path) -> dict[str, Path]:
         """See `types.interfaces.Places`: each model has a folder."""
         folders = [path] if is_model(path) else child_folders(path)
-        return {folder.name: folder for folder in folders}
+        return {visible(folder.name): folder for folder in folders}
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec by the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
@@ -79,7 +77,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
     if not folder.looks_like_model:
         raise ConfigError((_no_model(folder),))
     if folder.has_config:
-        with folder.config.open("rb") as file:
+        with open_file(folder.config) as file:
             text = read_config(str(folder.config), file.read(MAX_BYTES + 1))
     else:
         text = ConfigText(str(folder.path), exists=False)
@@ -169,14 +167,6 @@ def _no_model(folder: TritonModelFolder) -> Finding:
     expected = f"{CONFIG}, or 1/model.onnx"
     hint = f"Rename {near[0]} to {CONFIG}." if near else "Add one of them, or move the folder elsewhere."
     return Finding(Severity.ERROR, str(folder.path), None, "", found, expected, hint)
-
-
-def _unopened(path: Path, error: OSError) -> InvalidModel:
-    found = f"{error.strerror or error}: {error.filename or path}"
-    fault = Finding(
-        Severity.ERROR, str(path), None, "", found, "readable files and folders", "Correct its rights."
-    )
-    return InvalidModel(path.name, path, (fault,))
 
 
 FORMAT = TritonFormat()

@@ -12,9 +12,10 @@ from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
+from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import RpcEncoder, RpcProtocol, Ticket
-from trivium.types.operations import Operation, ResponsePart
+from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
+from trivium.types.operations import Operation, ResponsePart, changes_something
 from trivium.types.wire import RpcAnswer, RpcCall
 
 COSTLY_BYTES = 2**17
@@ -65,7 +66,8 @@ class UnaryCall(ActiveCall):
         timeout = head.timeout
         if timeout is not None:
             timeout = max(timeout - (self._place.now - self.began), 0.0)
-        call = self._call = RpcCall(head.method, head.metadata, timeout)
+        site = self._site
+        call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
             if len(message) > COSTLY_BYTES and self._protocol.is_costly(call, message):
                 self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
@@ -88,10 +90,16 @@ class UnaryCall(ActiveCall):
 
     def _submit(self, call: RpcCall, decoded: DecodedCall) -> None:
         operation, self._encoder = decoded
+        site = self._site
         try:
-            ticket = self._site.core.submit(operation, self._take)
+            if site.authorizer is not ALLOW_ALL and changes_something(operation):
+                denied = site.denied(AccessScope.MANAGE, RpcCall(self._head.method, self._head.metadata))
+                if denied is not None:
+                    self._finish(denied)
+                    return
+            ticket = site.core.submit(operation, self._take)
         except Exception as error:
-            self._finish(self._site.refuse(call, error))
+            self._finish(site.refuse(call, error))
             return
         if not self._is_over:
             self._ticket = ticket

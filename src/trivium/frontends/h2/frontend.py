@@ -6,6 +6,7 @@ Decides when the front end listens, drains and ends. Everything about a connecti
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,27 +14,30 @@ from dataclasses import replace
 from typing import Any
 
 from trivium.frontends.access_log import AccessLog
+from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
-from trivium.frontends.h2.tls import context_of
 from trivium.frontends.http.frontend import DrainReport
+from trivium.frontends.tls import context_of
 from trivium.frontends.turns import Result
-from trivium.tls import Tls
-from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
+from trivium.types.interfaces import InferenceCore, RpcProtocol
 from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
 _UNPACKING_THREADS = 4
 _FLUSH_SECONDS = 0.5
 _CLOSING_SECONDS = 2.0
+_HANDSHAKE_SECONDS = 10.0
+
+logging.getLogger("hpack").setLevel(logging.INFO)  # at debug it logs every header, the keys among them
 
 
 class H2Frontend:
-    """Serves gRPC services to a core, over TLS if that is given. `start`, then `drain`, then `close`, on one loop.
+    """Serves gRPC services to a core. `start`, then `drain`, then `close`, on one loop.
 
     `services` goes by their full names; `fallback` words the refusal of every other (without one the front end does).
-    The authorizer is asked about each call before anything else is done for it.
+    The entrance is asked about each call before a message of it is read.
     """
 
     def __init__(
@@ -41,12 +45,11 @@ class H2Frontend:
         core: InferenceCore,
         services: Mapping[str, RpcProtocol],
         limits: GrpcLimits,
-        tls: Tls | None = None,
-        authorizer: Authorizer = ALLOW_ALL,
         fallback: RpcProtocol | None = None,
+        entrance: Entrance = EVERYBODY,
     ) -> None:
-        self._tls = tls
-        self._site = GrpcState(core, services, limits, authorizer, fallback)
+        self._tls = entrance.tls
+        self._site = GrpcState(core, services, limits, entrance.authorizer, fallback)
         self._guests: set[H2Connection] = set()
         self._emptied = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -68,7 +71,8 @@ class H2Frontend:
                 lambda: H2Connection(shared, self._guests, loop),
                 bind.host,
                 bind.port,
-                ssl=None if self._tls is None else context_of(self._tls),
+                ssl=None if self._tls is None else context_of(self._tls, "h2"),
+                ssl_handshake_timeout=None if self._tls is None else _HANDSHAKE_SECONDS,
                 backlog=_BACKLOG,
                 reuse_port=bind.is_shared or None,
             )

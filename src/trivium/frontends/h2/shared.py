@@ -10,25 +10,15 @@ from dataclasses import dataclass, field
 from trivium.codecs.compression import Inflater
 from trivium.frontends.h2.frames import MOST_STREAM
 from trivium.frontends.h2.rpc_head import RpcHead
-from trivium.frontends.h2.state import (
-    PERMISSION_DENIED,
-    RESOURCE_EXHAUSTED,
-    UNAUTHENTICATED,
-    UNIMPLEMENTED,
-    GrpcState,
-    NoSuchService,
-    RpcMethod,
-)
+from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState, RpcMethod
 from trivium.frontends.shares import AddressUse, has_room, share_of
 from trivium.frontends.turns import Offload, TurnQueue
-from trivium.types.errors import Code, ServeError
+from trivium.types.access import AccessScope
+from trivium.types.errors import ServeError
 from trivium.types.interfaces import ALLOW_ALL
-from trivium.types.listeners import Role
 from trivium.types.wire import RpcAnswer, RpcCall
 
 _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words
-
-_DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DENIED}
 
 SCRATCH_BYTES = 256 * 1024
 
@@ -80,17 +70,19 @@ class Shared:
                 "faster, or ask for less at a time."
             )
             return RpcAnswer(code=RESOURCE_EXHAUSTED, details=text)
+        scope, missing = AccessScope.ANY, None  # only who has a key hears what there is not
         try:
-            if self.site.authorizer is not ALLOW_ALL:
-                call = RpcCall(head.method, head.metadata, head.timeout)
-                self.site.authorizer.authorize(Role.INFERENCE, call)
-            if head.method not in self.methods:  # few: those that there are
-                protocol = self.site.protocol_of(head.method)
-                self.methods[head.method] = RpcMethod(protocol.kind(head.method), protocol)
-        except NoSuchService as error:
-            return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
+            scope = self._find_method(head.method).scope
         except ServeError as error:
-            if error.code in _DENIED:
-                return RpcAnswer(code=_DENIED[error.code], details=error.message)
-            return self.site.refuse(RpcCall(head.method), error)
-        return None
+            missing = error
+        call = RpcCall(head.method, head.metadata, head.timeout)
+        if self.site.authorizer is not ALLOW_ALL and (denied := self.site.denied(scope, call)):
+            return denied
+        return None if missing is None else self.site.refuse(RpcCall(head.method), missing)
+
+    def _find_method(self, name: str) -> RpcMethod:
+        found = self.methods.get(name)
+        if found is None:  # few: those that there are
+            protocol = self.site.protocol_of(name)
+            found = self.methods[name] = RpcMethod(protocol.kind(name), protocol.scope(name), protocol)
+        return found

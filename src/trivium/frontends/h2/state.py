@@ -14,6 +14,7 @@ from trivium.config.options import ServerConfig
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.unsent import UnreadAnswers
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
@@ -23,9 +24,13 @@ _log = logging.getLogger(__name__)
 RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNAUTHENTICATED = 8, 12, 13, 14, 16
 PERMISSION_DENIED = 7
 DEADLINE_EXCEEDED = 4
+_DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DENIED}
 LAST_RESORT = RpcAnswer(
     code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
 )
+KEY = "authorization"
+"""The metadata in which a key comes."""
+
 GOING_DOWN = "The server is going down. Send the request elsewhere, or again later."
 
 CANCELLED = ServeError(Code.CANCELLED, "The client cancelled the call, left, or stopped waiting for it.")
@@ -124,9 +129,10 @@ class NoSuchService(ServeError):
 
 @dataclass(frozen=True, slots=True)
 class RpcMethod:
-    """A method of a service: its kind, and the protocol that understands its messages."""
+    """A method of a service: its kind, the right that it needs, and the protocol that understands its messages."""
 
     kind: RpcKind
+    scope: AccessScope
     protocol: RpcProtocol
 
 
@@ -213,6 +219,20 @@ class GrpcState:
         if protocol is None:
             raise NoSuchService(method, self.services)
         return protocol
+
+    def denied(self, scope: AccessScope, call: RpcCall) -> RpcAnswer | None:
+        """Return the refusal of a call whose client has not that right; None where it has."""
+        try:
+            self.authorizer.authorize(scope, call)
+        except ServeError as error:
+            return RpcAnswer(code=_DENIED.get(error.code, INTERNAL), details=error.message)
+        return None
+
+    def without_key(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
+        """Return what a protocol may see of a call's metadata: who runs a model has no business with keys."""
+        if self.authorizer is ALLOW_ALL or KEY not in metadata:
+            return metadata
+        return {name: value for name, value in metadata.items() if name != KEY}
 
     def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""

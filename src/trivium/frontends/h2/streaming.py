@@ -82,7 +82,7 @@ class StreamingCall:
         timeout = head.timeout
         if timeout is not None:
             timeout = max(timeout - (self._loop.time() - self._began), 0.0)
-        return RpcCall(head.method, head.metadata, timeout)
+        return RpcCall(head.method, self._place.site.without_key(head.metadata), timeout)
 
     def _push(self, message: bytes | None) -> None:
         self._messages.append(message)

@@ -161,7 +161,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._advance()  # closes, unless somebody is still to be answered
         if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
             self.deadline = self._site.now + _LOOK_SECONDS
-        return True
+        return self._transport.can_write_eof()  # over TLS no side can be closed alone
 
     def pause_writing(self) -> None:
         self._outbox.pause()
@@ -363,7 +363,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._outbox.has_progressed()
         if lingers:
             self._enter(CLOSING)
-            self._transport.write_eof()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
             self._read(True)
         else:
             self.phase = CLOSING

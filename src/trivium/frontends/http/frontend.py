@@ -17,12 +17,14 @@ from typing import Any
 import msgspec
 
 from trivium.frontends.access_log import AccessLog
+from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
+from trivium.frontends.tls import context_of
 from trivium.frontends.turns import Result
-from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, WireProtocol
-from trivium.types.listeners import ALL_INFERENCE, BindAddress, RouteRoles
+from trivium.types.interfaces import Core, WireProtocol
+from trivium.types.listeners import BindAddress
 
 _DECODING_THREADS = 4
 _BACKLOG = 1024
@@ -38,8 +40,8 @@ class DrainReport(msgspec.Struct, frozen=True, gc=False):
 class HttpFrontend:
     """Serves wire protocols to a core. `start`, then `stop_accepting` and `drain`, then `close`, on one loop.
 
-    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. The authorizer is
-    asked about each head, in the role of its route, before anything else is done with it.
+    `routes` goes by the first segment of the path; `fallback` words the refusals of all else. The entrance
+    is asked about each head.
     """
 
     def __init__(
@@ -48,12 +50,14 @@ class HttpFrontend:
         routes: Mapping[str, WireProtocol],
         fallback: WireProtocol,
         limits: HttpLimits,
-        roles: RouteRoles = ALL_INFERENCE,
-        authorizer: Authorizer = ALLOW_ALL,
+        entrance: Entrance = EVERYBODY,
     ) -> None:
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Any]] = set()
-        self._site = HttpState(core, routes, fallback, limits, self._offload, roles, authorizer)
+        self._site = HttpState(
+            core, routes, fallback, limits, self._offload, entrance.authorizer, entrance.pages
+        )
+        self._tls = entrance.tls
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._sweeper: Sweeper | None = None
@@ -64,10 +68,16 @@ class HttpFrontend:
         """
         site = self._site
         loop = asyncio.get_running_loop()
+        tls = None if self._tls is None else context_of(self._tls, "http/1.1")
+        patience = None if tls is None else site.limits.header_seconds
         if bind.path:
             await _check_free(bind.path)
             self._server = await loop.create_unix_server(
-                lambda: HttpConnection(site), bind.path, backlog=_BACKLOG
+                lambda: HttpConnection(site),
+                bind.path,
+                backlog=_BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=patience,
             )
             self._socket = Path(bind.path)
         else:
@@ -77,6 +87,8 @@ class HttpFrontend:
                 bind.port,
                 backlog=_BACKLOG,
                 reuse_port=bind.is_shared or None,
+                ssl=tls,
+                ssl_handshake_timeout=patience,
             )
         try:
             site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)

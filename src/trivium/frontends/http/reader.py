@@ -42,8 +42,8 @@ class HeadCache:
 
     Clients of a model mostly send the same head over and over. The same bytes at the same place of the stream mean the
     same head, and a protocol's `head` is pure: what was admitted once is admitted again. Saves about half of what the
-    front end costs per request. Whatever is in any way unusual goes to the parser, and so does everything where an
-    authorizer wants to see each head. `scratch` is the buffer that requests are received into.
+    front end costs per request. Whatever is in any way unusual goes to the parser. `scratch` is the buffer that
+    requests are received into.
     """
 
     def __init__(self, scratch: memoryview) -> None:
@@ -106,6 +106,17 @@ class HeadCache:
         self._sample = None
 
 
+class KeyedHeadCache(HeadCache):
+    """Asks the authorizer about a head that is repeated as about any other. One that is not let in any more goes to the
+    parser, which has it refused.
+    """
+
+    def get(self, size: int, is_first: bool) -> Request | None:
+        """See `HeadCache`."""
+        sample = self._sample
+        return super().get(size, is_first) if sample is not None and sample.is_let_in() else None
+
+
 def _is_repeatable(request: Request) -> bool:
     """Would the same head be admitted again, whatever the state of the server?"""
     return (
@@ -136,8 +147,7 @@ class RequestReader:
         self._site = site
         self._outlet = outlet
         self._queue = queue
-        self._memo = HeadCache(site.scratch)
-        self._learns = site.authorizer is ALLOW_ALL
+        self._memo = (HeadCache if site.authorizer is ALLOW_ALL else KeyedHeadCache)(site.scratch)
         self._begin = TimestampedExchange if site.limits.record_timestamps else Exchange
         self._request: Request | None = None  # the one being received
         self._url = b""
@@ -173,8 +183,7 @@ class RequestReader:
             self._completed = 0
             self._feed(self.buffer[:size])
             self.buffer = self._site.scratch
-            if self._learns:
-                self._learn(size)
+            self._learn(size)
 
     def _learn(self, size: int) -> None:
         """Remember what was just fed: one request with its whole body, or the beginning of one with a large body."""

@@ -16,6 +16,7 @@ from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
 from trivium.frontends.shares import AddressUse
 from trivium.types import reasons
+from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -24,6 +25,10 @@ from trivium.types.wire import Body, Head, Target
 
 _log = logging.getLogger(__name__)
 _NO_TARGET = Target("")
+_ANY, _MANAGE = (
+    AccessScope.ANY,
+    AccessScope.MANAGE,
+)  # looking a member up in its class takes ten times as long (Python 3.11)
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")}
 _METHODS[b"HEAD"] = "GET"  # RFC 9110 9.3.2: the same answer, its body unsent
 _SINGLETONS = frozenset({b"host", b"content-length", b"content-type", b"authorization", b"expect"})
@@ -175,7 +180,7 @@ class RequestBody(Struct, eq=False):
         self._reserved = more
 
     def next_window(self, left: int) -> memoryview | None:
-        """Return where the bytes behind the present window belong, of which `left` bytes are free; None if it is the
+        """Return where the bytes behind the present window belong, which has `left` bytes free; None if it is the
         last one, which ends `SPARE` bytes behind the body. ServeError where there is no room for them.
         """
         lease, size = self.lease, self._size
@@ -193,7 +198,7 @@ class RequestBody(Struct, eq=False):
         return self._window(lease)
 
     def _window(self, lease: Lease) -> memoryview:
-        """From what has come to what is booked."""
+        """Return the memory from what has come to what is booked."""
         size, came, reserved = self._size, self._came, self._reserved or STEP
         assert size is not None
         end = size + SPARE if reserved >= size else reserved
@@ -252,18 +257,21 @@ class Request(Struct, eq=False):
     expects_continue: bool = False
     is_opened: bool = False
     """The connection has made room for the rest of the body."""
+    _shown: Head | None = None
+    """The head with the key alone, where there was one."""
 
     def admit(self) -> None:
-        """Route the head and see whether its body is wanted. A refusal is kept, and the body (if it is small
-        and surely comes) is read and thrown away; ServeError where it is not worth reading.
+        """Route the head and see whether its client may ask this and its body is wanted. A refusal is kept, and the
+        body (if it is small and surely comes) is read and thrown away; ServeError where it is not worth reading.
         """
-        head = self.head
+        head, site = self.head, self._site
         try:
-            site = self._site
+            self.target = target = self._find_target()
             if site.authorizer is not ALLOW_ALL:
-                site.authorizer.authorize(site.roles.of(head.path), head)
-            self.protocol = protocol = site.protocol_of(head.path)
-            self.target = protocol.head(head)
+                site.authorizer.authorize(target.scope, head)
+                self._hide_key()
+            if target.scope is _MANAGE and site.pages is not None:
+                site.pages.check(head)
             if head.content_length != 0 or b"expect" in head.headers:
                 self._admit_body(head.content_length)
         except ServeError as error:
@@ -274,6 +282,31 @@ class Request(Struct, eq=False):
             self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
         ):
             raise self.refusal
+
+    def _find_target(self) -> Target:
+        """Return what the head is about. Only who has a key hears what there is not."""
+        site, head = self._site, self.head
+        try:
+            self.protocol = protocol = site.protocol_of(head.path)
+            return protocol.head(head)
+        except ServeError:
+            if site.authorizer is not ALLOW_ALL:
+                site.authorizer.authorize(_ANY, head)
+            raise
+
+    def _hide_key(self) -> None:
+        """Take the key off the head: who runs a model has no business with keys."""
+        head = self.head
+        if (key := head.headers.pop(b"authorization", None)) is not None:
+            self._shown = Head(head.method, head.path, "", {b"authorization": key})
+
+    def is_let_in(self) -> bool:
+        """Return whether the same head would be let in now: a key may have expired meanwhile, or be gone."""
+        try:
+            self._site.authorizer.authorize(self.target.scope, self._shown or self.head)
+        except ServeError:
+            return False
+        return True
 
     def _admit_body(self, size: int | None) -> None:
         self.expects_continue = self.is_http11 and expects_continue(self.head)
@@ -307,7 +340,9 @@ class Request(Struct, eq=False):
     def clone(self) -> "Request":
         """Another request with the same head, and nothing of its body yet."""
         site = self._site
-        return Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
+        other = Request(site, self._use, self.head, site.now, self.protocol, self.target, self.is_head)
+        other._shown = self._shown
+        return other
 
     def repeated(self, body: bytes) -> "Request":
         """Another request with the same head: whole with this body, or large and begun with it. ServeError where

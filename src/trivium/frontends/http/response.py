@@ -153,7 +153,8 @@ class Outbox:
         """This client's requests are large: from now on the transport tells when its buffer is empty."""
         if not self._is_watched:
             self._is_watched = True
-            self._transport.set_write_buffer_limits(high=0)
+            # Over TLS (which has no `write_eof`) a buffer is full from `high` on, else beyond it: 0 would be always.
+            self._transport.set_write_buffer_limits(high=0 if self._transport.can_write_eof() else 1)
 
     def release_when_sent(self, exchange: Exchange, intake: RequestBody) -> None:
         """Its final answer has been written, and may view its request, if that was received in place."""

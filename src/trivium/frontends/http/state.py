@@ -15,13 +15,13 @@ from typing import Protocol
 
 from trivium.frontends.access_log import AccessLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
+from trivium.frontends.pages import PageRule
 from trivium.frontends.refusals import HttpRefusal
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
-from trivium.types.listeners import ALL_INFERENCE, RouteRoles
 from trivium.types.operations import Operation
 
 _log = logging.getLogger(__name__)
@@ -82,8 +82,8 @@ class HttpState:
     fallback: WireProtocol
     limits: HttpLimits
     offload: Offload
-    roles: RouteRoles = ALL_INFERENCE
     authorizer: Authorizer = ALLOW_ALL
+    pages: PageRule | None = None
     log: AccessLog | None = None
     wake: Callable[[], None] | None = None
     now: float = 0.0

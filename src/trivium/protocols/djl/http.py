@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, refuse
 from trivium.protocols.djl.request import decode_infer
+from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.djl.routes import DjlVerb, find_target
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, WireProtocol

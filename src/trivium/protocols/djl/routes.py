@@ -3,10 +3,12 @@
 Source: spec sheet `djl`, sections 4.1 and 4.2. Whether there is such a model the core knows.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from trivium.codecs.path_segments import decoded, quoted
 from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal
+from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code
 from trivium.types.wire import Head, Target
 
@@ -18,6 +20,22 @@ class DjlVerb(StrEnum):
     PING = "ping"
     OPTIONS = "options"
 
+
+_INFER = AccessScope.INFER
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint("*", "/ping", AccessScope.OPEN),
+    Endpoint("OPTIONS", "/ping", AccessScope.OPEN),
+    Endpoint("OPTIONS", "/", _INFER),
+    *(
+        Endpoint(method, f"/predictions/{{model}}{end}", _INFER)
+        for method in ("*", "OPTIONS")
+        for end in ("", "/", "/{version}")
+    ),
+    Endpoint("POST", "/invocations", _INFER),
+    Endpoint("POST", "/models/{model}/invoke", _INFER),
+)
+"""All that this protocol answers."""
 
 _ROUTES = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke, /ping"
 
@@ -32,16 +50,16 @@ def find_target(head: Head) -> Target:
         case ["", "predictions", model, *rest] if model and len(rest) < 2:
             version = rest[0] if rest else ""
             if head.method == "OPTIONS":
-                return Target(DjlVerb.OPTIONS, decoded(model), decoded(version))
-            return Target(DjlVerb.INFER, decoded(model), decoded(version), True)
+                return Target(DjlVerb.OPTIONS, decoded(model), decoded(version), scope=_INFER)
+            return Target(DjlVerb.INFER, decoded(model), decoded(version), True, scope=_INFER)
         case ["", "invocations"]:
-            return _posted(head, Target(DjlVerb.INFER, takes_body=True))
+            return _posted(head, Target(DjlVerb.INFER, takes_body=True, scope=_INFER))
         case ["", "models", model, "invoke"] if model:
-            return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True))
+            return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True, scope=_INFER))
         case ["", "ping"]:
-            return Target(DjlVerb.PING)
+            return Target(DjlVerb.PING, scope=AccessScope.OPEN)
         case ["", ""] if head.method == "OPTIONS":
-            return Target(DjlVerb.OPTIONS)
+            return Target(DjlVerb.OPTIONS, scope=_INFER)
     raise DjlRefusal(
         Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
     )

@@ -1,7 +1,6 @@
 """The routes that ask for or change the state of the server: models, shared memory, settings; bodies -> operations.
 
-Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `KServeOptions`; a
-web page may not, whoever's browser it is in.
+Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `KServeOptions`.
 """
 
 import base64
@@ -30,26 +29,25 @@ from trivium.types.operations import (
     Unload,
     UnregisterRegion,
 )
-from trivium.types.wire import Body, Head, Target
+from trivium.types.wire import Body, Target
 
 _FILE = "file:"
 _HANDLE_BYTES = 64
 _JSON_TYPES = {bool: "boolean", str: "string", int: "unsigned-integer"}
 
 
-def decode_control(head: Head, target: Target, body: Body, abilities: KServeOptions) -> Operation:
+def decode_control(target: Target, body: Body, abilities: KServeOptions) -> Operation:
     """The operation of a target with one of these verbs. INVALID, UNSUPPORTED, or FORBIDDEN."""
     match target.verb:
         case Verb.INDEX:
             return List(_taken(decode_object(body.data, "index request"), "ready", bool, False))
         case Verb.LOAD | Verb.UNLOAD:
-            _check_may_change(head, target, abilities)
+            _check_may_change(target, abilities)
             parameters = _taken(decode_object(body.data, f"{target.verb} request"), "parameters", dict, {})
             return (_load if target.verb == Verb.LOAD else _unload)(target.model, parameters)
         case Verb.REGIONS:
             return ListRegions(target.model)
         case Verb.REGISTER | Verb.UNREGISTER:
-            _check_no_page(head)
             is_new = target.verb == Verb.REGISTER
             return _register(target.model, body) if is_new else UnregisterRegion(target.model)
         case Verb.DEVICE_REGISTER:
@@ -68,7 +66,7 @@ def decode_control(head: Head, target: Target, body: Body, abilities: KServeOpti
         case Verb.DEVICE_REGIONS | Verb.DEVICE_UNREGISTER:
             return Live()  # there is none, whatever it is called
         case _:
-            return _setting(head, target, body, abilities)
+            return _setting(target, body, abilities)
 
 
 def _device_fault(region: str, body: Body) -> ErrorInfo:
@@ -84,34 +82,22 @@ def _device_fault(region: str, body: Body) -> ErrorInfo:
     )
 
 
-def _setting(head: Head, target: Target, body: Body, abilities: KServeOptions) -> Operation:
+def _setting(target: Target, body: Body, abilities: KServeOptions) -> Operation:
     fields = decode_object(body.data, "settings request") if target.takes_body else {}
     if target.takes_body:
-        _check_may_change(head, target, abilities)
+        _check_may_change(target, abilities)
     if target.verb == Verb.LOG_SETTINGS:
         return LogControl(read_log_change(fields, abilities.as_triton))
     return TraceControl(target.model, read_json(fields, abilities.as_triton))
 
 
-def _check_may_change(head: Head, target: Target, abilities: KServeOptions) -> None:
+def _check_may_change(target: Target, abilities: KServeOptions) -> None:
     """Refuse a change, unless the route is restricted: whoever got this far has shown its key."""
     if not abilities.may_change and target.verb not in abilities.restricted:
         raise ServeError(
             Code.FORBIDDEN,
             "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
             "anything. Have it listen on loopback alone, or start it with --restricted-apis and send the key.",
-        )
-    _check_no_page(head)
-
-
-def _check_no_page(head: Head) -> None:
-    """Browsers say with every POST which page it comes from; other clients have no page to name."""
-    page = head.headers.get(b"origin")
-    if page is not None:
-        raise ServeError(
-            Code.FORBIDDEN,
-            f"Web pages may not change this server; this request comes from {page[:80].decode('latin-1')!r} (its "
-            "header Origin). Send it from a program.",
         )
 
 

@@ -23,6 +23,7 @@ from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key
 from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator, TritonRpcErrors
 from trivium.types import reasons
+from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
@@ -48,6 +49,32 @@ SERVICES: Sequence[str] = ("inference.GRPCInferenceService", "grpc.health.v1.Hea
 """The services whose RPCs this protocol understands."""
 
 _COSTLY_BYTES = 2**17
+SCOPES: Mapping[str, AccessScope] = {
+    HEALTH: AccessScope.OPEN,
+    SERVICE + "ServerLive": AccessScope.OPEN,
+    SERVICE + "ServerReady": AccessScope.OPEN,
+    SERVICE + "ServerMetadata": AccessScope.INFER,
+    SERVICE + "ModelMetadata": AccessScope.INFER,
+    SERVICE + "ModelReady": AccessScope.INFER,
+    INFER: AccessScope.INFER,
+    STREAM_INFER: AccessScope.INFER,
+    SERVICE + "ModelConfig": AccessScope.OBSERVE,
+    SERVICE + "ModelStatistics": AccessScope.OBSERVE,
+    SERVICE + "RepositoryIndex": AccessScope.OBSERVE,
+    SERVICE
+    + "TraceSetting": AccessScope.OBSERVE,  # with settings it changes them, which needs a manager's key
+    SERVICE + "LogSettings": AccessScope.OBSERVE,  # likewise
+    SERVICE + "RepositoryModelLoad": AccessScope.MANAGE,
+    SERVICE + "RepositoryModelUnload": AccessScope.MANAGE,
+    SERVICE + "SystemSharedMemoryStatus": AccessScope.MANAGE,
+    SERVICE + "SystemSharedMemoryRegister": AccessScope.MANAGE,
+    SERVICE + "SystemSharedMemoryUnregister": AccessScope.MANAGE,
+    SERVICE + "CudaSharedMemoryStatus": AccessScope.MANAGE,
+    SERVICE + "CudaSharedMemoryRegister": AccessScope.MANAGE,
+    SERVICE + "CudaSharedMemoryUnregister": AccessScope.MANAGE,
+}
+"""All that this protocol answers, with the right that each needs."""
+
 _ENDS_STREAM = "triton_grpc_error"
 
 Write = Callable[[Answer], Message]
@@ -112,6 +139,10 @@ class KServeGrpc:
             f"There is no RPC {method[:200]!r} here; those of the Open Inference Protocol begin with {SERVICE}, and "
             f"the health check is {HEALTH}.",
         )
+
+    def scope(self, method: str) -> AccessScope:
+        """Return the right that `SCOPES` says; that of a manager for one that it does not have."""
+        return SCOPES.get(method, AccessScope.MANAGE)
 
     def admit(self, call: RpcCall) -> None:
         """Raise WithoutKey for a restricted RPC whose key is missing in the metadata."""

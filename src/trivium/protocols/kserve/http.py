@@ -30,6 +30,7 @@ from trivium.protocols.kserve.known_headers import LONGEST, KnownHeaders, Meanin
 from trivium.protocols.kserve.parameters import RESERVED
 from trivium.protocols.kserve.placement import Form
 from trivium.protocols.kserve.restricted import check_key
+from trivium.protocols.kserve.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
@@ -146,7 +147,7 @@ class KServeHttp:
         document = DocumentEncoder(target, self._identity, self._words)
         if verb in _READS:
             return _read(target), document
-        return decode_control(head, target, body, self._abilities), document
+        return decode_control(target, body, self._abilities), document
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""

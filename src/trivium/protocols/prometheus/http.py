@@ -14,6 +14,7 @@ from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
 from trivium.protocols.prometheus import own, triton
 from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
+from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -24,6 +25,12 @@ from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: ("metrics",)}
 """The first segments of the paths that this protocol can serve, by role."""
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint("GET", "/metrics", AccessScope.OBSERVE),
+    Endpoint("GET", "/metrics/", AccessScope.OBSERVE),
+)
+"""All that this protocol answers."""
 
 STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
@@ -74,7 +81,7 @@ class PrometheusHttp:
             raise ServeError(Code.NOT_FOUND, f"There is no route {quoted(head.path)}; there is /metrics.")
         if head.method != "GET":
             raise ServeError(Code.METHOD, "Method Not Allowed")
-        return Target("metrics")
+        return Target("metrics", scope=AccessScope.OBSERVE)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """There is no body to decode."""

@@ -56,7 +56,7 @@ def gauges(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
 
 
 def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
-    """Of the server: what has held up its event loop."""
+    """Yield the metrics of what has held up the server's event loop."""
     if report.loop is None:
         return
     stalls = ExposedMetric(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.request import decode_infer
+from trivium.protocols.torchserve.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.torchserve.routes import TorchServeVerb, find_target
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, WireProtocol

@@ -5,11 +5,13 @@ behind the other routes nobody's (observed on 0.12.0: it is not looked at).
 Whether there is such a model the core knows.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
 from trivium.codecs.path_segments import decoded, quoted
 from trivium.protocols.torchserve.errors import RouteRefusal
+from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
 
@@ -25,6 +27,20 @@ class TorchServeVerb(StrEnum):
     INVOKE = "invoke"
     PING = "ping"
 
+
+_INFER = AccessScope.INFER
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint("*", "/ping/...", AccessScope.OPEN),
+    Endpoint("OPTIONS", "/ping/...", AccessScope.OPEN),
+    Endpoint("*", "/predictions/{model}/...", _INFER),
+    Endpoint("*", "/explanations/{model}/...", _INFER),
+    Endpoint("*", "/invocations/...", _INFER),
+    Endpoint("OPTIONS", "/invocations/...", _INFER),
+    Endpoint("*", "/models/{model}/invoke/...", _INFER),
+    Endpoint("*", "/models//invoke/...", _INFER),  # the model is said elsewhere
+)
+"""All that this protocol answers."""
 
 MAX_ARGUMENTS = 1000
 _ROUTES = (
@@ -43,15 +59,21 @@ def find_target(head: Head) -> Target:
                 "/predictions/MODEL.",
             )
         case ["", "predictions", model, *rest] if model:
-            return Target(TorchServeVerb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True)
+            return Target(
+                TorchServeVerb.PREDICT, decoded(model), decoded(rest[0]) if rest else "", True, scope=_INFER
+            )
         case ["", "explanations", model, *rest] if model:
-            return Target(TorchServeVerb.EXPLAIN, decoded(model), decoded(rest[0]) if rest else "", True)
+            return Target(
+                TorchServeVerb.EXPLAIN, decoded(model), decoded(rest[0]) if rest else "", True, scope=_INFER
+            )
         case ["", "invocations", *_]:
-            return Target(TorchServeVerb.INVOKE, arguments(head).get("model_name", ""), takes_body=True)
+            return Target(
+                TorchServeVerb.INVOKE, arguments(head).get("model_name", ""), takes_body=True, scope=_INFER
+            )
         case ["", "models", model, "invoke", *_]:
-            return Target(TorchServeVerb.INVOKE, decoded(model), takes_body=True)
+            return Target(TorchServeVerb.INVOKE, decoded(model), takes_body=True, scope=_INFER)
         case ["", "ping", *_]:
-            return Target(TorchServeVerb.PING)
+            return Target(TorchServeVerb.PING, scope=AccessScope.OPEN)
         case ["", ""] if head.method != "OPTIONS":
             raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
         case ["", "" | "api-description"]:

@@ -187,7 +187,7 @@ def test_the_options_that_were_given() -> None:
 
 def test_what_is_wider_is_told_in_one_line() -> None:
     (wide,) = warnings(settle({}))
-    assert "listens to whoever reaches this machine" in wide
+    assert "listens without keys to whoever reaches this machine" in wide
     assert "load and unload" not in wide
     near = {"--http-address": "127.0.0.1", "--grpc-address": "127.0.0.1", "--model-control-mode": "explicit"}
     wide, unused = warnings(settle({**near, "--allow-client-shm": False, "--http-thread-count": 1}))

@@ -111,6 +111,9 @@ def test_a_store_is_nothing_but_models(tmp_path: Path, defaults: Defaults) -> No
     ]
     assert all(spec.version_policy == All() for spec in reading.specs)
     (store / "readme.txt").touch()
+    assert FORMAT.claims(store)
+    assert len(FORMAT.read(store, defaults).specs) == 3
+    (store / "no_model").mkdir()
     assert not FORMAT.claims(store)
 
 
@@ -195,6 +198,10 @@ def test_workers_and_devices(tmp_path: Path, defaults: Defaults) -> None:
     turned = one(folder(tmp_path / "a", files("minWorkers: 3\nmaxWorkers: 2\n")), defaults)
     assert (turned.groups[0].minimum, turned.groups[0].maximum) == (1, 1)
     assert "less than minWorkers" in str(turned.reports[0])
+    for key in ("minWorkers", "maxWorkers"):
+        refused = FORMAT.read(folder(tmp_path / key, files(f"batchSize: 1\n{key}: 100000\n")), defaults)
+        (fault,) = refused.unreadable[0].findings
+        assert (fault.key, fault.line, fault.expected) == (key, 2, "a number from 1 to 1024")
     on_gpu = one(folder(tmp_path / "b", files()), gpus).groups[0]
     assert (on_gpu.device, on_gpu.device_ids) == (Device.GPU, (0, 1))
     chosen = one(folder(tmp_path / "c", files("deviceIds: [1]\n")), gpus).groups[0]

@@ -12,6 +12,7 @@ from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl import errors
 from trivium.protocols.djl.errors import TABLE
 from trivium.protocols.djl.http import COSTLY_FORM_BYTES, DjlHttp
+from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -69,16 +70,16 @@ def document(answer):
 @pytest.mark.parametrize(
     ("method", "path", "target"),
     [
-        ("POST", "/predictions/m", Target("infer", "m", "", True)),
-        ("GET", "/predictions/m", Target("infer", "m", "", True)),
-        ("BREW", "/predictions/m/v1", Target("infer", "m", "v1", True)),
-        ("PUT", "/predictions/m%2Fn%20o", Target("infer", "m/n o", "", True)),
-        ("POST", "/invocations", Target("infer", takes_body=True)),
-        ("POST", "/models/m/invoke", Target("infer", "m", takes_body=True)),
-        ("GET", "/ping", Target("ping")),
-        ("POST", "/ping", Target("ping")),
-        ("OPTIONS", "/predictions/m", Target("options", "m")),
-        ("OPTIONS", "/", Target("options")),
+        ("POST", "/predictions/m", Target("infer", "m", "", True, scope=AccessScope.INFER)),
+        ("GET", "/predictions/m", Target("infer", "m", "", True, scope=AccessScope.INFER)),
+        ("BREW", "/predictions/m/v1", Target("infer", "m", "v1", True, scope=AccessScope.INFER)),
+        ("PUT", "/predictions/m%2Fn%20o", Target("infer", "m/n o", "", True, scope=AccessScope.INFER)),
+        ("POST", "/invocations", Target("infer", takes_body=True, scope=AccessScope.INFER)),
+        ("POST", "/models/m/invoke", Target("infer", "m", takes_body=True, scope=AccessScope.INFER)),
+        ("GET", "/ping", Target("ping", scope=AccessScope.OPEN)),
+        ("POST", "/ping", Target("ping", scope=AccessScope.OPEN)),
+        ("OPTIONS", "/predictions/m", Target("options", "m", scope=AccessScope.INFER)),
+        ("OPTIONS", "/", Target("options", scope=AccessScope.INFER)),
     ],
 )
 def test_routes(method, path, target):

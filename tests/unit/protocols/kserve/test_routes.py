@@ -2,6 +2,7 @@ import pytest
 
 from trivium.protocols.kserve.errors import WireRefusal
 from trivium.protocols.kserve.routes import Verb, find_target
+from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
 
@@ -13,21 +14,21 @@ def target(method, path):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/v2", Target(Verb.METADATA)),
-        ("/v2/health/live", Target(Verb.LIVE)),
-        ("/v2/health/ready", Target(Verb.READY)),
-        ("/v2/models/stats", Target(Verb.STATISTICS)),
-        ("/v2/models/m", Target(Verb.METADATA, "m")),
-        ("/v2/models/m/ready", Target(Verb.READY, "m")),
-        ("/v2/models/m/config", Target(Verb.CONFIG, "m")),
-        ("/v2/models/m/stats", Target(Verb.STATISTICS, "m")),
-        ("/v2/models/m/versions/3", Target(Verb.METADATA, "m", "3")),
-        ("/v2/models/m/versions/3/ready", Target(Verb.READY, "m", "3")),
-        ("/v2/models/m/versions/3/config", Target(Verb.CONFIG, "m", "3")),
-        ("/v2/models/m/versions/3/stats", Target(Verb.STATISTICS, "m", "3")),
-        ("/v2/models/versions", Target(Verb.METADATA, "versions")),
-        ("/v2/models/stats/stats", Target(Verb.STATISTICS, "stats")),
-        ("/v2/models/m%2Fn%20%C3%A4", Target(Verb.METADATA, "m/n ä")),
+        ("/v2", Target(Verb.METADATA, scope=AccessScope.INFER)),
+        ("/v2/health/live", Target(Verb.LIVE, scope=AccessScope.OPEN)),
+        ("/v2/health/ready", Target(Verb.READY, scope=AccessScope.OPEN)),
+        ("/v2/models/stats", Target(Verb.STATISTICS, scope=AccessScope.OBSERVE)),
+        ("/v2/models/m", Target(Verb.METADATA, "m", scope=AccessScope.INFER)),
+        ("/v2/models/m/ready", Target(Verb.READY, "m", scope=AccessScope.INFER)),
+        ("/v2/models/m/config", Target(Verb.CONFIG, "m", scope=AccessScope.OBSERVE)),
+        ("/v2/models/m/stats", Target(Verb.STATISTICS, "m", scope=AccessScope.OBSERVE)),
+        ("/v2/models/m/versions/3", Target(Verb.METADATA, "m", "3", scope=AccessScope.INFER)),
+        ("/v2/models/m/versions/3/ready", Target(Verb.READY, "m", "3", scope=AccessScope.INFER)),
+        ("/v2/models/m/versions/3/config", Target(Verb.CONFIG, "m", "3", scope=AccessScope.OBSERVE)),
+        ("/v2/models/m/versions/3/stats", Target(Verb.STATISTICS, "m", "3", scope=AccessScope.OBSERVE)),
+        ("/v2/models/versions", Target(Verb.METADATA, "versions", scope=AccessScope.INFER)),
+        ("/v2/models/stats/stats", Target(Verb.STATISTICS, "stats", scope=AccessScope.OBSERVE)),
+        ("/v2/models/m%2Fn%20%C3%A4", Target(Verb.METADATA, "m/n ä", scope=AccessScope.INFER)),
     ],
 )
 def test_read_routes(path, expected):
@@ -37,9 +38,12 @@ def test_read_routes(path, expected):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/v2/models/m/infer", Target(Verb.INFER, "m", "", True)),
-        ("/v2/models/m/versions/12/infer", Target(Verb.INFER, "m", "12", True)),
-        ("/v2/models/%6D/versions/1%2E0/infer", Target(Verb.INFER, "m", "1.0", True)),
+        ("/v2/models/m/infer", Target(Verb.INFER, "m", "", True, scope=AccessScope.INFER)),
+        ("/v2/models/m/versions/12/infer", Target(Verb.INFER, "m", "12", True, scope=AccessScope.INFER)),
+        (
+            "/v2/models/%6D/versions/1%2E0/infer",
+            Target(Verb.INFER, "m", "1.0", True, scope=AccessScope.INFER),
+        ),
     ],
 )
 def test_infer_routes(path, expected):

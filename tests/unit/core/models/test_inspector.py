@@ -1,7 +1,8 @@
-"""What the probe process is asked and answers, with three real children; and how their deaths are told."""
+"""What the probe process is asked and answers, with real children; and how their deaths are told."""
 
 import asyncio
 import sys
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,8 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.inspector import (
+    MOST_NOISE,
+    MOST_REPLY,
     Inspected,
     InspectionRefused,
     ModelInspector,
@@ -17,7 +20,7 @@ from trivium.core.models.inspector import (
 )
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Limits, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import Handler, Limits, ModelFacts, ModelSpec, TensorSpec
 
 FACTS = ModelFacts(
     (TensorSpec("x", DataType.FP16, (-1, 2)), TensorSpec("t", DataType.BYTES, (), labels=("a", "b"))),
@@ -115,14 +118,36 @@ def test_a_child_that_takes_too_long_is_killed():
     assert "told nothing in 0.1 s" in error.message
 
 
+class Pipe:
+    """Stands for the end of a pipe, with all that has come by it."""
+
+    def __init__(self, data=b""):
+        self.data = data
+
+    async def read(self, most):
+        piece, self.data = self.data[:most], self.data[most:]
+        return piece
+
+    def write(self, data):
+        pass
+
+    async def drain(self):
+        raise BrokenPipeError  # the child has ended
+
+    def close(self):
+        pass
+
+
 class Process:
     """Stands for a child that has ended."""
 
     def __init__(self, status, reply=b"", noise=b""):
-        self.returncode, self.said = status, (reply, noise)
+        self.pid = 4711
+        self.returncode, self.stdin = status, Pipe()
+        self.stdout, self.stderr = Pipe(reply), Pipe(noise)
 
-    async def communicate(self, question):
-        return self.said
+    async def wait(self):
+        return self.returncode
 
 
 @pytest.mark.parametrize(
@@ -144,6 +169,49 @@ def test_every_end_of_a_child_is_told(monkeypatch, process, code, said):
     error = refusal("")
     assert error.code is code
     assert said in error.message
+
+
+NOISY = f"""
+import sys
+for i in range(40_000):
+    print("line", i, "x" * 1000, file=sys.stderr)
+sys.stderr.flush()
+sys.stdin.read()
+sys.stdout.write({REPLY!r})
+"""
+
+
+def test_what_a_probe_prints_takes_no_memory_and_a_hundred_lines_of_the_log(caplog):
+    tracemalloc.start()
+    with caplog.at_level("INFO"):
+        spec = make_spec(handler=Handler())
+        facts = asyncio.run(ModelInspector((sys.executable, "-S", "-c", NOISY)).facts(spec))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert facts == FACTS
+    assert peak < 8 * 2**20  # of 40 MB
+    lines = [record.getMessage() for record in caplog.records if record.name == "trivium.worker.m"]
+    assert len(lines) == 101
+    assert lines[0].startswith("completing: line 0 ")
+    assert lines[-1].endswith(" lines more were not logged")
+
+
+def test_an_answer_that_is_too_long_is_none(monkeypatch):
+    async def start(*command, **pipes):
+        return Process(0, bytes(MOST_REPLY + 1))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    assert "gave no answer that can be read" in refusal("").message
+
+
+def test_of_long_noise_the_beginning_and_the_end_are_quoted(monkeypatch):
+    async def start(*command, **pipes):
+        return Process(1, noise=b"x" * 10 * MOST_NOISE + b"\nthe last word")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    message = refusal("").message
+    assert message.endswith("/ the last word")
+    assert len(message) < 10_000
 
 
 def test_only_the_last_lines_are_quoted(monkeypatch):

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from tests.unit.core.workers.test_scaler import NO_PLACE, ScalerHarness, played
+from tests.unit.core.instances.test_scaler import NO_PLACE, ScalerHarness, played
 
 from trivium.types.errors import Code
 from trivium.types.running import Dead, Part

@@ -90,6 +90,25 @@ def test_what_is_sent_is_served_until_the_next_load(tmp_path):
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("then", [Unload("m"), Load("m")])
+def test_what_was_sent_is_freed_once_it_does_not_serve_any_more(tmp_path, then):
+    async def scene():
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        stage = OverrideHarness(spec(), scratch=scratch)
+        async with stage.server:
+            await stage.start()
+            for stamp in (5, 6):
+                await stage.server.execute(Load("m", str(stamp), {"file": b"data"}))
+            assert len(list(scratch.iterdir())) == 2
+            await stage.server.execute(then)
+            async with asyncio.timeout(60):
+                while list(scratch.iterdir()):
+                    await asyncio.sleep(0)
+
+    asyncio.run(scene())
+
+
 def test_what_serves_keeps_its_folder_though_other_versions_fail(tmp_path):
     async def scene():
         stage = OverrideHarness(scratch=tmp_path)

@@ -1,0 +1,93 @@
+"""Makes from the configuration what decides who gets in, once for all listeners: keys, the rule for web pages, TLS."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trivium.access.authorizer import KeyAuthorizer
+from trivium.access.key_file import KeyFile
+from trivium.config.options import ServerConfig
+from trivium.frontends.entrance import Entrance
+from trivium.frontends.pages import rule_of
+from trivium.tls import Tls, read_tls
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import ALLOW_ALL, Authorizer
+
+_log = logging.getLogger("trivium.access")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """Holds the entrance of every listener, by its name, and the file of the keys, if there is one."""
+
+    entrances: Mapping[str, Entrance]
+    file: KeyFile | None = None
+
+    def start(self) -> None:
+        """Begin to look whether the keys have changed."""
+        if self.file is not None:
+            self.file.start()
+
+    def close(self) -> None:
+        """End that."""
+        if self.file is not None:
+            self.file.close()
+
+
+def access_settings(config: ServerConfig) -> AccessSettings:
+    """Read key file and certificates. Raises INVALID for options that contradict each other, and ServeError for files
+    that cannot be used.
+    """
+    security = config.security
+    if security.keys and security.open_management:
+        raise ServeError(
+            Code.INVALID,
+            "--open-management lets everybody change what is served, and --keys those alone who have a key for it. "
+            "Leave --open-management out, and give a key the scope manage.",
+        )
+    file = KeyFile(Path(security.keys)) if security.keys else None
+    # Pages are the original's clients as well where its profile is served, unless hosts are named.
+    is_lax = config.server.profile == "triton" and not security.allowed_hosts
+    pages = None if is_lax else rule_of(security.allowed_hosts)
+    authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
+    entrances = {name: Entrance(authorizer, pages, tls) for name, tls in _tls(config).items()}
+    if file is not None and config.wide:
+        _warn_of_plain(config, entrances)
+    return AccessSettings(entrances, file)
+
+
+def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> None:
+    """Log which listeners take keys in the clear, on a server that is reached from other machines."""
+    are_on = {
+        "HTTP": not config.http.no_http,
+        "gRPC": not config.grpc.no_grpc,
+        "metrics": config.metrics.port >= 0,
+    }
+    plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
+    if plain:
+        flags = ", ".join(f"--{name.lower()}-tls-certificate" for name in plain)
+        _log.warning(
+            "Keys travel in the clear over %s, and %s is reached from other machines. Give %s with their keys, unless "
+            "a proxy in front speaks TLS.",
+            " and ".join(plain),
+            config.wide,
+            flags,
+        )
+
+
+def _tls(config: ServerConfig) -> Mapping[str, Tls | None]:
+    http, grpc, metrics = config.http, config.grpc, config.metrics
+    if metrics.port < 0 and (metrics.tls_certificate or metrics.tls_key or metrics.tls_client_authorities):
+        raise ServeError(
+            Code.INVALID,
+            "--metrics-tls-certificate, --metrics-tls-key and --metrics-tls-client-authorities are for a port of their "
+            "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
+        )
+    return {
+        "HTTP": read_tls("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities),
+        "gRPC": read_tls("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities),
+        "metrics": read_tls(
+            "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities
+        ),
+    }

@@ -1,0 +1,31 @@
+"""Says to a person why a server cannot listen, and what to do."""
+
+import click
+
+from trivium.types.listeners import Listener, Role
+
+
+class CannotListen(click.ClickException):
+    """The address of a service cannot be had."""
+
+    def __init__(self, message: str, service: str, address: str) -> None:
+        super().__init__(message)
+        self.service = service
+        self.address = address
+
+
+def cannot_listen(error: OSError, listener: Listener) -> click.ClickException:
+    """Return the end of a command whose listener found a port or an access log that it cannot have."""
+    if error.filename is not None:
+        return click.ClickException(
+            f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
+            "--access-log, or '-' for standard output."
+        )
+    name, bind = listener.name.lower(), listener.bind
+    off = "--metrics-port=-1" if listener.role is Role.METRICS else f"--no-{name}"
+    return CannotListen(
+        f"Cannot listen on {bind.host} port {bind.port}: {error.strerror or error}. Choose another with "
+        f"--{name}-port (0 takes a free one), or switch it off with {off}, or stop what listens there.",
+        listener.name,
+        str(bind),
+    )

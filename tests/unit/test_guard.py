@@ -1,0 +1,69 @@
+"""What is left of a server: a scratch folder that is locked, swept and removed. What the guard process hears."""
+
+import fcntl
+import os
+import time
+
+from trivium.guard import ServerGuard, sweep
+from trivium_child import guard
+
+
+def test_what_dead_servers_have_left_is_swept_and_what_living_ones_use_is_not(tmp_path):
+    living = ServerGuard(tmp_path)
+    (living.scratch / "file").touch()
+    left = tmp_path / "trivium-scratch-dead"
+    (left / "folder").mkdir(parents=True)
+    strange = [tmp_path / "somebody-elses", tmp_path / "trivium-tls-x"]
+    for folder in strange:
+        folder.mkdir()
+    (tmp_path / "trivium-scratch-link").symlink_to(strange[0])
+    next_one = ServerGuard(tmp_path)
+    assert not left.exists()
+    assert (living.scratch / "file").exists()
+    assert all(folder.exists() for folder in strange)
+    living.close()
+    living.close()
+    assert not living.scratch.exists()
+    assert next_one.scratch.exists()
+    next_one.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "somebody-elses",
+        "trivium-scratch-link",
+        "trivium-tls-x",
+    ]
+
+
+def test_one_that_is_just_being_made_is_left_alone_for_an_hour(tmp_path):
+    made = tmp_path / "trivium-new-x"
+    made.mkdir()
+    assert sweep(tmp_path) == []
+    long_ago = time.time() - 3601
+    os.utime(made, (long_ago, long_ago))
+    assert sweep(tmp_path) == [made]
+
+
+def test_the_folder_is_locked_as_cleaners_of_temporary_folders_look_for_it(tmp_path):
+    keeper = ServerGuard(tmp_path)
+    descriptor = os.open(keeper.scratch, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        is_locked = True
+    else:
+        is_locked = False
+    os.close(descriptor)
+    keeper.close()
+    assert is_locked
+
+
+def test_the_guard_knows_the_groups_that_are_left(tmp_path):
+    told = tmp_path / "told"
+    told.write_bytes(b"".join(b"+%d\n" % number for number in range(1000, 3000)) + b"-1500\n-7\n+8\n+9")
+    with told.open("rb") as file:
+        groups = guard.follow(file.fileno())
+    assert groups == {*range(1000, 3000), 8} - {1500}
+
+
+def test_it_finds_the_members_of_a_session():
+    assert os.getpid() in guard.members({os.getsid(0)})
+    assert guard.members(set()) == []
