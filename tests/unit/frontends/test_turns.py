@@ -10,7 +10,7 @@ from tests.harness.h2_peer import data, prefixed
 from tests.harness.http_client import get
 from tests.harness.http_connection import HttpHarness
 
-from trivium.frontends.turns import SECONDS, SLICE, TurnQueue
+from trivium.frontends.turns import REST, SECONDS, SLICE, TurnQueue
 
 
 class Clock:
@@ -30,8 +30,14 @@ class Loop:
 
     def __init__(self) -> None:
         self.soon: list[Callable[[], None]] = []
+        self.pauses: list[float] = []
+        self.computed = 0.0
         self.clock = Clock()
-        self.turns = TurnQueue(self.soon.append, self.clock)
+        self.turns = TurnQueue(self.soon.append, self._later, self.clock, lambda: self.computed)
+
+    def _later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.pauses.append(seconds)
+        self.soon.append(work)
 
     def turn(self) -> bool:
         soon, self.soon[:] = list(self.soon), []
@@ -79,7 +85,7 @@ def test_who_waits_goes_on_in_turns_and_no_turn_takes_longer_than_its_time_and_o
 def test_input_of_a_grpc_connection_that_takes_too_long_waits_and_none_of_it_is_lost() -> None:
     talk = H2ConnectionHarness(FakeCore())
     clock = Clock()
-    talk.shared.turns = TurnQueue(talk.loop.call_soon, clock)
+    talk.shared.turns = TurnQueue(talk.loop.call_soon, talk.loop.call_later, clock, lambda: 0.0)
     talk.greet()
     body = bytes(range(256)) * 200
     stream = talk.peer.open(1, UNARY)
@@ -107,7 +113,7 @@ def test_input_of_a_grpc_connection_that_takes_too_long_waits_and_none_of_it_is_
 def test_a_grpc_connection_that_is_lost_while_its_input_waits_is_forgotten() -> None:
     talk = H2ConnectionHarness(FakeCore())
     clock = Clock()
-    talk.shared.turns = TurnQueue(talk.loop.call_soon, clock)
+    talk.shared.turns = TurnQueue(talk.loop.call_soon, talk.loop.call_later, clock, lambda: 0.0)
     talk.greet()
     clock.step = SECONDS
     wire = talk.peer.open(1, UNARY) + data(1, prefixed(bytes(60_000)), ends=False) * 2
@@ -138,3 +144,31 @@ def test_input_of_an_http_connection_that_takes_too_long_waits_and_none_of_it_is
     assert [answer.body for answer in stage.answers] == [bytes(at % 251 for at in range(12_000)), b"b"]
     assert stage.transport.reads
     stage.check_nothing_is_left()
+
+
+def test_others_who_are_busy_get_twice_the_time_and_nobody_else_a_pause() -> None:
+    loop = Loop()
+
+    def work() -> bool:
+        loop.clock.now += SECONDS
+        loop.computed += SECONDS
+        return True
+
+    loop.turns.add(work)
+    for _ in range(3):
+        loop.turn()
+    assert not loop.pauses, "nobody else has anything to do"
+    for expected in (1, 2, 3):
+        loop.clock.now += SECONDS
+        loop.computed += SECONDS
+        loop.turn()
+        assert loop.pauses == pytest.approx([REST * SECONDS] * expected)
+    loop.clock.now += REST * SECONDS
+    loop.turn()
+    assert len(loop.pauses) == 3, "they are gone"
+
+
+def test_while_somebody_waits_all_large_input_does() -> None:
+    loop = Loop()
+    loop.turns.add(lambda: True)
+    assert loop.turns.is_spent()
