@@ -150,6 +150,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield serving
 
 
+@pytest.mark.alone  # it measures rates
 @pytest.mark.parametrize("worst", WORST)
 def test_polite_clients_lose_nothing_and_keep_half_their_rate(server: ServerProcess, worst: str) -> None:
     wire, connections, act = WORST[worst]
