@@ -28,7 +28,7 @@ from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
 from trivium.formats.bare import FORMAT as BARE
-from trivium.formats.djl.repository import FORMAT as DJL
+from trivium.formats.djl import repository as djl_format
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.entrance import Entrance
@@ -63,7 +63,7 @@ _HANDLERS = [
 
 _ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
+FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
     "djl": djl,

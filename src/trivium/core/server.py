@@ -175,9 +175,11 @@ class Server:
     def _is_up(self) -> bool:
         return self._state in (ServerState.STARTING, ServerState.SERVING)
 
-    def add(self, path: Path, form: Format | None = None) -> None:
-        """A path to serve; before `start`. `form` saves asking the formats. Raises NOT_FOUND, as `Repository.add`."""
-        self._repository.add(path, form)
+    def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """A path to serve; before `start`. `form` saves asking the formats, `asked` is what shall hold in spite of its
+        files. Raises NOT_FOUND, as `Repository.add`.
+        """
+        self._repository.add(path, form, asked)
 
     async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
         """Load everything, or `only` these models and those that they need, the others becoming known; models that

@@ -4,14 +4,15 @@ import asyncio
 import stat
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models.source_policy import applied
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsOverride
+from trivium.types.interfaces import Format, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
@@ -55,21 +56,21 @@ class Repository:
         self._unique_names = unique_names
         self.sources: list[Source] = []
 
-    def add(self, path: Path, form: Format | None = None) -> None:
-        """Read it as the format that is given, whatever is in it now, else as the first that claims it. Raises
-        NOT_FOUND for a path that cannot be opened or that no format knows.
+    def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what
+        is `asked` of it. Raises NOT_FOUND for a path that cannot be opened or that no format knows.
         """
         form = form or next((form for form in self._formats if form.claims(path)), None)
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
-        self.sources.append(Source(path, form))
+        self.sources.append(Source(path, form, asked))
 
     async def register(self, source: ModelSource) -> list[ModelEntry]:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
         ConfigError with everything that is wrong, and then nothing is kept.
         """
-        self.add(Path(source.uri))
-        kept = self.sources[-1] = replace(self.sources[-1], asked=source)
+        self.add(Path(source.uri), asked=source)
+        kept = self.sources[-1]
         try:
             reading = await self._read(kept)
             for invalid in reading.unreadable:
@@ -135,15 +136,19 @@ class Repository:
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
-        loop = asyncio.get_running_loop()
+        form, asked = source.form, source.asked
+        takes_settings = asked is not None and isinstance(form, SupportsSource)
+        read = partial(form.read, source.path)
+        if asked is not None and isinstance(form, SupportsSource):
+            read = partial(form.read_source, source.path, asked)
         try:
             async with asyncio.timeout(READ_SECONDS):
-                reading = await loop.run_in_executor(
-                    self._executor, source.form.read, source.path, self.defaults
+                reading = await asyncio.get_running_loop().run_in_executor(
+                    self._executor, read, self.defaults
                 )
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
-        return reading if source.asked is None else applied(reading, source.asked)
+        return reading if asked is None else applied(reading, asked, takes_settings)
 
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
