@@ -50,6 +50,7 @@ from trivium.types.operations import (
     Answer,
     CollectMetrics,
     Describe,
+    DescribeAll,
     Infer,
     List,
     Listing,
@@ -57,6 +58,7 @@ from trivium.types.operations import (
     LogControl,
     LogReport,
     ModelDescription,
+    ModelDescriptions,
     Operation,
     Readiness,
     Ready,
@@ -122,7 +124,7 @@ class Server:
         self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
-        self._latest = self._registry.latest
+        self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self._watch = LoopWatch(self._loop) if config.watches_loop else None
@@ -230,7 +232,7 @@ class Server:
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
         if type(operation) is Infer:
-            model = None if operation.version else self._latest.get(operation.model)
+            model = None if operation.version else self._routes.get(operation.model)
             if model is None:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
@@ -403,7 +405,14 @@ class Server:
 
     def _answer(
         self,
-        operation: Live | Describe | List | Statistics | RegionOperation | LogControl | TraceControl,
+        operation: Live
+        | Describe
+        | DescribeAll
+        | List
+        | Statistics
+        | RegionOperation
+        | LogControl
+        | TraceControl,
     ) -> Answer:
         match operation:
             case Live():
@@ -412,6 +421,8 @@ class Server:
                 return ServerDescription("trivium", self._config.version, self._state)
             case Describe():
                 return self._described(operation)
+            case DescribeAll(model, version):
+                return self._all_described(model, version)
             case List(ready, limit, after):
                 return page(self._registry.listing(), ready, limit, after)
             case Statistics(model, version):
@@ -439,6 +450,21 @@ class Server:
             source=registry.known(name, loaded.spec.version).source,
         )
         return loaded.described(whole)
+
+    def _all_described(self, model: str, version: str) -> ModelDescriptions:
+        self._registry.known(model, version)
+        statuses = self._registry.listing(model, version).versions
+        records = [self._registry.known(model, status.version) for status in statuses]
+        return ModelDescriptions(
+            statuses,
+            tuple(
+                self._described(Describe(model, record.version, in_full=True))
+                if record.loaded is not None
+                else ModelDescription(record.spec, (), source=record.source)
+                for record in records
+                if record.spec is not None
+            ),
+        )
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)

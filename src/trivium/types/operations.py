@@ -97,6 +97,15 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
     in_full: bool = False
 
 
+class DescribeAll(msgspec.Struct, frozen=True, gc=False):
+    """Describe every version of a model in full, or one (`version`), whether it serves or not. Answered with
+    `ModelDescriptions`.
+    """
+
+    model: str
+    version: str = ""
+
+
 class List(msgspec.Struct, frozen=True, gc=False):
     """List every known version with its state, or those alone that are `ready`: those of at most `limit` models (0: of
     all) that come behind the model `after`. Answered with `Listing`.
@@ -143,8 +152,9 @@ class Unload(msgspec.Struct, frozen=True, gc=False):
 
 class Register(msgspec.Struct, frozen=True):
     """Serve what a source holds, in addition to what serves already. It fails as a whole: one that cannot be loaded
-    leaves nothing. Without `wait` it is answered at once, and loads behind that. Answered with `Listing`. CONFLICT
-    where one of its versions is registered already.
+    leaves nothing. Without `wait` it is answered at once, and loads behind that: what fails then stays known as failed.
+    Answered with `Listing`. CONFLICT where one of its versions is registered already, or any version, where nobody gave
+    one.
     """
 
     source: ModelSource
@@ -161,13 +171,14 @@ class Unregister(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
-    """Give every instance group of a version (or those on one kind of device) new bounds; `wait` until they hold. At 0
-    to 0 the version is cold: accepted items finish, new ones are refused. Answered with `Listing`.
+    """Give every instance group of a version (or those on one kind of device) new bounds, None leaving one as it is;
+    `wait` until they hold. At 0 to 0 the version is cold: accepted items finish, new ones are refused. Answered with
+    `Listing`.
     """
 
     model: str
-    minimum: int
-    maximum: int
+    minimum: int | None
+    maximum: int | None
     version: str = ""
     device: str = ""
     wait: bool = True
@@ -228,6 +239,7 @@ Operation = (
     | Live
     | Ready
     | Describe
+    | DescribeAll
     | List
     | Statistics
     | CollectMetrics
@@ -270,13 +282,17 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
     state: ServerState
 
 
-class VersionStatus(msgspec.Struct, frozen=True, gc=False):
-    """One row of a listing; `reason` of a failure or an unload."""
+class VersionStatus(msgspec.Struct, frozen=True):
+    """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
+    that. Without `is_versioned` its version was filled in by a rule.
+    """
 
     model: str
     version: str
     state: VersionState
     reason: str = ""
+    source: ModelSource | None = None
+    is_versioned: bool = True
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
@@ -311,6 +327,13 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     instances: tuple[InstanceStatus, ...] = ()
     opening: int = 0
     queued: int = 0
+
+
+class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):
+    """Describes versions of one model: the states of all that were asked for, and in full those that could be read."""
+
+    statuses: tuple[VersionStatus, ...]
+    models: tuple[ModelDescription, ...]
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
@@ -348,6 +371,7 @@ Answer = (
     Readiness
     | ServerDescription
     | ModelDescription
+    | ModelDescriptions
     | Listing
     | StatisticsReport
     | MetricsReport

@@ -2,9 +2,9 @@
 
 import asyncio
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -32,11 +32,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model as read: all its versions, and the format to finish them by."""
+    """One model as read: all its versions, the format to finish them by, and what asked for each of them."""
 
     name: str
     specs: tuple[ModelSpec, ...]
     form: Format
+    asked: Mapping[str, ModelSource] = field(default_factory=dict)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -81,9 +82,7 @@ class Repository:
         except BaseException:
             self.forget(source)
             raise
-        entries = [
-            ModelEntry(name, tuple(s for s in reading.specs if s.name == name), kept.form) for name in names
-        ]
+        entries = [_entry(name, reading, kept) for name in names]
         return [entry for wave in loading_order(entries) for entry in wave]
 
     def forget(self, source: ModelSource) -> None:
@@ -91,8 +90,8 @@ class Repository:
         self.sources = [one for one in self.sources if one.asked is not source]
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
-        """Every model of every source; one whose name another source has already is unreadable, with
-        `unique_names` the first one, too.
+        """Every model of every source; one whose name another source has already is unreadable, unless both were asked
+        for with versions that differ, with `unique_names` the first one, too.
         """
         found: dict[str, ModelEntry] = {}
         broken: list[InvalidModel] = []
@@ -100,11 +99,12 @@ class Repository:
             reading = await self._read(source)
             broken.extend(reading.unreadable)
             for name in dict.fromkeys(spec.name for spec in reading.specs):
-                specs = tuple(spec for spec in reading.specs if spec.name == name)
-                if name in found:
-                    broken.append(_twice(specs[0], found[name].specs[0]))
+                entry = _entry(name, reading, source)
+                joined = _joined(found.get(name), entry)
+                if joined is None:
+                    broken.append(_twice(entry.specs[0], found[name].specs[0]))
                 else:
-                    found[name] = ModelEntry(name, specs, source.form)
+                    found[name] = joined
         if self._unique_names:
             for name in {unreadable.name for unreadable in broken}:
                 found.pop(name, None)
@@ -160,6 +160,27 @@ class Repository:
         except OSError as error:
             return f"{error.strerror}: {path}."
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def _entry(name: str, reading: ReadResult, source: Source) -> ModelEntry:
+    specs = tuple(spec for spec in reading.specs if spec.name == name)
+    asked = {} if source.asked is None else {spec.version: source.asked for spec in specs}
+    return ModelEntry(name, specs, source.form, asked)
+
+
+def _joined(first: ModelEntry | None, second: ModelEntry) -> ModelEntry | None:
+    """Both as one model; None where they are two of one name."""
+    if first is None:
+        return second
+    versions = {spec.version for spec in first.specs}
+    is_joined = (
+        first.form is second.form
+        and all(spec.version not in versions for spec in second.specs)
+        and all(spec.is_versioned for spec in second.specs)
+        and bool(first.asked and second.asked)
+    )
+    asked = {**first.asked, **second.asked}
+    return ModelEntry(first.name, first.specs + second.specs, first.form, asked) if is_joined else None
 
 
 def chosen(

@@ -215,9 +215,9 @@ class ServedModel:
             self._context.calls.check(self.spec.name, self._scaler, infer.parent)
         self._sequences.admit(item)
 
-    def scale(self, minimum: int, maximum: int, device: Device | None) -> None:
-        """Give the instance groups new bounds from now on. Raises as `Scaler.scale`; UNSUPPORTED for a graph, which has
-        no instances of its own.
+    def scale(self, minimum: int | None, maximum: int | None, device: Device | None) -> None:
+        """Give the instance groups new bounds from now on, None leaving one as it is. Raises as `Scaler.scale`;
+        UNSUPPORTED for a graph, which has no instances of its own.
         """
         if isinstance(self.spec.scheduling, Graph):
             raise ServeError(

@@ -24,7 +24,7 @@ def applied(reading: ReadResult, source: ModelSource, takes_settings: bool = Fal
     if source.name:
         specs = tuple(replace(spec, name=source.name) for spec in specs)
     if source.version:
-        specs = tuple(replace(spec, version=source.version) for spec in specs)
+        specs = tuple(replace(spec, version=source.version, is_versioned=True) for spec in specs)
     broken = tuple(replace(one, name=source.name or one.name) for one in reading.unreadable)
     return ReadResult(specs, broken)
 

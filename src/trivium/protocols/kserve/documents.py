@@ -22,6 +22,7 @@ from trivium.types.operations import (
     Listing,
     LogReport,
     ModelDescription,
+    ModelDescriptions,
     Readiness,
     RegionListing,
     ResponsePart,
@@ -113,8 +114,8 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(trace_document(answer))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
-            case MetricsReport():
-                raise ServeError(Code.INTERNAL, "Metrics are a text of another protocol. Report it.")
+            case MetricsReport() | ModelDescriptions():
+                raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
                 assert_never(answer)
 
