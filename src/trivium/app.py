@@ -133,7 +133,7 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = _pattern("--forward-headers", config.http.forward_headers)
-    context = replace(protocol_context(config), regions=regions, forwards=forwards)
+    context = replace(protocol_context(config), regions=regions, forwards=forwards, roles=listener.roles)
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 

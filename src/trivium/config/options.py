@@ -70,6 +70,7 @@ class HttpConfig:
 
     port: int = option("--http-port", 8080, "Port for HTTP; 0 takes a free one.", (0, 65535), is_common=True)
     no_http: bool = option("--no-http", False, "Do not serve HTTP.")
+    socket: str = option("--http-socket", "", "Path of a Unix socket for HTTP, in place of address and port.")
     reuse_http_port: bool = option(
         "--reuse-http-port", False, "Share the HTTP port with other servers that do so, too."
     )
@@ -191,6 +192,36 @@ class GrpcConfig:
     forward_metadata: str = option(
         "--forward-metadata", "", "Regular expression: as --forward-headers, for gRPC's metadata."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementConfig:
+    """The listener for what manages models, where it is not that of HTTP."""
+
+    port: int = option(
+        "--management-port",
+        -1,
+        "Port for managing models alone; 0 takes a free one, -1 has none: then it is done over HTTP's.",
+        (-1, 65535),
+    )
+    host: str = option(
+        "--management-host", "", "Address to listen on for management, where it is not that of --host."
+    )
+    socket: str = option(
+        "--management-socket", "", "Path of a Unix socket for management, in place of address and port."
+    )
+    tls_certificate: str = option(
+        "--management-tls-certificate", "", "As --http-tls-certificate, for the port of management."
+    )
+    tls_key: str = option("--management-tls-key", "", "As --http-tls-key, for the port of management.")
+    tls_client_authorities: str = option(
+        "--management-tls-client-authorities", "", "As --http-tls-client-authorities, for that port."
+    )
+
+    @property
+    def is_on(self) -> bool:
+        """Is there a listener for management alone?"""
+        return self.port >= 0 or bool(self.socket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +452,7 @@ class ServerConfig:
     server: GeneralConfig = field(default_factory=GeneralConfig, metadata={"title": "Server"})
     http: HttpConfig = field(default_factory=HttpConfig, metadata={"title": "HTTP"})
     grpc: GrpcConfig = field(default_factory=GrpcConfig, metadata={"title": "gRPC"})
+    management: ManagementConfig = field(default_factory=ManagementConfig, metadata={"title": "Management"})
     metrics: MetricsConfig = field(default_factory=MetricsConfig, metadata={"title": "Metrics"})
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
@@ -435,13 +467,22 @@ class ServerConfig:
     @property
     def wide(self) -> str:
         """The first option that has something listen beyond this machine, with its value; empty if none does."""
-        host = self.server.host
-        hosts = {
-            "--host": host,
-            "--grpc-host": self.grpc.host or host,
-            "--metrics-host": self.metrics.host or host,
+        on = {
+            "--host": not (self.http.no_http or self.http.socket),
+            "--grpc-host": not self.grpc.no_grpc,
+            "--metrics-host": self.metrics.port >= 0,
+            "--management-host": self.management.is_on and not self.management.socket,
         }
-        return next((f"{name} {host}" for name, host in hosts.items() if not _is_loopback(host)), "")
+        own = {
+            "--grpc-host": self.grpc.host,
+            "--metrics-host": self.metrics.host,
+            "--management-host": self.management.host,
+        }
+        for name in (name for name, is_on in on.items() if is_on):
+            host = own.get(name) or self.server.host
+            if not _is_loopback(host):
+                return f"{name if own.get(name) else '--host'} {host}"
+        return ""
 
 
 def _is_loopback(host: str) -> bool:

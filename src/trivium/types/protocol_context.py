@@ -20,7 +20,8 @@ def make_id() -> str:
 class ProtocolContext:
     """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
-    `as_original`: answers have the texts and defaults of the protocol's original server. `may_change`: clients may
+    `roles` are the purposes of the listener: what is for another is not there. `as_original`: answers have the texts
+    and defaults of the protocol's original server. `may_change`: clients may
     load and unload models and set the log. `regions`: clients' shared memory, which refuses by itself where it is
     off; `shares_memory`: it is on. Header fields or metadata whose whole name `forwards` matches become parameters. A
     body that comes compressed may have `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`.
@@ -30,6 +31,7 @@ class ProtocolContext:
 
     server_name: str = "trivium"
     server_version: str = ""
+    roles: frozenset[Role] = frozenset(Role)
     as_original: bool = False
     make_id: Callable[[], str] = make_id
     may_change: bool = False
