@@ -202,6 +202,7 @@ class Server:
                     raise result
         for unreadable in broken:
             self._lifecycle.note(unreadable)
+        self._registry.at_start = frozenset(record.name for record in self._registry.records())
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
             self._control.start_watch()

@@ -50,9 +50,9 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Infer(msgspec.Struct, frozen=True, gc=False):
-    """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that there
-    is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have. `method` is what
-    a handler shall do with it: predict or explain.
+    """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
+    started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
+    must have. `method` is what a handler shall do with it: predict or explain.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -284,7 +284,7 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
 
 class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
-    that. Without `is_versioned` its version was filled in by a rule.
+    that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
     """
 
     model: str
@@ -293,11 +293,13 @@ class VersionStatus(msgspec.Struct, frozen=True):
     reason: str = ""
     source: ModelSource | None = None
     is_versioned: bool = True
+    at_start: bool = False
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
-    """One open instance: its number, its name, the seconds since it was opened, whether it has items, its device. One
-    in a process of its own has the number of that and its resident memory in bytes.
+    """One open instance: its number, its name, the seconds since it was opened and when that was (in seconds of the
+    Unix epoch), whether it has items, its device. One in a process of its own has the number of that and its resident
+    memory in bytes.
     """
 
     number: int
@@ -308,6 +310,7 @@ class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
     device_id: int
     process: int | None = None
     memory: int | None = None
+    started: float = 0.0
 
 
 class ModelDescription(msgspec.Struct, frozen=True, gc=False):

@@ -310,7 +310,13 @@ def test_a_bound_that_is_not_given_stays():
             await stage.server.execute(Scale("m", least, most))
             (group,) = stage.server.describe("m").groups
             assert (group.minimum, group.maximum) == bounds
-        assert (await refusal(stage.server.execute(Scale("m", 5, None)))).code is Code.INVALID
+        await stage.server.execute(Scale("m", None, 1))
+        (group,) = stage.server.describe("m").groups
+        assert (group.minimum, group.maximum) == (1, 1)
+        await stage.server.execute(Scale("m", 3, None))
+        (group,) = stage.server.describe("m").groups
+        assert (group.minimum, group.maximum) == (3, 3)
+        assert (await refusal(stage.server.execute(Scale("m", -1, None)))).code is Code.INVALID
 
     played(play)
 

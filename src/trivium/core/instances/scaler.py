@@ -304,9 +304,11 @@ class Scaler:
 
 
 def _bounded(group: InstanceGroup, minimum: int | None, maximum: int | None) -> InstanceGroup:
-    """Return the group with new bounds, None leaving one as it is. Raises INVALID for bounds that cannot be."""
-    least = group.minimum if minimum is None else minimum
-    most = group.maximum if maximum is None else maximum
+    """Return the group with new bounds, None leaving one as it is, as far as the other lets it. Raises INVALID for
+    bounds that cannot be.
+    """
+    least = min(group.minimum, group.maximum if maximum is None else maximum) if minimum is None else minimum
+    most = max(group.maximum, least) if maximum is None else maximum
     if 0 <= least <= most <= MOST_INSTANCES:
         return replace(group, minimum=least, maximum=most)
     raise ServeError(

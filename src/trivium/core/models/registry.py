@@ -79,6 +79,8 @@ class Registry:
         self._latest: dict[str, ServedModel] = {}
         self.routes: dict[str, ServedModel | VersionTurns] = {}
         """Who takes a request that names no version, by model; read only."""
+        self.at_start: frozenset[str] = frozenset()
+        """The models that the server was started with."""
 
     def record(self, name: str, version: str) -> Record:
         """The version's record, made on first sight."""
@@ -139,8 +141,8 @@ class Registry:
             if latest is not None:
                 return latest
         versions = self._models.get(name)
-        if not name and len(self._models) == 1:
-            return self.serving(next(iter(self._models)), version)
+        if not name and (only := self._only()):
+            return self.serving(only, version)
         if not name:
             raise ServeError(
                 Code.INVALID,
@@ -218,14 +220,18 @@ class Registry:
         state, reason = record.state, record.reason
         if why and state is not VersionState.COLD:
             state, reason = VersionState.FAILED, why
-        return VersionStatus(
-            record.name,
-            record.version,
-            state,
-            reason,
-            record.asked,
-            record.spec is None or record.spec.is_versioned,
-        )
+        is_versioned = record.spec is None or record.spec.is_versioned
+        at_start = record.name in self.at_start
+        return VersionStatus(record.name, record.version, state, reason, record.asked, is_versioned, at_start)
+
+    def _only(self) -> str:
+        """Return the only model of those that the server was started with, or that there is; empty where there are
+        several.
+        """
+        for names in (self.at_start & self._models.keys(), self._models.keys()):
+            if len(names) == 1:
+                return next(iter(names))
+        return ""
 
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]

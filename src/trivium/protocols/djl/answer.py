@@ -23,7 +23,7 @@ _FAILED, _HEALTHY, _PENDING = "FAILED", "Healthy", "PENDING"
 _HEALTH = {
     VersionState.FAILED: _FAILED,
     VersionState.READY: _HEALTHY,
-    VersionState.COLD: _PENDING,
+    VersionState.COLD: _HEALTHY,  # no worker is wanted, and none lacks
     VersionState.REGISTERED: _PENDING,
     VersionState.LOADING: _PENDING,
 }
@@ -32,12 +32,15 @@ _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 
 class DjlInferEncoder:
     """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's;
-    `tensors_as` holds where neither decides.
+    `tensors_as` holds where neither decides. `exact`: errors are in the words of the original.
     """
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_request_id", "_tensors_as")
+    __slots__ = ("_accept", "_begun", "_content_type", "_exact", "_request_id", "_tensors_as")
 
-    def __init__(self, request_id: str, accept: str, content_type: str, tensors_as: str) -> None:
+    def __init__(
+        self, request_id: str, accept: str, content_type: str, tensors_as: str, exact: bool = False
+    ) -> None:
+        self._exact = exact
         self._tensors_as = tensors_as
         self._request_id = request_id
         self._accept = accept
@@ -55,7 +58,7 @@ class DjlInferEncoder:
 
     def _failed(self, error: ServeError) -> HttpAnswer:
         if not self._begun:
-            return refuse(error, self._request_id)
+            return refuse(error, self._request_id, self._exact)
         body = chunk(error)
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -118,6 +121,11 @@ class DjlPingEncoder:
         status = 500 if any(entry["status"] == _FAILED for entry in health.values()) else 200
         fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
+
+
+def health_of(state: VersionState) -> str:
+    """Return DJL's word for the state of a version; empty for one that was unloaded on purpose."""
+    return _HEALTH.get(state, "")
 
 
 def _health(listing: Listing) -> dict[str, dict[str, str]]:
