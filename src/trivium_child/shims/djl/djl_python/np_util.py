@@ -6,6 +6,7 @@ from typing import Any, List
 from trivium_child import djl_ndlist
 from trivium_child.values import Buffer, Tensor
 
+_COMPLEX = "COMPLEX64"
 _CODES = {
     "FLOAT16": "f2",
     "FLOAT32": "f4",
@@ -20,13 +21,14 @@ _CODES = {
     "INT64": "i8",
     "BOOL": "?",
     "BOOLEAN": "?",
+    _COMPLEX: "c8",
 }
 
 
 def to_nd_list(np_list: Any) -> bytearray:
-    """One array, or a list of them, as an NDList. TypeError for complex numbers and dates."""
+    """One array, or a list of them, as an NDList. TypeError for dates and others that it has no word for."""
     arrays = np_list if isinstance(np_list, list) else [np_list]
-    return djl_ndlist.write([Tensor.of_array("", array) for array in arrays])
+    return djl_ndlist.write([_tensor(array) for array in arrays])
 
 
 def from_nd_list(encoded: Buffer) -> List[Any]:
@@ -63,5 +65,12 @@ def to_npz(arrays: Any) -> bytes:
     import numpy
 
     file = io.BytesIO()
-    numpy.savez(file, *(arrays if isinstance(arrays, (list, tuple)) else [arrays]))
+    numpy.savez(file, *([arrays] if isinstance(arrays, numpy.ndarray) else arrays))
     return file.getvalue()
+
+
+def _tensor(array: Any) -> Tensor:
+    """The array as a tensor; complex numbers, for which there is no other form, in the list's own."""
+    if array.dtype == "c8":
+        return Tensor("", _COMPLEX, array.shape, array.astype("<c8").tobytes())
+    return Tensor.of_array("", array)

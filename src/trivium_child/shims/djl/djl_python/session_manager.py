@@ -4,6 +4,7 @@ Sessions are files, so that all workers of one machine find them. The files hold
 read: folders are the user's alone (0700, files 0600), and those that others could write into are refused.
 """
 
+import errno
 import logging
 import os
 import pickle
@@ -36,6 +37,12 @@ class Session:
     def put(self, key: str, value: Any) -> None:
         """Keep a value, which is pickled. Whoever reads it meanwhile gets the old one or the new one, whole."""
         path = self._path(key)
+        for fault, is_so in (
+            (errno.EISDIR, os.path.isdir(path)),
+            (errno.ENOENT, not os.path.isdir(self.files_path)),
+        ):
+            if is_so:
+                raise OSError(fault, os.strerror(fault), path)
         descriptor, scratch = tempfile.mkstemp(prefix=".put_", dir=self.files_path)
         try:
             with open(descriptor, "wb") as file:

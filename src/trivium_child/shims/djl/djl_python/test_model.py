@@ -105,8 +105,9 @@ class TestHandler:
 
     def inference(self, inputs: Input) -> Any:
         """Call the handler with a request, and return what it returns."""
+        function = inputs.get_function_name() or "handle"
         inputs.properties.update(self.serving_properties)
-        return self.service.invoke_handler(inputs.get_function_name() or "handle", inputs)
+        return self.service.invoke_handler(function, inputs)
 
     def inference_batch(
         self,
