@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy
 import PIL
-
 from tests.oracle.djl_python.calls import CALLS
 from tests.oracle.djl_python.world import outcome, signature
 

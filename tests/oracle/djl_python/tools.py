@@ -182,7 +182,8 @@ _HANDLERS = {
         (
             "TestHandler(module(handle=lambda i: i, _service=module())).inference_batch([1, 2])",
             "TestHandler(module(handle=lambda i: i, _service=module())).inference_batch([1], [{'a': 'b'}], {'c': 'd'})",
-            "TestHandler(module(h=lambda i: i.get_batch_size(), _service=module())).inference_batch([1, 2], None, {'handler': 'h'})",
+            "TestHandler(module(h=lambda i: i.get_batch_size(), _service=module()))"
+            ".inference_batch([1, 2], None, {'handler': 'h'})",
         ),
         (
             "TestHandler(module(handle=lambda i: i, _service=module())).inference_batch(None)",
@@ -231,7 +232,7 @@ _LOADER = {
         (
             "wait(ModelService(module(f=later(3)), '/m').invoke_handler_async('f', made()))",
             "wait(ModelService(module(f=later(None)), '/m').invoke_handler_async('f', made()))",
-            "[i := made(), wait(ModelService(module(f=later(1)), '/m').invoke_handler_async('f', i)), i.properties][-1]",
+            "[i := made(), wait(ModelService(module(f=later(1)), 'm').invoke_handler_async('f', i)), i.properties][-1]",
         ),
         (
             "wait(ModelService(math, '/m').invoke_handler_async('absent', made()))",

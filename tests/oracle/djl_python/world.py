@@ -40,7 +40,7 @@ def outcome(expression: str) -> Any:
     with _elsewhere() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = described(eval(expression, _names(folder)))
+            found = described(eval(expression, _names(folder)))  # noqa: S307 - of the tables here
         except (Exception, SystemExit) as error:
             found = {"raises": type(error).__name__, "text": str(error)}
         return _steady(found, folder)
@@ -116,8 +116,18 @@ def _described_object(value: Any) -> Any:
 
 
 def _names(folder: str) -> dict[str, Any]:
-    from djl_python import Input, Output, PairList, Session, SessionManager, encode_decode, np_util
-    from djl_python import service_loader, session_utils, test_model
+    from djl_python import (
+        Input,
+        Output,
+        PairList,
+        Session,
+        SessionManager,
+        encode_decode,
+        np_util,
+        service_loader,
+        session_utils,
+        test_model,
+    )
 
     modules = (encode_decode, np_util, service_loader, session_utils, test_model)
     found = {name: value for module in modules for name, value in vars(module).items() if name[0] != "_"}

@@ -20,6 +20,9 @@ _SHARED_MEMORY = "/dev/shm"
 _FOLDER = "djl_sessions"
 _EXPIRATION = ".expiration_ts"
 _SECONDS = 20 * 60
+_BEGINNING = 60
+"""Seconds in which a session has its first value, that of its end, unless whoever made it has died."""
+
 _NEW = "NEW_SESSION"
 _ID = re.compile(r"[0-9a-f-]{36}\Z")
 
@@ -91,8 +94,7 @@ class SessionManager:
                 "name a folder that outlives the machine." % properties["sessions_s3url"]
             )
         self.expiration = int(properties.get("sessions_expiration", str(_SECONDS)))
-        base = _SHARED_MEMORY if os.path.exists(_SHARED_MEMORY) else tempfile.gettempdir()
-        self.sessions_path: str = properties.get("sessions_path", os.path.join(base, _FOLDER))
+        self.sessions_path: str = properties.get("sessions_path", default_path())
         os.makedirs(self.sessions_path, mode=0o700, exist_ok=True)
         _refuse_what_others_write(self.sessions_path)
 
@@ -140,11 +142,16 @@ class SessionManager:
                 session = Session(name, self.sessions_path)
                 expires = session.expiration_ts
                 if expires is None:  # another worker makes it at this moment, or did not get far
-                    expires = os.path.getmtime(session.files_path) + self.expiration
+                    expires = os.path.getmtime(session.files_path) + self.expiration + _BEGINNING
                 if now > expires:
                     session.remove()
             except (OSError, ValueError):  # another worker was quicker
                 continue
+
+
+def default_path() -> str:
+    """Return the folder of sessions that no property names: in shared memory where the system has some."""
+    return os.path.join(_SHARED_MEMORY if os.path.exists(_SHARED_MEMORY) else tempfile.gettempdir(), _FOLDER)
 
 
 def _refuse_what_others_write(folder: str) -> None:
