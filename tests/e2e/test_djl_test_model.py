@@ -58,3 +58,19 @@ def test_what_is_wrong_is_said(model: Path) -> None:
     assert done.returncode == 1
     assert "entry-point file not found" in done.stdout
     assert trivium("djl-test-model", "--modeldir", model).returncode == 2
+
+
+def test_the_module_by_its_folder_as_the_manual_says(model: Path) -> None:
+    where = "import trivium_child; print(trivium_child.__path__[0])"
+    found = subprocess.run([sys.executable, "-c", where], capture_output=True, text=True, check=True)
+    shim = f"{found.stdout.strip()}/shims/djl"
+    folders = [shim, *filter(None, [environment().get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "djl_python.test_model", "--model-dir", str(model), "--input", "hi"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={**environment(), "PYTHONPATH": ":".join(folders)},
+        check=False,
+    )
+    assert (done.returncode, "output: {" in done.stdout) == (0, True), done.stderr

@@ -173,6 +173,6 @@ ACCEPTED: tuple[Difference, ...] = (
 )
 
 SIGNATURES: dict[str, str] = {
-    "Session.get_as_numpy": "`dtype` is the text 'float32', so that numpy is imported by those who use it only",
+    "Session.get_as_numpy": "`dtype` is a text, not numpy's class: numpy is imported only by those who use it",
 }
 """Names whose parameters differ, and why."""
