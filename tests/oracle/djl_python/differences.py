@@ -170,6 +170,18 @@ ACCEPTED: tuple[Difference, ...] = (
         "found",
         "the workers of a model share its sessions, whichever gets the next request",
     ),
+    Difference(
+        (
+            ("SessionManager", "'open'"),
+            ("SessionManager", "oct("),
+            ("SessionManager.create_session", "oct("),
+            ("Session.put", "oct("),
+        ),
+        "who may look into sessions",
+        "whoever the umask lets; any folder is taken",
+        "the user alone; a folder that others may write into is refused",
+        "values are pickled, and whoever writes a pickle has it run by whoever reads it",
+    ),
 )
 
 SIGNATURES: dict[str, str] = {

@@ -50,13 +50,14 @@ def outcome(expression: str) -> Any:
 def _elsewhere() -> Iterator[str]:
     """An empty folder as the working directory; what an expression changes in the process is put back."""
     here, path, modules, environment = os.getcwd(), list(sys.path), set(sys.modules), dict(os.environ)
-    handlers = list(logging.getLogger().handlers)
+    handlers, mask = list(logging.getLogger().handlers), os.umask(0o022)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
         os.chdir(folder)
         try:
             yield os.path.realpath(folder)
         finally:
             os.chdir(here)
+            os.umask(mask)
             sys.path[:] = path
             os.environ.clear()
             os.environ.update(environment)

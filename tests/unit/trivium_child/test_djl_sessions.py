@@ -120,6 +120,14 @@ def test_one_that_was_not_finished_goes_too_but_not_at_once(make):
     assert not folder.exists()
 
 
+def test_one_that_is_removed_while_it_is_looked_up_is_not_there(make, monkeypatch):
+    manager = make()
+    session = manager.create_session()
+    (Path(session.files_path) / ".expiration_ts").unlink()
+    with pytest.raises(ValueError, match="session not found"):
+        manager.get_session(session.session_id)
+
+
 def test_what_is_no_session_stays(make):
     manager = make()
     (Path(manager.sessions_path) / "notes").write_text("")

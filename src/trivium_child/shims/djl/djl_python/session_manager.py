@@ -4,6 +4,7 @@ Sessions are files, so that all workers of one machine find them. The files hold
 read: folders are the user's alone (0700, files 0600), and those that others could write into are refused.
 """
 
+import contextlib
 import errno
 import logging
 import os
@@ -52,7 +53,8 @@ class Session:
                 pickle.dump(value, file)
             os.replace(scratch, path)
         except BaseException:
-            os.unlink(scratch)
+            with contextlib.suppress(FileNotFoundError):  # the session was removed meanwhile
+                os.unlink(scratch)
             raise
 
     def get(self, key: str, d: Any = None) -> Any:
@@ -116,7 +118,7 @@ class SessionManager:
         if not session_id or session_id == _NEW:
             return None
         session = self._known(session_id)
-        if session.expiration_ts is not None and time.time() > session.expiration_ts:
+        if time.time() > (session.expiration_ts or 0):
             logging.info("session has expired: %s", session_id)
             return None
         return session
@@ -129,9 +131,12 @@ class SessionManager:
 
     def _known(self, session_id: str) -> Session:
         """Return the session of this folder; an id comes from a client and is no path."""
-        if not _ID.match(session_id) or not os.path.isdir(os.path.join(self.sessions_path, session_id)):
+        session = Session(session_id, self.sessions_path) if _ID.match(session_id) else None
+        if (
+            session is None or session.expiration_ts is None
+        ):  # never there, removed, or not yet given to anybody
             raise ValueError("session not found: %s" % session_id)
-        return Session(session_id, self.sessions_path)
+        return session
 
     def _remove_expired(self) -> None:
         now = time.time()
