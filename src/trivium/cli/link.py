@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-COMMANDS: Mapping[str, str] = {"tritonserver": "tritonserver"}
+COMMANDS: Mapping[str, str] = {"tritonserver": "tritonserver", "djl-test-model": "djl-test-model"}
 """Name on the PATH -> subcommand of `trivium`."""
 
 MARK = "# Made by `trivium link`; `trivium link --remove` takes it away."
