@@ -66,7 +66,7 @@ class DjlRefusal(ServeError):
 
 @dataclass(frozen=True, slots=True)
 class ExactText:
-    """What the original says of an error: its text, its name for the type, its status; where one is empty or 0, the
+    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0, the
     table's.
     """
 
