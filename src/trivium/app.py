@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -173,7 +173,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
-    return replace(context, as_original=protocol == PROFILES[config.server.profile].original)
+    is_original = protocol == PROFILES[config.server.profile].original
+    return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str] | None:

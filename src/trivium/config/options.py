@@ -239,6 +239,24 @@ class WorkersConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DjlConfig:
+    """Settings of DJL Serving's protocol that its `config.properties` has."""
+
+    multi_status: bool = option(
+        "--djl-multi-status", False, "Answer /ping with 207 while a model is being loaded."
+    )
+    request_id_header: str = option(
+        "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
+    )
+    statuses: str = option(
+        "--djl-statuses",
+        "",
+        "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
+        "throttle (503) and server_error (500).",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
@@ -294,6 +312,7 @@ class ServerConfig:
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
+    djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
 
     @property

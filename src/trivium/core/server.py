@@ -7,7 +7,7 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -183,9 +183,15 @@ class Server:
         """
         self._repository.add(path, form, asked)
 
-    async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
+    async def start(
+        self,
+        progress: Progress | None = None,
+        only: Collection[str] | None = None,
+        known: Callable[[], Awaitable[None]] | None = None,
+    ) -> Listing:
         """Load everything, or `only` these models and those that they need, the others becoming known; models that
-        fail are in the listing with their reason, the others serve.
+        fail are in the listing with their reason, the others serve. `known` is awaited when every model is known, and
+        none is loaded yet.
         """
         if progress is not None:
             self._lifecycle.report_to(progress)
@@ -195,14 +201,18 @@ class Server:
             for name in [one.name for one in found] + [one.name for one in broken]:
                 self._registry.record(name, "")
             found, broken = chosen(found, broken, only)
+        for unreadable in broken:
+            self._lifecycle.note(unreadable)
+        for spec in (spec for one in found for spec in one.wanted):
+            self._registry.record(spec.name, spec.version).spec = spec
+        self._registry.at_start = frozenset(record.name for record in self._registry.records())
+        if known is not None:
+            await known()
         for wave in loading_order(found):
             loads = (self._lifecycle.load(model) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, ServeError):
                     raise result
-        for unreadable in broken:
-            self._lifecycle.note(unreadable)
-        self._registry.at_start = frozenset(record.name for record in self._registry.records())
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
             self._control.start_watch()

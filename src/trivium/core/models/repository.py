@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
+from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
@@ -38,6 +39,12 @@ class ModelEntry:
     specs: tuple[ModelSpec, ...]
     form: Format
     asked: Mapping[str, ModelSource] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> tuple[ModelSpec, ...]:
+        """The versions that its policy picks."""
+        versions = version_policy.wanted([spec.version for spec in self.specs], self.specs[0].version_policy)
+        return tuple(spec for spec in self.specs if spec.version in versions)
 
     @property
     def needs(self) -> frozenset[str]:

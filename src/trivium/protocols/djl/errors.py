@@ -66,8 +66,8 @@ class DjlRefusal(ServeError):
 
 @dataclass(frozen=True, slots=True)
 class ExactText:
-    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0, the
-    table's.
+    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0,
+    the table's.
     """
 
     text: str
@@ -91,6 +91,9 @@ _MANAGED: Mapping[str, ExactText] = {
 """The same, where models are managed."""
 
 
+_NONE: Mapping[Code, int] = {}
+
+
 def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """Return what the original says of an error; None where it has no text of its own. `manages`: of a request that
     manages models.
@@ -105,11 +108,18 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     return replace(row, text=row.text.format(**{"model": "", "version": "", **facts}))
 
 
-def refuse(error: ServeError, request_id: str, exact: bool = False, manages: bool = False) -> HttpAnswer:
+def refuse(
+    error: ServeError,
+    request_id: str,
+    exact: bool = False,
+    manages: bool = False,
+    statuses: Mapping[Code, int] = _NONE,
+) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
-    has some; see `exactly`.
+    has some; see `exactly`. `statuses` go before those of the table.
     """
     status, type_name = TABLE[error.code]
+    status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
     if row is not None:
         status, type_name = row.status or status, row.type_name or type_name

@@ -119,7 +119,7 @@ def _management(head: Head, segments: Sequence[str]) -> Target | None:
     match segments:
         case ["models" | "workflows"]:
             return _managing(head, _COLLECTION, Target(""))
-        case ["models" | "workflows", model, *rest] if model and len(rest) < 2:
+        case ["models" | "workflows", model, *rest] if model and len(rest) < 2 and all(rest):
             version = decoded(rest[0]) if rest else ""
             return _managing(head, _MEMBER, Target("", decoded(model), version, is_served=False))
         case ["server", "logging"]:
@@ -154,7 +154,7 @@ def _posted(head: Head, target: Target) -> Target:
 
 
 def _not_allowed(head: Head, verbs: Mapping[str, DjlVerb]) -> DjlRefusal:
-    there = ", ".join(verbs)
+    there = ", ".join((*verbs, *(["HEAD"] if "GET" in verbs else [])))
     return DjlRefusal(
         Code.METHOD,
         f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {there}.",
