@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
+from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
@@ -69,6 +70,15 @@ def tritonserver_flags() -> str:
         shown = "" if flag.repeats or flag.kind is FlagKind.SWITCH or default == "" else f"`{default}`"
         kind = f"{flag.kind.value}{', repeatable' if flag.repeats else ''}"
         lines.append(f"| `{flag.name}` | {kind} | {shown} | {flag.support.value} | {flag.how} |")
+    return "\n".join(lines)
+
+
+def djl_config_keys() -> str:
+    """Every key of DJL's config.properties and what becomes of it."""
+    lines = ["| key | value | default | served | what differs |", "|---|---|---|---|---|"]
+    for row in CONFIG_KEYS.values():
+        default = f"`{row.default}`" if row.default else ""
+        lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
     return "\n".join(lines)
 
 
@@ -202,6 +212,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tritonserver flags": tritonserver_flags,
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
+    "djl config keys": djl_config_keys,
     "djl_python names": djl_python_names,
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),

@@ -83,13 +83,15 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return len(list(devices.glob("nvidia[0-9]*")))
 
 
-def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
+def build(
+    config: ServerConfig, observer: RunObserver = NO_OBSERVER, formats: Sequence[Format] = FORMATS
+) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
     host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
     guard = ServerGuard()
     services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
-    return Server(FORMATS, ENGINES, services, settings.in_folder(guard.scratch))
+    return Server(formats, ENGINES, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager
