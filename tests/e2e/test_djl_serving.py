@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.harness.commands import trivium
 from tests.harness.djl_serving import DjlServing, djl_serving, said
+from tests.harness.raw_http import connect, read_answer
 from tests.harness.server_process import SECONDS, until
 
 ECHO = """
@@ -287,3 +288,59 @@ def test_the_startup_model_answers_invocations_whatever_is_registered_later(tmp_
         assert server.manage("POST", f"/models?url=file://{tmp_path}/two").status == 200
         assert server.infer("POST", "/invocations", b"x").body == b"x"
         assert server.infer("POST", "/invocations?model_name=two", b"x").body == b"two"
+
+
+# -- answers that are fetched later ------------------------------------------------------------------------
+
+STREAM = """
+from djl_python import Output
+def parts(count):
+    for number in range(count):
+        yield "%d," % number
+def handle(inputs):
+    if inputs.is_empty():
+        return None
+    return Output().add_stream_content(parts(int(inputs.get_as_string())), output_formatter=None)
+"""
+
+
+def fetched(server: DjlServing, token: str, most: int) -> bytes:
+    joined = b""
+    while token:
+        fields = f"x-starting-token: {token}\r\n" + (f"x-max-items: {most}\r\n" if most else "")
+        answer = server.infer("POST", "/predictions/m", b"", fields)
+        assert answer.status in (200, 202), answer
+        joined += answer.body
+        token = answer.fields.get("x-next-token", "")
+    return joined
+
+
+def test_a_stream_is_fetched_in_pages_and_joined_is_the_stream(tmp_path: Path) -> None:
+    with djl_serving(tmp_path / "log", "-m", folder(tmp_path, "m", STREAM)) as server:
+        whole = "".join(f"{number}," for number in range(9)).encode()
+        for most in (1, 2, 0):
+            begun = server.infer("POST", "/predictions/m", b"9", "x-synchronous: false\r\n")
+            assert (begun.status, begun.body) == (200, b"")
+            token = begun.fields["x-next-token"]
+            assert begun.fields["x-amzn-sagemaker-custom-attributes"] == f"x-next-token={token}"
+            assert fetched(server, token, most) == whole
+        invented = server.infer("POST", "/invocations", b"", f"x-starting-token: {'0' * 36}\r\n")
+        assert invented.status == 400
+        assert invented.document["message"] == f"Invalid x-starting-token: {'0' * 36}"
+
+
+def test_ten_thousand_that_nobody_fetches_leave_memory_flat(tmp_path: Path) -> None:
+    place = folder(tmp_path, "m", ECHO)
+    variables = {"TRIVIUM_DEFERRED_ANSWERS": "100", "TRIVIUM_DEFERRED_BYTES": str(8 * 2**20)}
+    with djl_serving(tmp_path / "log", "-m", place, variables=variables) as server:
+        body, fields = b"x" * 2**15, "x-synchronous: false\r\n"
+        request = (
+            f"POST /predictions/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{fields}\r\n"
+        )
+        with connect(server.port) as plug:
+            for number in range(10_000):
+                plug.sendall(request.encode() + body)
+                assert read_answer(plug).status in (200, 503)
+                if number == 1000:
+                    before = server.process.memory_info().rss
+        assert server.process.memory_info().rss < before + 32 * 2**20

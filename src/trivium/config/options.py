@@ -178,6 +178,18 @@ class ModelsConfig:
     queue_items: int = option(
         "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, ANY)
     )
+    deferred_answers: int = option(
+        "--deferred-answers",
+        10_000,
+        "Answers that are kept until they are fetched; more drop the oldest.",
+        (1, ANY),
+    )
+    deferred_bytes: int = option(
+        "--deferred-bytes", 256 * 2**20, "Bytes that such answers may take together.", (1, ANY)
+    )
+    deferred_seconds: float = option(
+        "--deferred-seconds", 3600.0, "Seconds for which such an answer is kept.", (0.001, LONG)
+    )
     cache_bytes: int = option(
         "--cache-bytes",
         0,

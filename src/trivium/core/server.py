@@ -7,6 +7,7 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from trivium.core.models.repository import Repository, chosen, loading_order
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
+from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
 from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
@@ -49,8 +51,10 @@ from trivium.types.interfaces import (
 from trivium.types.operations import (
     Answer,
     CollectMetrics,
+    Defer,
     Describe,
     DescribeAll,
+    Fetch,
     Infer,
     List,
     Listing,
@@ -98,6 +102,10 @@ class CoreServices:
     observer: RunObserver = NO_OBSERVER
     exporter: TraceExporter | None = None
     guard: ProcessGuard = NO_GUARD
+
+
+def _make_token() -> str:
+    return str(uuid.uuid4())
 
 
 DEFAULTS = CoreConfig()
@@ -160,6 +168,7 @@ class Server:
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
+        self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
@@ -400,6 +409,7 @@ class Server:
         if self._watch is not None:
             self._watch.close()
         self._workers.observer.close()
+        self._deferred.close()
         await self._control.close()
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
@@ -416,7 +426,9 @@ class Server:
 
     def _answer(
         self,
-        operation: Live
+        operation: Defer
+        | Fetch
+        | Live
         | Describe
         | DescribeAll
         | List
@@ -426,6 +438,10 @@ class Server:
         | TraceControl,
     ) -> Answer:
         match operation:
+            case Defer():
+                return self._deferred.begin(operation)
+            case Fetch():
+                return self._deferred.fetch(operation)
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
             case Describe("", _):

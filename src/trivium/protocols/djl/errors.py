@@ -75,12 +75,16 @@ class ExactText:
     status: int = 0
 
 
+_CODES: Mapping[str, Code] = {reasons.UNKNOWN_TOKEN: Code.INVALID}
+"""The code of an error, by its reason, where it is another one in this protocol."""
+
 _EXACT: Mapping[str, ExactText] = {
     reasons.UNKNOWN_MODEL: ExactText("Model or workflow not found: {model}"),
     reasons.UNKNOWN_VERSION: ExactText("Model or workflow not found: {model}/{version}"),
     reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
+    reasons.UNKNOWN_TOKEN: ExactText("Invalid x-starting-token: {token}"),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
 }
 """The original's text of an error that the core has raised, by its reason."""
@@ -118,7 +122,7 @@ def refuse(
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
     has some; see `exactly`. `statuses` go before those of the table.
     """
-    status, type_name = TABLE[error.code]
+    status, type_name = TABLE[_CODES.get(error.reason, error.code)]
     status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
     if row is not None:

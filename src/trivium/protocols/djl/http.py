@@ -10,6 +10,7 @@ from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, refuse
 from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.options import DjlOptions, options_of
+from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
 from trivium.protocols.djl.request import decode_infer
 from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.djl.routes import DjlVerb, find_target
@@ -17,7 +18,7 @@ from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
-from trivium.types.operations import Describe, List, Live, Operation
+from trivium.types.operations import Defer, Describe, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -66,11 +67,15 @@ class DjlHttp:
         try:
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
+            accept = head.headers.get(b"accept", b"").decode("latin-1")
+            content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+            if fetch := read_fetch(head):
+                return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
             infer = decode_infer(head, target, body, request_id)
         except ServeError as error:
             raise self._known(error, request_id) from error
-        accept = head.headers.get(b"accept", b"").decode("latin-1")
-        content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+        if is_deferred(head):
+            return Defer(infer), DjlDeferEncoder(request_id, options)
         return infer, DjlInferEncoder(request_id, accept, content_type, options)
 
     def refuse(self, error: ServeError) -> HttpAnswer:

@@ -19,6 +19,8 @@ from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
+    Deferred,
+    Fetched,
     Listing,
     LogReport,
     ModelDescription,
@@ -114,7 +116,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(trace_document(answer))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
-            case MetricsReport() | ModelDescriptions():
+            case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
                 raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
                 assert_never(answer)
