@@ -119,6 +119,8 @@ class Server:
     All methods but `execute_sync` belong to the loop that entered it.
     """
 
+    _state = ServerState.STARTING
+
     def __init__(
         self,
         formats: Sequence[Format],
@@ -129,7 +131,6 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._config = config
         self._guard = services.guard
-        self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
         self._routes = self._registry.routes

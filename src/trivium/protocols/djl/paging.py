@@ -1,4 +1,4 @@
-"""Answers that are asked for now and fetched later, in pages, by a token.
+"""Answers that are put off: asked for with a request, and fetched in pages by a token.
 
 Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the number of its next part behind it.
 """
