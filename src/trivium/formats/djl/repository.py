@@ -11,7 +11,7 @@ from pathlib import Path
 from trivium.dialects.djl.engines import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
-from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
+from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
@@ -116,7 +116,7 @@ def _read_model(
             properties = read(str(file), opened.read(MAX_BYTES + 1))
     else:
         properties = Properties(str(folder.path), {})
-    properties = layered(properties, source, under)
+    properties = without_stray_commas(layered(properties, source, under))
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:

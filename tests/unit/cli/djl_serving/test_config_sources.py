@@ -103,6 +103,12 @@ def test_what_has_no_effect_is_reported_unless_it_is_the_default() -> None:
     assert not gathered("io_ratio=50").findings
 
 
+def test_a_stray_comma_is_read_as_meant() -> None:
+    found = gathered("batch_size=3,\nload_models=a,")
+    assert (found.number("batch_size"), found.text("load_models")) == (3, "a,")
+    assert (only(found).severity, only(found).line) == (Severity.NOTICE, 1)
+
+
 def test_variables_of_others_and_unknown_ones() -> None:
     assert not gathered(SERVING_FEATURES="vllm", SERVING_MIN_WORKERS="1", PATH="/bin").findings
     assert "fetched later" in only(gathered(SERVING_S3_CACHE="true")).found

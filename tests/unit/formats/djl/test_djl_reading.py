@@ -81,6 +81,15 @@ def test_settings_of_a_handler(tmp_path):
     assert spec.origin["handler.python"] == Origin(file, "option.pythonExecutable", 4)
 
 
+def test_a_stray_comma_is_read_as_meant_whoever_reads_the_value(tmp_path):
+    spec = one(make(tmp_path, "m", "batch_size=4,", "width=224,", "centerCrop=true,", model_py=HANDLER))
+    told = spec.handler.settings["properties"]
+    assert (spec.batching.max_rows, told["width"], told["centerCrop"]) == (4, "224", "true")
+    assert [(finding.severity, finding.line) for finding in spec.reports] == [
+        (Severity.NOTICE, line) for line in (1, 2, 3)
+    ]
+
+
 def test_the_other_spellings(tmp_path):
     lines = ("max_dynamic_batch_size=4", "option.max_batch_delay=5", "option.max_idle_time=3", "maxWorkers=0")
     spec = one(make(tmp_path, "m", *lines, model_py=HANDLER))
