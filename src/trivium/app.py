@@ -187,9 +187,11 @@ def _pattern(option: str, text: str) -> re.Pattern[str] | None:
         raise ServeError(Code.INVALID, words) from error
 
 
-async def examine(paths: Iterable[Path], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:
+async def examine(
+    paths: Iterable[Path], config: ServerConfig, formats: Sequence[Format] = FORMATS
+) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """Read these paths without serving them: return the specs as they would run, and what would not run."""
-    async with build(config) as server:
+    async with build(config, formats=formats) as server:
         add_all(server, paths)
         return await server.examine()
 

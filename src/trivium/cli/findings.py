@@ -42,6 +42,16 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
     return not unreadable and not faults
 
 
+def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> None:
+    """Print what is to be said of a file that configures a server."""
+    is_faulty = any(finding.severity is Severity.ERROR for finding in findings)
+    word = ("cannot be served: ", "bold red") if is_faulty else ("configuration ", "bold green")
+    _print(console, Text.assemble(word, visible(str(file))))
+    for finding in findings:
+        _print_finding(console, finding)
+    console.print()
+
+
 def _print_model(console: Console, spec: ModelSpec) -> None:
     _print(console, Text.assemble(("model ", "bold green"), f"{spec.name}, version {spec.version}"))
     for file in dict.fromkeys(origin.file for origin in spec.origin.values() if origin.line is not None):

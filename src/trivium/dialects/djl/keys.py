@@ -55,6 +55,7 @@ EVERY = {
     **_used(
         "minWorkers", "maxWorkers", "cpu.minWorkers", "cpu.maxWorkers", "gpu.minWorkers", "gpu.maxWorkers"
     ),
+    **_reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
     **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
     **_reported(
         "memory is not checked before a model is loaded",

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trivium.dialects.djl.engines import judge
+from trivium.dialects.djl.engines import UNDECIDED
+from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
@@ -120,7 +121,7 @@ def _read_model(
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
-        raise ConfigError(tuple(settings.findings))
+        raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
     settings.findings += judge(properties, choice.engine.value)
     spec = Translation(settings, folder, choice, defaults).spec()
     _note_contents(settings, folder, choice)

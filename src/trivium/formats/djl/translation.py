@@ -12,7 +12,6 @@ from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.spec import (
-    MOST_INSTANCES,
     All,
     Batching,
     Defaults,
@@ -98,7 +97,7 @@ class Translation:
         return size
 
     def _scheduling(self, batching: Batching) -> Dynamic:
-        delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100, 0)
+        delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
         if not batching.merge:
@@ -108,19 +107,14 @@ class Translation:
 
     def _groups(self) -> Iterator[InstanceGroup]:
         settings = self._settings
-        idle = settings.number(("max_idle_time", "option.max_idle_time"), 60, 0)
+        idle = settings.number(("max_idle_time", "option.max_idle_time"), 60)
         for index, device in enumerate(settings.devices(self._defaults.gpus)):
             kind, number = device.value
             is_gpu = kind is Device.GPU
             default = 1 if is_gpu else self._defaults.cpus
             why = "DJL's default: one per GPU" if is_gpu else "DJL's default: one per CPU"
-            most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, 1, why)
+            most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, why)
             least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
-            if most.value > MOST_INSTANCES:
-                found, expected = f"{most.origin.key}={most.value}", f"a number from 1 to {MOST_INSTANCES}"
-                settings.fault(
-                    most.origin.key, found, expected, "Write how many this machine can run at once."
-                )
             if least.value > most.value:
                 found = (
                     f"{least.origin.key}={least.value}, and at most {most.value} are allowed ({most.origin})"
@@ -144,7 +138,7 @@ class Translation:
             ["job_queue_size"], self._defaults.queue_items, why="the server's default bound"
         )
         restarts = settings.number(
-            ["retry_threshold"], _OURS.restarts, 0, "the server's default (DJL gives up at the first)"
+            ["retry_threshold"], _OURS.restarts, "the server's default (DJL gives up at the first)"
         )
         bounds = {
             "queue_items": self._from("limits.queue_items", queue),

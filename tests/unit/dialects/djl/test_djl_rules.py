@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trivium.dialects.djl.detection import detect
-from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, judge, row_of
+from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, row_of
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of
+from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
 from trivium.dialects.djl.properties import read
@@ -207,10 +208,11 @@ def test_numbers(written, value):
 
 @pytest.mark.parametrize("written", ["x", "1.5", "4,", "٤", "99999999999", "3000000000", "- 1"])
 def test_what_is_no_number_is_an_error(written):
-    settings = settings_of("a=1", f"n={written}")
-    assert settings.number(["n"], 7).value == 7
-    assert settings.findings[0].line == 2
-    assert settings.findings[0].severity is Severity.ERROR
+    key = "job_queue_size"
+    settings = settings_of("a=1", f"{key}={written}")
+    assert settings.number([key], 7).value == 7
+    (finding,) = judge(settings.properties, PYTHON)
+    assert (finding.severity, finding.line) == (Severity.ERROR, 2)
 
 
 def test_origins_name_the_key_and_the_line():
