@@ -72,6 +72,14 @@ class SupportsSource(Protocol):
 
 
 @runtime_checkable
+class SupportsHint(Protocol):
+    """Extends a format that can say what a path needs to be one of its models."""
+
+    def hint(self, path: Path) -> str:
+        """Say in a sentence what would make this path a model; empty where nothing near is there. Never raises."""
+
+
+@runtime_checkable
 class SupportsOverride(Protocol):
     """Extends a format whose models can be loaded with another configuration, or from sent files."""
 

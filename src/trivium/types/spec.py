@@ -219,6 +219,8 @@ class Foreign:
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
+    `shown_root` is how people know `root`, where that was unpacked from an archive.
+
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
     the same inputs may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where
@@ -250,6 +252,7 @@ class ModelSpec:
     batch_shapes: BatchShapes = field(default_factory=BatchShapes)
     is_versioned: bool = True
     in_turns: bool = False
+    shown_root: Path | None = None
 
     @property
     def dynamic(self) -> Dynamic:

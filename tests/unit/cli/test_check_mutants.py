@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.harness.djl_folders import HANDLER, make
+from tests.harness.djl_folders import HANDLER, make, zipped
 
 from trivium.cli.check import command
 from trivium.cli.djl_serving.keys import KEYS, KeyKind
@@ -143,6 +143,16 @@ def test_models_are_read_under_a_configuration(tmp_path: Path) -> None:
     (line,) = [line for line in done.output.splitlines() if "limits.queue_items" in line]
     assert " 7 " in line
     assert "config.properties:1" in line
+
+
+def test_an_archive_is_named_and_not_where_it_was_unpacked(tmp_path: Path) -> None:
+    archive = zipped(make(tmp_path, "m", "batch_sise=4", model_py=HANDLER), tmp_path / "a.zip", "inner/")
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(command, [str(archive)])
+    assert done.exit_code == 0, done.output
+    assert f"{archive}/inner/serving.properties:1" in done.output
+    (line,) = [line for line in done.output.splitlines() if line.strip().startswith("root ")]
+    assert f" {archive}/inner " in line
+    assert not re.search(r"trivium-\S+/", done.output.replace(str(tmp_path), ""))
 
 
 def test_without_a_path_and_a_configuration_there_is_nothing_to_check() -> None:

@@ -13,7 +13,7 @@ from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsOverride, SupportsSource
+from trivium.types.interfaces import Format, SupportsHint, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
@@ -166,6 +166,8 @@ class Repository:
                 inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
         except OSError as error:
             return f"{error.strerror}: {path}."
+        hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
+        inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
 
 

@@ -8,9 +8,13 @@ import ast
 import warnings
 from collections.abc import Iterator
 from enum import Enum
+from typing import TypeGuard
 
 LONGEST = 2**20
 """Characters of a file that is looked into."""
+
+_MAKERS = frozenset({"globals", "setattr", "exec", "__getattr__"})
+"""Names by which a module makes further names as it runs."""
 
 
 class HandlerKind(Enum):
@@ -49,6 +53,30 @@ def is_asynchronous(text: str, function: str) -> bool:
     return module is not None and any(
         isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in _statements(module)
     )
+
+
+def names_of(text: str) -> frozenset[str] | None:
+    """Return the names that a module has at its top; None where its text cannot tell: it cannot be parsed, takes all
+    names of another module, or makes names as it runs.
+    """
+    module = _parsed(text)
+    if module is None:
+        return None
+    names: set[str] = set()
+    for node in _statements(module):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.ImportFrom() | ast.Import():
+                names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            case _:
+                names |= {each.id for each in ast.walk(node) if _is_bound(each)}
+    used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return None if "*" in names or (names | used) & _MAKERS else frozenset(names)
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _parsed(text: str) -> ast.Module | None:

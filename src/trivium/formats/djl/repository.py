@@ -54,6 +54,13 @@ class DjlFormat:
         except (OSError, ValueError):
             return False
 
+    def hint(self, path: Path) -> str:
+        """Name a model file of the folder that is named otherwise than the folder."""
+        try:
+            return "" if not path.is_dir() or path.is_symlink() else open_folder(path).misnamed()
+        except (OSError, ValueError):
+            return ""
+
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", of each model; archives are unpacked below the server's scratch folder."""
         return self.read_source(path, ModelSource(str(path)), defaults)
@@ -69,7 +76,12 @@ class DjlFormat:
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:
-            spec = _read_model(_opened(place, defaults), source, self._under, defaults)
+            folder = _opened(place, defaults)
+            try:
+                spec = _read_model(folder, source, self._under, defaults)
+            except ConfigError as error:
+                raise ConfigError(_shown(folder, error.findings)) from error
+            spec = replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
             if spec.name in known:
                 raise ConfigError((_twice(spec, known[spec.name]),))
             known[spec.name] = spec
@@ -105,7 +117,9 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
         found = "an archive, and there is no folder in which to unpack it"
         hint = "Unpack it, and serve the folder."
         raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", hint),))
-    return open_folder(archive.unpack(path, defaults.scratch), path.name)
+    root = archive.unpack(path, defaults.scratch)
+    folder = open_folder(root, path.name)
+    return replace(folder, shown=path / folder.path.relative_to(root))
 
 
 def _read_model(
@@ -128,6 +142,17 @@ def _read_model(
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
     return replace(spec, reports=tuple(settings.findings))
+
+
+def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return the findings in the words of who gave an archive, who knows nothing of where it was unpacked."""
+    if folder.shown is None:
+        return findings
+    path, shown = str(folder.path), str(folder.shown)
+    return tuple(
+        replace(each, file=each.file.replace(path, shown), found=each.found.replace(path, shown))
+        for each in findings
+    )
 
 
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:

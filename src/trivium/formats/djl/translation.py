@@ -4,6 +4,7 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 `djl`, sections 3, 7.2, 7.5, 7.8 and 9.5.
 """
 
+import shutil
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -158,6 +159,11 @@ class Translation:
     def _handler(self) -> Handler:
         settings, folder = self._settings, self._folder
         python = settings.text(["option.pythonExecutable"], "", "the server's own interpreter")
+        environment = settings.environment("option.env")
+        if python.value and shutil.which(python.value, path=environment.get("PATH")) is None:
+            found = f"{python.value}, which is not there or may not be run"
+            hint = "Give the path of a Python 3.8 or newer, or leave it out for the server's own."
+            settings.fault(python.origin.key, found, "an interpreter", hint)
         self._rule("serving.properties", "handler.settings", "handler.environment")
         self._rule("the model directory", "handler.path", "handler.directory")
         return Handler(
@@ -165,7 +171,7 @@ class Translation:
             function=self._from("handler.function", self._choice.function),
             path=(folder.path,),
             directory=folder.path,
-            environment=settings.environment("option.env"),
+            environment=environment,
             settings={"properties": settings.options()},
         )
 

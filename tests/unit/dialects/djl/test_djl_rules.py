@@ -6,7 +6,7 @@ import pytest
 
 from trivium.dialects.djl.detection import detect
 from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, row_of
-from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of
+from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
@@ -127,6 +127,24 @@ def test_another_function_and_async():
     assert is_asynchronous("async def serve(inputs): pass", "serve")
     assert not is_asynchronous("def serve(inputs): pass", "serve")
     assert not is_asynchronous("def (", "serve")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import a.b\nfrom c import d as e\ndef f(): g = 1\nasync def h(): pass\nclass I: pass", "a e f h I"),
+        ("x: int = 1\ny, (z, *w) = v\nfor i in x: pass", "x y z w i"),
+        ("if a:\n    def b(): pass\nelse:\n    c = 1", "b c a"),
+        ("from x import *", None),
+        ("globals()['handle'] = 1", None),
+        ("def __getattr__(name): pass", None),
+        ("def (", None),
+    ],
+)
+def test_names_of_a_module(text, names):
+    found = names_of(text)
+    assert found is None if names is None else found <= frozenset(names.split())
+    assert names is None or found >= frozenset(names.split()) - {"a"}
 
 
 # -- keys -------------------------------------------------------------------------------------------------

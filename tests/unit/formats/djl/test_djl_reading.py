@@ -1,3 +1,4 @@
+import sys
 import tarfile
 from dataclasses import replace
 
@@ -46,7 +47,7 @@ def test_settings_of_a_handler(tmp_path):
         "engine=Python",
         "option.entryPoint=code/serve.py",
         "option.handler=run",
-        "option.pythonExecutable=/opt/python/bin/python3",
+        f"option.pythonExecutable={sys.executable}",
         "option.env=A=1,B=2",
         "batch_size=8",
         "max_batch_delay=250",
@@ -60,12 +61,12 @@ def test_settings_of_a_handler(tmp_path):
         "topK=3",
     )
     (folder / "code").mkdir()
-    (folder / "code" / "serve.py").write_text(HANDLER)
+    (folder / "code" / "serve.py").write_text("def run(inputs): pass")
     spec = one(folder)
     file = str(folder / "serving.properties")
     assert spec.entry == "code/serve.py"
     assert spec.handler.function == "run"
-    assert spec.handler.python == "/opt/python/bin/python3"
+    assert spec.handler.python == sys.executable
     assert spec.handler.environment == {"A": "1", "B": "2"}
     told = spec.handler.settings["properties"]
     assert told["topK"] == "3"
@@ -108,7 +109,7 @@ def test_a_module_as_entry(tmp_path):
 def test_of_two_files_the_one_with_a_handler(tmp_path):
     assert one(make(tmp_path, "m", "engine=Python", m_py="x = 1", model_py=HANDLER)).entry == "model.py"
     assert one(make(tmp_path, "n", "engine=Python", n_py=HANDLER, model_py=HANDLER)).entry == "n.py"
-    assert one(make(tmp_path, "o", "engine=Python", o_py="x = 1")).entry == "o.py"
+    assert one(make(tmp_path, "o", "engine=Python", o_py="from x import *")).entry == "o.py"
     assert one(make(tmp_path, "p", "option.modelName=q", q_py=HANDLER)).entry == "q.py"
 
 
@@ -198,7 +199,7 @@ def test_batches_of_native_engines(tmp_path):
         (["maxWorkers=100000"], {"model_py": HANDLER}, "expected an integer from 1 to 1024"),
         (["minWorkers=100000", "maxWorkers=100000"], {"model_py": HANDLER}, "maxWorkers=100000"),
         (["option.model_id=s3://b/x"], {"model_py": HANDLER}, "fetching models"),
-        (["engine=PyTorch"], {"other_pt": ""}, "Set option.modelName=other"),
+        (["engine=PyTorch"], {"other_pt": ""}, "set option.modelName=other"),
         (["engine=OnnxRuntime"], {}, "m.onnx or model.onnx"),
         (["option.async_mode=true"], {"model_py": HANDLER}, "Asynchronous handlers"),
         (["a=1"], {"model_py": "async def handle(inputs): pass"}, "async function"),
@@ -208,6 +209,12 @@ def test_batches_of_native_engines(tmp_path):
         (["translatorFactory=x.Y"], {"model_onnx": ""}, "Translators are not supported"),
         (["option.optLevel=7"], {"model_onnx": ""}, "one of NO_OPT"),
         (["option.ortDevice=tpu"], {"model_onnx": ""}, "one of TensorRT, ROCM, CoreML"),
+        (["option.handler=hanlde"], {"model_py": HANDLER}, "Did you mean handle?"),
+        (["option.handler=zzz"], {"model_py": HANDLER}, "Define zzz(inputs) there"),
+        (["option.pythonExecutable=/absent/python"], {"model_py": HANDLER}, "which is not there"),
+        (["option.pythonExecutable=python-of-nobody"], {"model_py": HANDLER}, "may not be run"),
+        (["topK=1"], {"other_onnx": ""}, "set option.modelName=other in serving.properties"),
+        (["engine=PyTorch"], {"net_pt": ""}, "rename it to model.pt"),
         (["load_on_devices=nc0"], {"model_py": HANDLER}, "the device 'nc0'"),
     ],
     ids=str,
@@ -215,6 +222,45 @@ def test_batches_of_native_engines(tmp_path):
 def test_what_cannot_be_served_says_why(tmp_path, settings, files, words):
     folder = make(tmp_path, "m", *settings, **files)
     assert any(words in str(fault) for fault in faults(folder)), list(map(str, faults(folder)))
+
+
+def test_a_handler_in_a_module_of_the_folder_is_looked_for(tmp_path):
+    folder = make(tmp_path, "m", "option.entryPoint=pkg.serve", "option.handler=rnu")
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "serve.py").write_text("def run(inputs): pass")
+    (fault,) = faults(folder)
+    assert (fault.key, fault.line, fault.hint) == ("option.handler", 2, "Did you mean run?")
+
+
+def test_one_device_that_is_none_is_one_finding(tmp_path):
+    folder = make(tmp_path, "m", "option.ortDevice=tpu", model_onnx="")
+    (broken,) = FORMAT.read(folder, DEFAULTS).unreadable
+    assert [finding.key for finding in broken.findings] == ["option.ortDevice"]
+
+
+def test_a_folder_that_is_not_claimed_gets_a_hint(tmp_path):
+    folder = make(tmp_path, "m", net_onnx="")
+    assert not FORMAT.claims(folder)
+    assert FORMAT.hint(folder).startswith("net.onnx is named otherwise than the folder")
+    assert FORMAT.hint(make(tmp_path, "n", x_txt="")) == ""
+    assert FORMAT.hint(tmp_path / "gone") == ""
+
+
+def test_what_is_said_of_an_archive_names_the_archive(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    defaults = replace(DEFAULTS, scratch=scratch)
+    bad = make(tmp_path, "bad", "batch_size=x", "engine=Python")
+    for archive, inner in (
+        (zipped(bad, tmp_path / "b.zip"), ""),
+        (zipped(bad, tmp_path / "c.zip", "in/"), "in/"),
+    ):
+        found = faults(archive, defaults)
+        assert {fault.file for fault in found} == {f"{archive}/{inner}serving.properties"}
+        assert not any("scratch" in str(fault) for fault in found)
+    good = zipped(make(tmp_path, "good", "batch_sise=1", model_py=HANDLER), tmp_path / "g.zip")
+    spec = one(good, defaults)
+    assert (spec.shown_root, spec.reports[0].file) == (good, f"{good}/serving.properties")
 
 
 def test_every_fault_is_named_at_once(tmp_path):
@@ -256,8 +302,8 @@ def test_a_store(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     reading = FORMAT.read(store, replace(DEFAULTS, scratch=scratch))
-    assert sorted(spec.name for spec in reading.specs) == ["a_b", "theirs", "z"]
-    assert sorted(broken.name for broken in reading.unreadable) == ["a_b", "broken"]
+    assert sorted(spec.name for spec in reading.specs) == ["a_b", "z"]
+    assert sorted(broken.name for broken in reading.unreadable) == ["a_b", "broken", "theirs"]
     assert "a second model named 'a_b'" in str(reading.unreadable[0].findings[0])
 
 
