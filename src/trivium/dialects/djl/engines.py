@@ -15,8 +15,8 @@ _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
 
 @dataclass(frozen=True, slots=True)
 class EngineOption:
-    """An option that becomes a parameter of our engine: one of `choices`, or a number where there are none. `judging`
-    says what a value may be.
+    """An option that becomes a parameter of our engine: one of `choices`; where there are none a number, or a
+    text if the key has no form. `judging` says what a value may be.
     """
 
     key: str
@@ -75,6 +75,7 @@ ONNX = DjlEngine(
         ),
         EngineOption("option.memoryPatternOptimization", "enable_mem_pattern", _SWITCH),
         EngineOption("option.cpuArenaAllocator", "enable_mem_arena", _SWITCH),
+        EngineOption("option.profilerOutput", "profile_output"),
     ),
 )
 MXNET = DjlEngine("MXNet")

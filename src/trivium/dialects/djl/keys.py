@@ -150,11 +150,6 @@ ONNX = {
     ),
     **_used("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
     **_reported("each instance has its own threads", "option.disablePerSessionThreads", harmless=_NO),
-    **_reported("the engine chooses its execution provider by the instance's device", "option.ortDevice"),
-    **_reported("no profile is written", "option.profilerOutput"),
-    **_refused(
-        "Libraries of operators are not loaded: express the model in standard operators.",
-        "option.customOpLibrary",
-    ),
+    **_used("option.ortDevice", "option.profilerOutput", "option.customOpLibrary"),
 }
 """Keys of ONNX files."""

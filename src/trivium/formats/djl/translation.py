@@ -49,7 +49,8 @@ class Translation:
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
         folder, choice = self._folder, self._choice
-        own = parameters(self._settings, choice.engine.value)
+        groups = tuple(self._groups())
+        own = parameters(self._settings, choice.engine.value, folder, groups)
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -62,7 +63,7 @@ class Translation:
             entry=self._from("entry", choice.entry),
             batching=batching,
             scheduling=self._scheduling(batching),
-            groups=tuple(self._groups()),
+            groups=groups,
             limits=self._limits(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,

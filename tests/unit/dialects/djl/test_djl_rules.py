@@ -179,7 +179,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("translatorFactory=a.b.C", PYTHON, None),
         ("translatorFactory=a.b.C", ONNX, Severity.ERROR),
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
-        ("option.customOpLibrary=x.so", ONNX, Severity.ERROR),
+        ("option.disablePerSessionThreads=true", ONNX, Severity.NOTICE),
         ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),
         ("required_memory_mb=7", PYTHON, Severity.NOTICE),
         ("width=224", PYTORCH, Severity.NOTICE),

@@ -165,6 +165,35 @@ def test_an_onnx_model(tmp_path):
     assert spec.batching == Batching()
 
 
+def test_a_library_of_operators_is_of_the_folder_or_absolute(tmp_path):
+    folder = make(tmp_path, "m", "option.customOpLibrary=lib/my.so", "option.profilerOutput=p", model_onnx="")
+    (folder / "lib").mkdir()
+    (fault,) = faults(folder)
+    assert (fault.key, fault.line) == ("option.customOpLibrary", 1)
+    assert "no file" in fault.found
+    (folder / "lib" / "my.so").touch()
+    assert one(folder).parameters["custom_op_library"] == "lib/my.so"
+    assert one(folder).parameters["profile_output"] == "p"
+    absolute = make(tmp_path, "n", f"option.customOpLibrary={folder}/lib/my.so", model_onnx="")
+    assert one(absolute).parameters["custom_op_library"] == f"{folder}/lib/my.so"
+    (fault,) = faults(make(tmp_path, "o", "option.customOpLibrary=../m/lib/my.so", model_onnx=""))
+    assert "leads out of" in fault.found
+    (fault,) = faults(make(tmp_path, "p", r"option.customOpLibrary=a\u0000b", model_onnx=""))
+    assert "correct" in fault.hint.lower()
+
+
+def test_devices_of_onnx_runtime(tmp_path):
+    gpu = replace(DEFAULTS, gpus=1)
+    folder = make(tmp_path, "m", "option.ortDevice=TensorRT", model_onnx="")
+    assert "tensorrt" in one(folder, gpu).parameters["accelerators"]
+    (fault,) = faults(folder)
+    assert (fault.key, fault.line, fault.expected) == ("option.ortDevice", 1, "a GPU in load_on_devices")
+    for name in ("ROCM", "CoreML"):
+        spec = one(make(tmp_path, name, f"option.ortDevice={name}", model_onnx=""), gpu)
+        assert "accelerators" not in spec.parameters
+        assert [finding.severity for finding in spec.reports] == [Severity.NOTICE]
+
+
 def test_a_torchscript_model(tmp_path):
     spec = one(
         make(tmp_path, "m", "engine=PyTorch", "option.modelName=net", "option.mapLocation=true", net_pt="")
