@@ -36,17 +36,27 @@ class TensorSpec:
     ragged: bool = False
 
 
+class Join(Enum):
+    """Names how the tensors of several items become those of one execution."""
+
+    ROWS = "rows"  # one behind the other, along the first dimension
+    STACK = "stack"  # one upon the other, along a new first dimension; all have one shape
+    PAD = "pad"  # like STACK, and shorter ones are filled up with zeros
+
+
 @dataclass(frozen=True, slots=True)
 class Batching:
     """Names how items share an execution.
 
     `batch_axis`: tensors carry a leading batch dimension. `max_rows`: rows in one execution, a client's own
-    batch counted (without a batch axis: 1). `merge`: may the core put several items together?
+    batch counted (without a batch axis: 1). `merge`: may the core put several items together? `join`: in what way the
+    engine then does; with a new first dimension even a single item gets it, and answers lose it.
     """
 
     batch_axis: bool = False
     max_rows: int = 1
     merge: bool = False
+    join: Join = Join.ROWS
 
 
 class OnExpiry(Enum):

@@ -30,7 +30,7 @@ from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
-from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
+from trivium.types.spec import Defaults, Join, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
 
 class DjlFormat:
@@ -90,7 +90,11 @@ class DjlFormat:
         return read_each(models, read_model, _name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors."""
+        """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors. Where requests
+        are stacked, the first dimension is the server's.
+        """
+        if spec.batching.join is not Join.ROWS:
+            facts = _stacked(spec, facts)
         source = Origin(f"the model file {spec.entry}", "")
         origin: Mapping[str, Origin] = {
             **spec.origin,
@@ -98,6 +102,23 @@ class DjlFormat:
             **_sources("outputs", facts.outputs, source),
         }
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
+    """Return the facts without their first dimension. Raises ConfigError where that cannot be a batch."""
+    if not facts.batchable:
+        origin = spec.origin["batching.join"]
+        place = origin if origin.line else spec.origin["batching.max_rows"]
+        found = f"requests are put into one batch by a new dimension, and the model {spec.entry} takes no batch"
+        expected = "inputs and outputs whose first dimension is of any size"
+        hint = "Export the model with such a dimension, or set batchifier=none and batch_size=1."
+        key = place.key or "batchifier"
+        fault = Finding(Severity.ERROR, place.file, place.line, key, found, expected, hint)
+        raise ConfigError((*spec.reports, fault))
+    inputs, outputs = (
+        tuple(replace(one, dims=one.dims[1:]) for one in side) for side in (facts.inputs, facts.outputs)
+    )
+    return replace(facts, inputs=inputs, outputs=outputs)
 
 
 def _models(path: Path) -> list[Path]:

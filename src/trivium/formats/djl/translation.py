@@ -20,6 +20,7 @@ from trivium.types.spec import (
     Dynamic,
     Handler,
     InstanceGroup,
+    Join,
     Limits,
     ModelSpec,
     Origin,
@@ -29,6 +30,15 @@ MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
 
 _BATCH = ("batch_size", "max_dynamic_batch_size")
+JOINS = {
+    "none": Join.ROWS,
+    "stack": Join.STACK,
+    "stackbatchifier": Join.STACK,
+    "padding": Join.PAD,
+    "paddingstackbatchifier": Join.PAD,
+}
+"""Batchifiers, by their words and by the names of DJL's own classes."""
+
 _OURS = Limits()
 Value = TypeVar("Value")
 
@@ -80,23 +90,25 @@ class Translation:
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
-        if not self._is_python:
-            size = self._native_batch(size, key)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
-        self._rule("rule: requests are put together, never their tensors", "batching.batch_axis")
-        return Batching(False, rows, rows > 1)
+        self._rule("rule: clients send whole tensors", "batching.batch_axis")
+        join = Join.ROWS if self._is_python else self._from("batching.join", self._join(size.value))
+        if join is Join.ROWS and not self._is_python:
+            rows = 1  # as in the original, such a batch runs item by item
+        return Batching(False, rows, rows > 1, join)
 
-    def _native_batch(self, size: Setting[int], key: str) -> Setting[int]:
-        """Return the batch size of a native engine: 1 without a batchifier, since such a batch runs item by item."""
-        settings = self._settings
-        batchifier = settings.text(["batchifier"], "stack" if size.value > 1 else "none")
-        if batchifier.value.lower() == "none":
-            return Setting(1, batchifier.origin)
-        if size.value > 1:
-            found = f"{key}={size.value}: the batchifier {batchifier.value} is not supported in this version"
-            settings.fault(key, found, "1, or batchifier=none", "Let clients send the batch dimension.")
-        return size
+    def _join(self, size: int) -> Setting[Join]:
+        """Return how a native engine puts requests together: DJL's default is to stack them where there may be several,
+        and otherwise to leave them as they are.
+        """
+        settings, key = self._settings, "batchifier"
+        written = settings.text([key], "stack" if size > 1 else "none")
+        join = JOINS.get(written.value.lower().rpartition(".")[2])
+        if join is None and "." in written.value:
+            found = f"{key}={written.value}, a class in Java, which does not run here"
+            settings.fault(key, found, "stack, padding or none", "Write one of them, or remove the line.")
+        return Setting(join or Join.ROWS, written.origin)
 
     def _scheduling(self, batching: Batching) -> Dynamic:
         delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)

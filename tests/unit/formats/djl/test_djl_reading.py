@@ -6,6 +6,7 @@ import pytest
 from tests.harness.djl_folders import DEFAULTS, FORMAT, HANDLER, TORCHSERVE, faults, make, one, zipped
 
 from trivium.types.datatype import DataType
+from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
 from trivium.types.spec import (
     Batching,
@@ -13,6 +14,7 @@ from trivium.types.spec import (
     Dynamic,
     Handler,
     InstanceGroup,
+    Join,
     Limits,
     ModelFacts,
     Origin,
@@ -201,12 +203,40 @@ def test_a_torchscript_model(tmp_path):
     assert (spec.engine, spec.entry, spec.parameters, spec.reports) == ("torch", "net.pt", {}, ())
 
 
-def test_batches_of_native_engines(tmp_path):
-    spec = one(make(tmp_path, "m", "batch_size=8", "batchifier=none", model_onnx=""))
-    assert spec.batching == Batching()
-    (fault,) = faults(make(tmp_path, "n", "batch_size=8", model_onnx=""))
-    assert "batchifier stack" in fault.found
-    assert fault.line == 1
+@pytest.mark.parametrize(
+    ("lines", "batching"),
+    [
+        (["batch_size=8", "batchifier=none"], Batching()),
+        (["batch_size=8"], Batching(False, 8, True, Join.STACK)),
+        (["batch_size=8", "batchifier=PADDING"], Batching(False, 8, True, Join.PAD)),
+        (["batchifier=stack"], Batching(False, 1, False, Join.STACK)),
+        (
+            ["batch_size=2", "batchifier=ai.djl.translate.StackBatchifier"],
+            Batching(False, 2, True, Join.STACK),
+        ),
+        (["batch_size=0"], Batching()),
+    ],
+)
+def test_batches_of_native_engines(tmp_path, lines, batching):
+    assert one(make(tmp_path, "m", *lines, model_onnx="")).batching == batching
+
+
+def test_a_batchifier_of_somebodys_own_does_not_run_here(tmp_path):
+    (fault,) = faults(make(tmp_path, "m", "batchifier=com.mine.Batch", model_onnx=""))
+    assert (fault.key, fault.line) == ("batchifier", 1)
+    assert "does not run here" in fault.found
+
+
+def test_where_requests_are_stacked_the_first_dimension_is_the_servers(tmp_path):
+    spec = one(make(tmp_path, "m", "batch_size=2", model_onnx=""))
+    x, y = TensorSpec("x", DataType.FP32, (-1, 4)), TensorSpec("y", DataType.FP32, (-1,))
+    done = FORMAT.finish(spec, ModelFacts((x,), (y,), True))
+    assert (done.inputs[0].dims, done.outputs[0].dims) == ((4,), ())
+    with pytest.raises(ConfigError) as caught:
+        FORMAT.finish(spec, ModelFacts((x,), (y,), False))
+    (fault,) = caught.value.findings
+    assert (fault.key, fault.line) == ("batch_size", 1)
+    assert "batchifier=none" in fault.hint
 
 
 @pytest.mark.parametrize(
