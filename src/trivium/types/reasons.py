@@ -38,6 +38,7 @@ NOT_BY_CLIENTS: Final = "not_by_clients"  # no metadata
 NOT_LOADED: Final = "not_loaded"  # model, version, text
 NOT_CACHEABLE: Final = "not_cacheable"  # model, version
 REGISTERED_TWICE: Final = "registered_twice"  # model, version
+NO_MEMORY: Final = "no_memory"  # model, version
 NO_ENGINE: Final = "no_engine"  # model, version, engine
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told

@@ -141,12 +141,24 @@ class InstanceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """Memory for which a load is refused where it is not free, in bytes, on each device of a kind that the model runs
+    on: `required` by the model, and `reserved` for others.
+    """
+
+    device: Device
+    required: int = 0
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up. A worker
     process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
-    has more than `most_bytes`.
+    has more than `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
+    CPU's entry counts for the load of every device.
     """
 
     queue_items: int = 1000
@@ -156,6 +168,7 @@ class Limits:
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None
+    memory: tuple[MemoryNeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,8 @@ def _certificate(sources: ServingSources) -> tuple[str, str]:
 def _under(sources: ServingSources, environment: Mapping[str, str]) -> dict[str, SourceSetting]:
     """Return what holds for every model that does not set it itself: OPTION_ and ARGS_ before all else."""
     found = {key: sources.settings[key] for key in _UNDER if sources.is_given(key)}
+    headroom = SourceSetting(sources.text("reserved_memory_mb"), Origin("DJL's default", ""))
+    found.setdefault("reserved_memory_mb", headroom)
     for name, key in _VARIABLES.items():
         if environment.get(name):
             found[key] = SourceSetting(environment[name], Origin("the environment", name))

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from trivium.core.graph import instance as graph
 from trivium.core.graph import policy as graph_policy
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
@@ -24,6 +24,7 @@ from trivium.core.models.launcher import Launcher, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.observability.host_metrics import FreeMemory
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
@@ -49,7 +50,7 @@ Progress = Callable[[VersionStatus], None]
 @dataclass(frozen=True, slots=True)
 class LoadServices:
     """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
-    the metrics that a model counted once it is gone.
+    the metrics that a model counted once it is gone, `memory` tells what is free.
     """
 
     engines: Mapping[str, Engine]
@@ -60,6 +61,7 @@ class LoadServices:
     workers: WorkerServices
     tracing: Tracing
     forget: Callable[[str], None]
+    memory: FreeMemory = field(default_factory=FreeMemory)
 
 
 class Lifecycle:
@@ -81,6 +83,7 @@ class Lifecycle:
         self._limiter = None if config.resources is None else RateLimiter(config.resources)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._turn = asyncio.Semaphore(config.loads_at_once)
+        self._memory = MemoryGuard(services.memory)
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
 
@@ -280,15 +283,16 @@ class Lifecycle:
         return await self._open(spec, form)
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
-        spec = await self.complete(spec, form)
-        for finding in spec.reports:
-            log.warning("%s", finding)
-        loaded = self._built(spec)
-        try:
-            await loaded.open()
-        except BaseException:
-            await loaded.close()
-            raise
+        async with self._memory.loading(spec):
+            spec = await self.complete(spec, form)
+            for finding in spec.reports:
+                log.warning("%s", finding)
+            loaded = self._built(spec)
+            try:
+                await loaded.open()
+            except BaseException:
+                await loaded.close()
+                raise
         return loaded.spec, loaded
 
     def _built(self, spec: ModelSpec) -> ServedModel:

@@ -57,13 +57,7 @@ EVERY = {
     ),
     **_reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
     **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
-    **_reported(
-        "memory is not checked before a model is loaded",
-        "required_memory_mb",
-        "reserved_memory_mb",
-        "gpu.required_memory_mb",
-        "gpu.reserved_memory_mb",
-    ),
+    **_used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
     **_reported(
         "every model's requests are measured, and whoever reads the metrics aggregates them",
         "log_model_metric",

@@ -109,7 +109,9 @@ def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
     if not facts.batchable:
         origin = spec.origin["batching.join"]
         place = origin if origin.line else spec.origin["batching.max_rows"]
-        found = f"requests are put into one batch by a new dimension, and the model {spec.entry} takes no batch"
+        found = (
+            f"requests are put into one batch by a new dimension, and the model {spec.entry} takes no batch"
+        )
         expected = "inputs and outputs whose first dimension is of any size"
         hint = "Export the model with such a dimension, or set batchifier=none and batch_size=1."
         key = place.key or "batchifier"

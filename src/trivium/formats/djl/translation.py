@@ -5,7 +5,8 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
@@ -22,12 +23,16 @@ from trivium.types.spec import (
     InstanceGroup,
     Join,
     Limits,
+    MemoryNeed,
     ModelSpec,
     Origin,
 )
 
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
+
+HEADROOM_MB = 500
+"""Megabytes that DJL leaves free, by its own default."""
 
 _BATCH = ("batch_size", "max_dynamic_batch_size")
 JOINS = {
@@ -60,6 +65,7 @@ class Translation:
         """The spec, without what is to be reported."""
         folder, choice = self._folder, self._choice
         groups = tuple(self._groups())
+        memory = self._memory({group.device for group in groups})
         own = parameters(self._settings, choice.engine.value, folder, groups)
         batching = self._batching()
         spec = ModelSpec(
@@ -74,7 +80,7 @@ class Translation:
             batching=batching,
             scheduling=self._scheduling(batching),
             groups=groups,
-            limits=self._limits(),
+            limits=self._limits(memory),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
             origin=self._origin,
@@ -146,7 +152,22 @@ class Translation:
                 device_ids=(number,) if is_gpu else (),
             )
 
-    def _limits(self) -> Limits:
+    def _memory(self, devices: Collection[Device]) -> tuple[MemoryNeed, ...]:
+        """Return what is to be free. DJL's head-room holds where a model asks for memory, and its server's always."""
+        needs: list[MemoryNeed] = []
+        settings = self._settings
+        for device in (Device.CPU, Device.GPU):
+            prefixes = ("",) if device is Device.CPU else ("gpu.", "")
+            keys = [[f"{of}{kind}_memory_mb" for of in prefixes] for kind in ("required", "reserved")]
+            required = settings.number(keys[0], 0)
+            reserved = settings.number(keys[1], HEADROOM_MB if required.value else 0)
+            if (device is Device.CPU or device in devices) and (required.value or reserved.value):
+                field = f"limits.memory[{len(needs)}]"
+                self._origin |= {f"{field}.required": required.origin, f"{field}.reserved": reserved.origin}
+                needs.append(MemoryNeed(device, required.value * 2**20, reserved.value * 2**20))
+        return tuple(needs)
+
+    def _limits(self, memory: tuple[MemoryNeed, ...]) -> Limits:
         settings = self._settings
         queue = settings.number(
             ["job_queue_size"], self._defaults.queue_items, why="the server's default bound"
@@ -154,20 +175,18 @@ class Translation:
         restarts = settings.number(
             ["retry_threshold"], _OURS.restarts, "the server's default (DJL gives up at the first)"
         )
-        bounds = {
-            "queue_items": self._from("limits.queue_items", queue),
-            "restarts": self._from("limits.restarts", restarts),
-        }
+        made = Limits(
+            queue_items=self._from("limits.queue_items", queue),
+            restarts=self._from("limits.restarts", restarts),
+            memory=memory,
+        )
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
+        made = replace(made, run_deadline=deadline)
         if not self._is_python:
-            return Limits(run_deadline=deadline, **bounds)
+            return made
         start = settings.number(["option.model_loading_timeout"], 240)
-        return Limits(
-            run_deadline=deadline,
-            startup_deadline=float(self._from("limits.startup_deadline", start)),
-            **bounds,
-        )
+        return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))
 
     def _handler(self) -> Handler:
         settings, folder = self._settings, self._folder

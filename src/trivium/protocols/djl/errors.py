@@ -85,6 +85,7 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
     reasons.UNKNOWN_TOKEN: ExactText("Invalid x-starting-token: {token}"),
+    reasons.NO_MEMORY: ExactText("No enough memory to load the model."),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
 }
 """The original's text of an error that the core has raised, by its reason."""
@@ -136,7 +137,7 @@ def refuse(
         type_name = error.type_name or type_name
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(status, fields, (), 0, closes=True)
-    if error.code is Code.OUT_OF_MEMORY:
+    if error.code is Code.OUT_OF_MEMORY and error.reason != reasons.NO_MEMORY:
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
     body = _body(error, status, type_name, "" if row is None else row.text)

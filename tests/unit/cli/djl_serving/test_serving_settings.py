@@ -178,6 +178,7 @@ def test_defaults_of_models_lie_under_their_files(tmp_path: Path) -> None:
         "job_queue_size": "5",
         "minWorkers": "2",
         "option.predict_timeout": "9",
+        "reserved_memory_mb": "500",
     }
 
 

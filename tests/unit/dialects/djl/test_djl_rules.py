@@ -181,7 +181,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
         ("option.disablePerSessionThreads=true", ONNX, Severity.NOTICE),
         ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),
-        ("required_memory_mb=7", PYTHON, Severity.NOTICE),
+        ("required_memory_mb=7", PYTHON, None),
         ("width=224", PYTORCH, Severity.NOTICE),
         ("batch_size=2", ONNX, None),
     ],

@@ -16,6 +16,7 @@ from trivium.types.spec import (
     InstanceGroup,
     Join,
     Limits,
+    MemoryNeed,
     ModelFacts,
     Origin,
     TensorSpec,
@@ -91,6 +92,35 @@ def test_a_stray_comma_is_read_as_meant_whoever_reads_the_value(tmp_path):
     assert [(finding.severity, finding.line) for finding in spec.reports] == [
         (Severity.NOTICE, line) for line in (1, 2, 3)
     ]
+
+
+MB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("lines", "gpus", "memory"),
+    [
+        ([], 0, ()),
+        (["required_memory_mb=7"], 0, (MemoryNeed(Device.CPU, 7 * MB, 500 * MB),)),
+        (["required_memory_mb=7", "reserved_memory_mb=0"], 0, (MemoryNeed(Device.CPU, 7 * MB),)),
+        (["reserved_memory_mb=9"], 0, (MemoryNeed(Device.CPU, 0, 9 * MB),)),
+        (["gpu.required_memory_mb=8"], 0, ()),
+        (["gpu.required_memory_mb=8"], 2, (MemoryNeed(Device.GPU, 8 * MB, 500 * MB),)),
+        (
+            [
+                "required_memory_mb=7",
+                "reserved_memory_mb=1",
+                "gpu.required_memory_mb=8",
+                "gpu.reserved_memory_mb=2",
+            ],
+            1,
+            (MemoryNeed(Device.CPU, 7 * MB, MB), MemoryNeed(Device.GPU, 8 * MB, 2 * MB)),
+        ),
+    ],
+)
+def test_memory_that_is_to_be_free(tmp_path, lines, gpus, memory):
+    spec = one(make(tmp_path, "m", *lines, model_py=HANDLER), replace(DEFAULTS, gpus=gpus))
+    assert spec.limits.memory == memory
 
 
 def test_the_other_spellings(tmp_path):
