@@ -1,5 +1,6 @@
 """What serving.properties asks of a server, from outside: batches of tensors, memory, libraries of operators."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -78,3 +79,29 @@ def test_a_library_of_operators_is_served(tmp_path: Path) -> None:
     with djl_serving(tmp_path / "log", "-m", model) as server:
         answer = server.infer("POST", "/predictions/upper", b"in capitals")
         assert (answer.status, answer.body) == (200, b"IN CAPITALS")
+
+
+THREADS = """
+import os
+from djl_python import Output
+def handle(inputs):
+    return None if inputs.is_empty() else Output().add(os.environ.get("OMP_NUM_THREADS", "none"))
+"""
+
+
+def test_threads_of_a_worker_and_metrics_in_the_log(tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.mkdir()
+    (model / "model.py").write_text(THREADS)
+    (model / "serving.properties").write_text("log_model_metric=true\nmetrics_aggregation=2\n")
+    with djl_serving(tmp_path / "one", "-m", model, variables={"OMP_NUM_THREADS": ""}) as server:
+        assert server.infer("POST", "/predictions/m", b"x").body == b"1"
+        server.infer("POST", "/predictions/m", b"x")
+        server.await_line(
+            re.compile(r"Inference_p50\.Microseconds:[\d.]+\|#Model:m,Version:1,Host:[^|]+\|\d+\|g")
+        )
+    variables = {"OMP_NUM_THREADS": "", "NO_OMP_NUM_THREADS": "1"}
+    with djl_serving(tmp_path / "two", "-m", model, variables=variables) as server:
+        assert server.infer("POST", "/predictions/m", b"x").body == b""
+        groups = server.manage("GET", "/models/m").document[0]["models"][0]["workerGroups"]
+        assert groups[0]["maxWorkers"] == 2

@@ -58,14 +58,7 @@ EVERY = {
     **_reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
     **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
     **_used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
-    **_reported(
-        "every model's requests are measured, and whoever reads the metrics aggregates them",
-        "log_model_metric",
-        "log_request_metric",
-        "metrics_aggregation",
-        harmless=_NO,
-    ),
-    **_reported("instances open by the server's own rules", "option.parallel_loading", harmless=_NO),
+    **_used("log_model_metric", "log_request_metric", "metrics_aggregation", "option.parallel_loading"),
     **_reported("the model directory is the folder that is served", "option.model_dir"),
 }
 

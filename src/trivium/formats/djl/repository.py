@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trivium.dialects.djl.engines import UNDECIDED
 from trivium.dialects.djl.judging import judge
-from trivium.dialects.djl.layers import from_environment, layered
+from trivium.dialects.djl.layers import from_environment, layered, threads_of
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings
@@ -35,11 +35,12 @@ from trivium.types.spec import Defaults, Join, ModelFacts, ModelSpec, Origin, Re
 
 class DjlFormat:
     """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
-    environment and of a server's configuration.
+    environment and of a server's configuration. `threads` is the OMP_NUM_THREADS of its workers, 0 for none.
     """
 
-    def __init__(self, under: Mapping[str, SourceSetting] | None = None) -> None:
+    def __init__(self, under: Mapping[str, SourceSetting] | None = None, threads: int = 1) -> None:
         self._under = under or {}
+        self._threads = threads
 
     name = "djl"
     expects = (
@@ -77,8 +78,9 @@ class DjlFormat:
 
         def read_model(place: Path) -> list[ModelSpec]:
             folder = _opened(place, defaults)
+            properties = without_stray_commas(layered(_properties(folder), source, self._under))
             try:
-                spec = _read_model(folder, source, self._under, defaults)
+                spec = _read_model(folder, properties, defaults, self._threads)
             except ConfigError as error:
                 raise ConfigError(_shown(folder, error.findings)) from error
             spec = replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
@@ -145,22 +147,23 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
     return replace(folder, shown=path / folder.path.relative_to(root))
 
 
-def _read_model(
-    folder: DjlModelFolder, source: ModelSource, under: Mapping[str, SourceSetting], defaults: Defaults
-) -> ModelSpec:
+def _properties(folder: DjlModelFolder) -> Properties:
+    if PROPERTIES not in folder.files:
+        return Properties(str(folder.path), {})
     file = folder.path / PROPERTIES
-    if PROPERTIES in folder.files:
-        with open_file(file) as opened:
-            properties = read(str(file), opened.read(MAX_BYTES + 1))
-    else:
-        properties = Properties(str(folder.path), {})
-    properties = without_stray_commas(layered(properties, source, under))
+    with open_file(file) as opened:
+        return read(str(file), opened.read(MAX_BYTES + 1))
+
+
+def _read_model(
+    folder: DjlModelFolder, properties: Properties, defaults: Defaults, threads: int
+) -> ModelSpec:
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
         raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
     settings.findings += judge(properties, choice.engine.value)
-    spec = Translation(settings, folder, choice, defaults).spec()
+    spec = Translation(settings, folder, choice, defaults, threads).spec()
     _note_contents(settings, folder, choice)
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
@@ -209,4 +212,4 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
 
 def made(variables: Mapping[str, str]) -> DjlFormat:
     """Make the format for a server with this environment."""
-    return DjlFormat(from_environment(variables))
+    return DjlFormat(from_environment(variables), threads_of(variables))

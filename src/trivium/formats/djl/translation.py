@@ -13,6 +13,7 @@ from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, Djl
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
+from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
     All,
     Batching,
@@ -52,8 +53,15 @@ class Translation:
     """One folder's; `spec` is made once. Errors gather in `settings`."""
 
     def __init__(
-        self, settings: DjlSettings, folder: DjlModelFolder, choice: Choice, defaults: Defaults
+        self,
+        settings: DjlSettings,
+        folder: DjlModelFolder,
+        choice: Choice,
+        defaults: Defaults,
+        threads: int,
     ) -> None:
+        """`threads` is what OMP_NUM_THREADS is to be for workers, 0 where it is not set."""
+        self._threads = threads
         self._settings = settings
         self._folder = folder
         self._choice = choice
@@ -81,6 +89,7 @@ class Translation:
             scheduling=self._scheduling(batching),
             groups=groups,
             limits=self._limits(memory),
+            metrics=self._metrics(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
             origin=self._origin,
@@ -131,8 +140,7 @@ class Translation:
         for index, device in enumerate(settings.devices(self._defaults.gpus)):
             kind, number = device.value
             is_gpu = kind is Device.GPU
-            default = 1 if is_gpu else self._defaults.cpus
-            why = "DJL's default: one per GPU" if is_gpu else "DJL's default: one per CPU"
+            default, why = (1, "DJL's default: one per GPU") if is_gpu else self._most_on_cpus()
             most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, why)
             least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
             if least.value > most.value:
@@ -151,6 +159,22 @@ class Translation:
                 device=kind,
                 device_ids=(number,) if is_gpu else (),
             )
+
+    def _most_on_cpus(self) -> tuple[int, str]:
+        cpus = self._defaults.cpus
+        if not self._threads:
+            return 2, "DJL's default without OMP_NUM_THREADS"
+        why = "" if self._threads == 1 else f", of which each worker uses {self._threads} (OMP_NUM_THREADS)"
+        return cpus // min(self._threads, cpus), f"DJL's default: one per CPU{why}"
+
+    def _metrics(self) -> ModelMetrics:
+        settings = self._settings
+        keys = ("log_model_metric", "log_request_metric")
+        if not any(settings.switch(key).value for key in keys):
+            return ModelMetrics()
+        return ModelMetrics(
+            log_every=self._from("metrics.log_every", settings.number(["metrics_aggregation"], 1000))
+        )
 
     def _memory(self, devices: Collection[Device]) -> tuple[MemoryNeed, ...]:
         """Return what is to be free. DJL's head-room holds where a model asks for memory, and its server's always."""
@@ -191,7 +215,9 @@ class Translation:
     def _handler(self) -> Handler:
         settings, folder = self._settings, self._folder
         python = settings.text(["option.pythonExecutable"], "", "the server's own interpreter")
-        environment = settings.environment("option.env")
+        environment = dict(settings.environment("option.env"))
+        if self._threads:
+            environment.setdefault("OMP_NUM_THREADS", str(self._threads))
         if python.value and shutil.which(python.value, path=environment.get("PATH")) is None:
             found = f"{python.value}, which is not there or may not be run"
             hint = "Give the path of a Python 3.8 or newer, or leave it out for the server's own."

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.harness.djl_folders import DEFAULTS, FORMAT, HANDLER, TORCHSERVE, faults, make, one, zipped
 
+from trivium.formats.djl.repository import DjlFormat
 from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
@@ -22,6 +23,8 @@ from trivium.types.spec import (
     TensorSpec,
 )
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
 
 def test_a_bare_folder_with_a_handler(tmp_path):
     folder = make(tmp_path, "my-model", model_py=HANDLER)
@@ -33,7 +36,7 @@ def test_a_bare_folder_with_a_handler(tmp_path):
         "python-djl",
         "model.py",
     )
-    assert spec.handler == Handler("", "handle", (folder,), folder, {}, {"properties": {}})
+    assert spec.handler == Handler("", "handle", (folder,), folder, ONE_THREAD, {"properties": {}})
     assert spec.batching == Batching(False, 1, False)
     assert spec.scheduling == Dynamic(levels=10, default_level=3)
     assert spec.groups == (InstanceGroup("my_model_cpu", 1, 3),)
@@ -70,7 +73,7 @@ def test_settings_of_a_handler(tmp_path):
     assert spec.entry == "code/serve.py"
     assert spec.handler.function == "run"
     assert spec.handler.python == sys.executable
-    assert spec.handler.environment == {"A": "1", "B": "2"}
+    assert spec.handler.environment == {"A": "1", "B": "2", **ONE_THREAD}
     told = spec.handler.settings["properties"]
     assert told["topK"] == "3"
     assert told["predict_timeout"] == "7"
@@ -143,6 +146,40 @@ def test_of_two_files_the_one_with_a_handler(tmp_path):
     assert one(make(tmp_path, "n", "engine=Python", n_py=HANDLER, model_py=HANDLER)).entry == "n.py"
     assert one(make(tmp_path, "o", "engine=Python", o_py="from x import *")).entry == "o.py"
     assert one(make(tmp_path, "p", "option.modelName=q", q_py=HANDLER)).entry == "q.py"
+
+
+@pytest.mark.parametrize(
+    ("threads", "line", "variable", "most"),
+    [
+        (1, "", "1", 3),
+        (2, "", "2", 1),
+        (8, "", "8", 1),
+        (0, "", None, 2),
+        (1, "option.env=OMP_NUM_THREADS=4", "4", 3),
+        (0, "option.env=OMP_NUM_THREADS=4", "4", 2),
+        (1, "maxWorkers=7", "1", 7),
+    ],
+)
+def test_threads_of_workers_and_how_many_there_are_by_default(tmp_path, threads, line, variable, most):
+    folder = make(tmp_path, "m", "topK=1", line, model_py=HANDLER)
+    (spec,) = DjlFormat(threads=threads).read(folder, DEFAULTS).specs
+    assert spec.handler.environment.get("OMP_NUM_THREADS") == variable
+    assert spec.groups[0].maximum == most
+
+
+@pytest.mark.parametrize(
+    ("lines", "every"),
+    [
+        ([], 0),
+        (["metrics_aggregation=5"], 0),
+        (["log_model_metric=true"], 1000),
+        (["log_request_metric=true", "metrics_aggregation=5"], 5),
+        (["log_model_metric=false"], 0),
+    ],
+)
+def test_metrics_in_the_log(tmp_path, lines, every):
+    spec = one(make(tmp_path, "m", *lines, model_py=HANDLER))
+    assert (spec.metrics.log_every, spec.reports) == (every, ())
 
 
 def test_groups_per_gpu(tmp_path):
