@@ -25,6 +25,7 @@ WRONG_CONFIG = {
     KeyKind.DEVICES: "tpu",
     KeyKind.STATUS: "fine",
     KeyKind.PATTERN: "(",
+    KeyKind.ACCESS: "clsoed",
 }
 
 

@@ -29,6 +29,7 @@ class KeyKind(Enum):
     DEVICES = "*, or devices separated by semicolons"
     STATUS = "a status from 400 to 599"
     PATTERN = "a regular expression"
+    ACCESS = "open or closed"
 
 
 class KeySupport(Enum):
@@ -77,6 +78,8 @@ class ConfigKey:
                     text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 12
                 )
                 return "" if is_number and least <= int(text) <= most else shown
+            case KeyKind.ACCESS:
+                return "" if text.lower() in ("open", "closed") else shown
             case KeyKind.ADDRESS:
                 return "" if read_address(text) else shown
             case KeyKind.MODELS:
@@ -158,7 +161,7 @@ _ROWS = (
     ConfigKey("WEB_ROOT", _T, "public", _NO, "files are served by a web server; leave it out"),
     ConfigKey(
         "trivium_management",
-        _T,
+        KeyKind.ACCESS,
         "open",
         _PARTLY,
         "Trivium's own: closed keeps others than this machine out",

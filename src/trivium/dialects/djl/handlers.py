@@ -8,12 +8,11 @@ import ast
 import warnings
 from collections.abc import Iterator
 from enum import Enum
-from typing import TypeGuard
 
 LONGEST = 2**20
 """Characters of a file that is looked into."""
 
-_MAKERS = frozenset({"globals", "setattr", "exec", "__getattr__"})
+_MAKERS = frozenset({"globals", "vars", "locals", "setattr", "exec", "__getattr__"})
 """Names by which a module makes further names as it runs."""
 
 
@@ -70,13 +69,20 @@ def names_of(text: str) -> frozenset[str] | None:
             case ast.ImportFrom() | ast.Import():
                 names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
             case _:
-                names |= {each.id for each in ast.walk(node) if _is_bound(each)}
+                names.update(_bound(node))
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     return None if "*" in names or (names | used) & _MAKERS else frozenset(names)
 
 
-def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Yield all names that a statement gives to anything, in its loops and cases, too."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield each.id
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield each.name
+        elif isinstance(each, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in each.names)
 
 
 def _parsed(text: str) -> ast.Module | None:

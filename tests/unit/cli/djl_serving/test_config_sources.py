@@ -66,6 +66,7 @@ WRONG = {
     KeyKind.DEVICES: "tpu",
     KeyKind.STATUS: "200",
     KeyKind.PATTERN: "(",
+    KeyKind.ACCESS: "clsoed",
 }
 
 
