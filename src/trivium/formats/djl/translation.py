@@ -108,6 +108,7 @@ class Translation:
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
         self._rule("rule: clients send whole tensors", "batching.batch_axis")
+        self._rule("rule: a batch is a list of requests", "batching.join")
         join = Join.ROWS if self._is_python else self._from("batching.join", self._join(size.value))
         if join is Join.ROWS and not self._is_python:
             rows = 1  # as in the original, such a batch runs item by item
