@@ -7,6 +7,7 @@ from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl.answer import DjlInferEncoder
 from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
 from trivium.protocols.djl.options import DjlOptions
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Deferred, Fetch, Fetched, ResponsePart
 from trivium.types.wire import Head, HttpAnswer
@@ -81,6 +82,10 @@ class DjlFetchEncoder:
         """One whole answer: 202 while there is nothing to be read yet."""
         if part.error is not None or not isinstance(part.answer, Fetched):
             error = part.error or ServeError(Code.INTERNAL, "The server gave no parts. Report it.")
+            if error.reason == reasons.UNKNOWN_TOKEN:
+                asked = f"{self._fetch.token}{self._fetch.first or ''}"
+                exact = ExactText(f"Invalid x-starting-token: {asked}")
+                error = DjlRefusal(Code.INVALID, error.message, exact=exact)
             return refuse(error, self._request_id, self._options.exact)
         try:
             return self._page(part.answer)
