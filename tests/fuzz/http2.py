@@ -1,6 +1,8 @@
 """HTTP/2 with HPACK and gRPC's messages, from bytes on a connection to calls: in any pieces."""
 
+import asyncio
 import random
+from functools import cache
 
 from hpack import Encoder
 from tests.fuzz.mutations import pieces
@@ -104,8 +106,17 @@ def rebuilt(entry: bytes, change: Change, chance: random.Random) -> bytes:
     return b"".join(out)
 
 
+@cache
+def loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
 def read(wire: bytes, chance: random.Random) -> None:
     """Either it is understood, or the connection ends by a code; nothing is left of it, and bounds are kept."""
+    loop().run_until_complete(_converse(wire, chance))
+
+
+async def _converse(wire: bytes, chance: random.Random) -> None:
     limits = {"message_bytes": 1000, "total_message_bytes": 3000, "calls": 5}
     talk = H2SessionHarness(FakeCore(chance.random() < 0.5), **limits)
     fault = None
@@ -120,9 +131,7 @@ def read(wire: bytes, chance: random.Random) -> None:
         for ticket in talk.core.tickets:
             if not ticket.is_over and chance.random() < 0.5:
                 ticket.echo()
-        talk.session.pump()
-        talk.session.spare()
-        talk.session.out.clear()
+        await _turn(talk, chance.choice((1, 3)))
         assert talk.site.held_bytes <= 3000
         assert len(talk.site.visits) <= 5
         assert talk.session.flow.window >= 0
@@ -130,9 +139,20 @@ def read(wire: bytes, chance: random.Random) -> None:
         talk.session.end_late(talk.time.now)
     talk.session.lose()
     talk.threads.run()
+    while tasks := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        await asyncio.wait(tasks)
+    await asyncio.sleep(0)  # for what is called when a task is over
     talk.check_nothing_is_left()
     if fault is not None:
         raise fault
+
+
+async def _turn(talk: H2SessionHarness, count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+        talk.session.pump()
+        talk.session.spare()
+        talk.session.out.clear()
 
 
 def read_blocks(blocks: bytes, chance: random.Random) -> None:

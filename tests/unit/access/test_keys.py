@@ -42,6 +42,8 @@ def test_a_key_and_its_end_which_without_a_zone_is_utc(written: str, seconds: fl
     [
         ("", "keys.toml: key: no key; expected at least one [[key]]. Run `trivium key`"),
         ("[[key]\n", "keys.toml: not TOML: "),
+        ("a = " + "[" * 3000, "keys.toml: not TOML: "),
+        ("a = " + "9" * 5000, "keys.toml: not TOML: "),
         ("key = 1", "no list of tables"),
         ("[key]\nname = 'x'\n", "no list of tables"),
         (row() + "[other]\n", "keys.toml: other: no such table"),

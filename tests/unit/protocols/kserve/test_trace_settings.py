@@ -137,3 +137,10 @@ def test_anything_is_a_change_or_a_refusal(fields, is_lenient):
     with suppress(ServeError):
         change = read_json(fields, is_lenient)
         assert change is None or isinstance(change, TraceChange)
+
+
+@pytest.mark.parametrize("sign", ["", "-", "+"])
+@pytest.mark.parametrize("key", ["trace_rate", "trace_count"])
+def test_a_number_longer_than_python_reads_is_refused(key, sign):
+    assert refusal({key: sign + "9" * 5000}).code is Code.INVALID
+    assert refusal({key: [sign + "9" * 5000]}, True, read_rpc).code is Code.INVALID
