@@ -12,7 +12,8 @@ from tests.fixtures import models
 from tests.fuzz.runner import SAMPLE, WHOLE, inputs, run
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.wires import h2_target, http_target, send, statuses
-from tests.harness.server_process import ServerProcess, running, withstanding
+from tests.harness.raw_http import get, post
+from tests.harness.server_process import ServerProcess, running, serve, withstanding
 from tests.harness.stall_watch import watched
 
 SEED = 20261125
@@ -67,7 +68,9 @@ def attack(server: ServerProcess, profile: str) -> Counter[int]:
         said = send(server.port, data)
         came = statuses(said)
         is_ours = b"a fault of its own" in said or (500 in came and profile not in SAYS_500)
-        assert not is_ours, f"input {index} of {target.name}: {data.hex()}\n{said[:2000]!r}\n{server.said()[-4000:]}"
+        assert not is_ours, (
+            f"input {index} of {target.name}: {data.hex()}\n{said[:2000]!r}\n{server.said()[-4000:]}"
+        )
         found.update(came)
     grpc_port = int(server.grpc_address.rpartition(":")[2])
     target = h2_target(profile)
@@ -88,3 +91,33 @@ def test_a_server_answers_its_neighbours_meanwhile(tmp_path: Path, profile: str)
         assert found[200], "none was good"
         assert sum(found.values()) > HTTP_INPUTS // 2
         assert watch.longest <= MOST_SECONDS, server.said()
+
+
+REFUSED = (
+    get("/v2/models/nobody"),
+    get("/v2/models/nobody/stats"),
+    get("/v2/nowhere"),
+    post("/v2/models/nobody/infer", b"{}"),
+    post("/v2/models/echo/infer", b'{"inputs": ['),
+    post("/v2/models/echo/trace/setting", b'{"a": ' + bytes(1000)),
+    post("/v2/models/echo/generate", b"[]"),
+)
+TURNS, AT_ONCE, LEAST_LEAK = 40, 100, 1000
+
+
+def test_refusals_leave_nothing_in_memory(tmp_path: Path) -> None:
+    """An error that is kept with its frames takes kilobytes; anybody can cause it as often as he likes."""
+    repository = lay_out(tmp_path, "triton")[0]
+    grown = {}
+    with serve(tmp_path / "log", repository) as server:
+        for request in REFUSED:
+            sizes = []
+            for turn in range(TURNS):
+                if turn == TURNS // 4:
+                    sizes.append(server.process.memory_info().rss)
+                came = statuses(send(server.port, request * AT_ONCE))
+                assert min(came) >= 400
+                assert len(came) == AT_ONCE
+            sizes.append(server.process.memory_info().rss)
+            grown[request.partition(b" HTTP")[0]] = (sizes[1] - sizes[0]) / (TURNS * AT_ONCE * 3 / 4)
+    assert max(grown.values()) < LEAST_LEAK, grown

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --target NAME|all --seed S [--index I | --begin B --count N]`: the fuzzer by hand.
 
 With `--index` one input is shown and tried, and what it raises is shown whole. Without, inputs are tried; faults of one
-kind are told once, and the run goes on behind them.
+kind are told once, and the run goes on behind them. With `--atheris` that library chooses the inputs.
 """
 
 import argparse
@@ -9,29 +9,39 @@ import sys
 import time
 import traceback
 
-from tests.fuzz.runner import Bounds, FuzzFailure, run
-from tests.fuzz.target import Target
-from tests.fuzz.targets import TARGETS
-
 MOST_KINDS = 20
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Try damaged input on the readers.")
-    parser.add_argument("--target", required=True, choices=[*TARGETS, "all"])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Try damaged input on the readers."
+    )
+    parser.add_argument("--target", required=True, help="the name of a target, or all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--index", type=int, help="one input alone, shown with what becomes of it")
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--atheris", action="store_true", help="guided by coverage; needs that library")
     given = parser.parse_args()
-    targets = list(TARGETS.values()) if given.target == "all" else [TARGETS[given.target]]
+    if given.atheris:
+        from tests.fuzz.guided import fuzz  # before anything that it wants to instrument is imported
+
+        return fuzz(given.target, given.count)
+    from tests.fuzz.targets import TARGETS
+
+    names = list(TARGETS) if given.target == "all" else [given.target]
+    if unknown := set(names) - TARGETS.keys():
+        parser.error(f"there is no target {unknown.pop()!r}; there are all, {', '.join(TARGETS)}")
     if given.index is not None:
-        return show(targets[0], given.seed, given.index)
-    return max(explore(target, given.seed, given.begin, given.count) for target in targets)
+        return show(names[0], given.seed, given.index)
+    return max(explore(name, given.seed, given.begin, given.count) for name in names)
 
 
-def show(target: Target, seed: int, index: int) -> int:
+def show(name: str, seed: int, index: int) -> int:
     """Try one input, without an alarm, so that a debugger can be attached."""
+    from tests.fuzz.targets import TARGETS
+
+    target = TARGETS[name]
     data, chance = target.input(seed, index)
     print(f"{len(data)} bytes: {data.hex()}")
     began = time.process_time()
@@ -47,13 +57,16 @@ def show(target: Target, seed: int, index: int) -> int:
     return code
 
 
-def explore(target: Target, seed: int, begin: int, count: int) -> int:
+def explore(name: str, seed: int, begin: int, count: int) -> int:
     """Try many, past faults that are known by now."""
+    from tests.fuzz.runner import FuzzFailure, run
+    from tests.fuzz.targets import TARGETS
+
     known: set[str] = set()
     end = begin + count
     while begin < end and len(known) < MOST_KINDS:
         try:
-            print(run(target, seed, end - begin, begin, Bounds()), flush=True)
+            print(run(TARGETS[name], seed, end - begin, begin), flush=True)
             break
         except FuzzFailure as failure:
             if failure.kind not in known:

@@ -17,11 +17,17 @@ from tests.fuzz.target import Change, Target
 from trivium.formats.archive import Bounds, names, unpack
 from trivium.types.errors import ServeError
 
-FILES = {"MAR-INF/MANIFEST.json": b"{}", "model.py": b"print(1)\n", "sub/deep/w.bin": bytes(range(256)) * 4, "empty": b""}
+FILES = {
+    "MAR-INF/MANIFEST.json": b"{}",
+    "model.py": b"print(1)\n",
+    "sub/deep/w.bin": bytes(range(256)) * 4,
+    "empty": b"",
+}
 SMALL = Bounds(total_bytes=2**20, members=40, free_bytes=2**18)
 BLOCK = 512
 NAMES = (
-    "../x", "/x", "a/../b", "a\\b", "C:x", "", ".", "./", "a//b", "x" * 300, "/".join("d" * 70), "a\0b", "ä", "\udcff", "model.py", "sub",
+    "../x", "/x", "a/../b", "a\\b", "C:x", "", ".", "./", "a//b", "x" * 300, "/".join("d" * 70), "a\0b", "ä",
+    "\udcff", "model.py", "sub",
     "sub/deep/w.bin/x", "empty/",
 )  # fmt: skip
 
@@ -58,8 +64,10 @@ TARS = (
     tarred(LONG, tarfile.GNU_FORMAT),
 )
 TOKENS = (
-    b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7", b"\x1f\x8b\x08", b"ustar\x0000", b"ustar  \0", b"\x80" + bytes(11), b"../", b"/",
-    b"\0" * 512, b"30 path=../../../../etc/passwd\n", b"17 size=99999999\n", b"99999999 a=b\n", b"x", b"g", b"L", b"K", b"S", b"2",
+    b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7", b"\x1f\x8b\x08", b"ustar\x0000", b"ustar  \0",
+    b"\x80" + bytes(11), b"../", b"/",
+    b"\0" * 512, b"30 path=../../../../etc/passwd\n", b"17 size=99999999\n", b"99999999 a=b\n", b"x", b"g", b"L",
+    b"K", b"S", b"2",
     b"\xff" * 8,
 )  # fmt: skip
 

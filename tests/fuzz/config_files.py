@@ -42,9 +42,12 @@ parameters { key: "k" value: { string_value: "v\\303\\244" } }
 """
 PBTXT = tuple(text.encode() for text in (SMALL, SMALL, RICH, BATCHES, *OTHER_POLICIES))
 PBTXT_TOKENS = (
-    b"{", b"}", b"[", b"]", b"<", b">", b":", b",", b";", b"#", b'"', b"'", b"\\", b'"\\u12"', b'"\\ud800"', b'"\\400"', b"\\x",
-    b"input", b"output", b"dims: -1", b"data_type: TYPE_STRING", b"reshape { shape: [ ] }", b"TYPE_FP33", b"1e400", b"-inf", b"nan",
-    b"0x", b"0777777777777777777777777", b"1_0", b"+1", b"1f", b"true", b"max_batch_size: -1", b"sequence_batching { }",
+    b"{", b"}", b"[", b"]", b"<", b">", b":", b",", b";", b"#", b'"', b"'", b"\\", b'"\\u12"', b'"\\ud800"',
+    b'"\\400"', b"\\x",
+    b"input", b"output", b"dims: -1", b"data_type: TYPE_STRING", b"reshape { shape: [ ] }", b"TYPE_FP33", b"1e400",
+    b"-inf", b"nan",
+    b"0x", b"0777777777777777777777777", b"1_0", b"+1", b"1f", b"true", b"max_batch_size: -1",
+    b"sequence_batching { }",
     b"ensemble_scheduling { step [ { model_name: 'a' } ] }", b"version_policy { all { } }", b"model_warmup { }",
     b"[type.googleapis.com/x] { }", b"\xef\xbb\xbf", b"\0", b"\xff", b"\xe2\x80\xae", b'"a" "b"',
 )  # fmt: skip
@@ -59,12 +62,15 @@ def read_pbtxt(data: bytes, chance: random.Random) -> None:
 
 PROPERTIES = (
     b"engine=Python\nbatch_size=4\nmax_batch_delay=100\nminWorkers=1\noption.entryPoint=model.py\n",
-    b"# a comment\n! and one\noption.model_id = x\\\n  y\nkey\\ with\\ blank : \\u00e4\\t\\n\nempty\nload_on_devices=0;cpu\n",
+    b"# a comment\n! and one\noption.model_id = x\\\n  y\nkey\\ with\\ blank : \\u00e4\\t\\n\n"
+    b"empty\nload_on_devices=0;cpu\n",
     "option.env=A=1,B=2\njob_queue_size=10\r\nk\\u00f6nig=ja\rlast=ä".encode(),
 )
 PROPERTY_TOKENS = (
-    b"\\", b"\\\n", b"\\u", b"\\ud800", b"\\u12", b"=", b":", b"\n", b"\r", b"\f", b"#", b"!", b"option.", b"engine=", b"-1", b"*", b"gpu9",
-    b"\xff", b"\xef\xbb\xbf", b"\0", b"option.env=A=,=,B", b"load_on_devices=;;gpu999", b"batch_size=99999999999", "²".encode(), "٣".encode(),
+    b"\\", b"\\\n", b"\\u", b"\\ud800", b"\\u12", b"=", b":", b"\n", b"\r", b"\f", b"#", b"!", b"option.",
+    b"engine=", b"-1", b"*", b"gpu9",
+    b"\xff", b"\xef\xbb\xbf", b"\0", b"option.env=A=,=,B", b"load_on_devices=;;gpu999", b"batch_size=99999999999",
+    "²".encode(), "٣".encode(),
 )  # fmt: skip
 
 
@@ -89,7 +95,16 @@ MANIFESTS = tuple(
         {"runtime": "LSP", "model": {"modelName": "m", "modelVersion": "2", "handler": "image_classifier"}},
     )
 )
-MANIFEST_TOKENS = (b'"model"', b'"handler"', b'"../x"', b'"/x"', b'"a\\\\b"', b'"runtime"', b":", *mutations.JSON_VALUES)
+MANIFEST_TOKENS = (
+    b'"model"',
+    b'"handler"',
+    b'"../x"',
+    b'"/x"',
+    b'"a\\\\b"',
+    b'"runtime"',
+    b":",
+    *mutations.JSON_VALUES,
+)
 
 
 def read_manifest_file(data: bytes, chance: random.Random) -> None:
@@ -102,16 +117,23 @@ def rebuilt_json(entry: bytes, change: Change, chance: random.Random) -> bytes:
 
 YAML = (
     b"minWorkers: 1\nmaxWorkers: 2\nbatchSize: 4\nmaxBatchDelay: 100\nresponseTimeout: 120\ndeviceType: cpu\n",
-    b"handler:\n  a: [1, 2.5, true, null, 'x']\n  b: &anchor {c: 2001-12-14}\n  d: *anchor\nparallelType: none\ndeviceIds: [0, 1]\n",
-    b"text: |\n  several\n  lines\nfolded: >-\n  a\n  b\nset: !!set {a, b}\nbinary: !!binary aGVsbG8=\n? complex\n: 1\n",
+    b"handler:\n  a: [1, 2.5, true, null, 'x']\n  b: &anchor {c: 2001-12-14}\n  d: *anchor\n"
+    b"parallelType: none\ndeviceIds: [0, 1]\n",
+    b"text: |\n  several\n  lines\nfolded: >-\n  a\n  b\nset: !!set {a, b}\n"
+    b"binary: !!binary aGVsbG8=\n? complex\n: 1\n",
     b"when: 2001-12-14t21:59:43.10-05:00\nbase60: 1:30\nfloat: .inf\nint: 0x1F\noctal: 0o17\nmerge:\n  <<: {x: 1}\n",
 )
 YAML_TOKENS = (
-    b"!!python/object/apply:os.system [x]", b"!!bool x", b"!!int ''", b"!!int x", b"!!float ''", b"!!float x", b"!!timestamp x",
-    b"!!timestamp ''", b"!!null x", b"!!binary x", b"!!set [a]", b"!!omap [a: 1, b]", b"!!pairs {a: 1}", b"!!map []", b"!!seq {}",
-    b"!!str {}", b"!x", b"!", b"&a ", b"*a", b"<<: *a", b"<<: 1", b"<<: [1]", b"? ", b"- ", b": ", b"\n", b"---\n", b"...\n", b"%YAML 9.9\n",
-    b"%TAG ! x\n", b"|\n", b">9\n", b'"\\x', b'"\\U00110000"', b'"\\ud800"', b"'", b"\t", b"{", b"}", b"[", b"]", b",", b"0b", b"0x", b"0o8", b"1:1",
-    b"1:99", b"2001-99-99", b"0000-01-01", b"2001-01-01 25:00:00", b"2001-01-01 00:00:00 +99:99", b"1" + b":1" * 3000, b"\xff\xfe", b"\0",
+    b"!!python/object/apply:os.system [x]", b"!!bool x", b"!!int ''", b"!!int x", b"!!float ''", b"!!float x",
+    b"!!timestamp x",
+    b"!!timestamp ''", b"!!null x", b"!!binary x", b"!!set [a]", b"!!omap [a: 1, b]", b"!!pairs {a: 1}",
+    b"!!map []", b"!!seq {}",
+    b"!!str {}", b"!x", b"!", b"&a ", b"*a", b"<<: *a", b"<<: 1", b"<<: [1]", b"? ", b"- ", b": ", b"\n", b"---\n",
+    b"...\n", b"%YAML 9.9\n",
+    b"%TAG ! x\n", b"|\n", b">9\n", b'"\\x', b'"\\U00110000"', b'"\\ud800"', b"'", b"\t", b"{", b"}", b"[", b"]",
+    b",", b"0b", b"0x", b"0o8", b"1:1",
+    b"1:99", b"2001-99-99", b"0000-01-01", b"2001-01-01 25:00:00", b"2001-01-01 00:00:00 +99:99",
+    b"1" + b":1" * 3000, b"\xff\xfe", b"\0",
     b"1_", b"_", b"+", b"=", b"~", b".nan", b"1e400", b"minWorkers: ", b"deviceIds: ",
 )  # fmt: skip
 YAML_NESTS = ((b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""), (b"[[", b"]"))
@@ -129,8 +151,10 @@ KEY_FILES = (
     EXPIRED.table.replace("2020-01-01", "2027-01-31T00:00:00+01:00").encode(),
 )
 KEY_TOKENS = (
-    b"[[key]]", b"[key]", b"[[a.b]]", b"name = ", b"sha256 = ", b"scopes = ", b"expires = ", b'"infer"', b'"""', b"'''", b"\\u", b"\\ud800", b"=",
-    b"1979-05-27", b"0001-01-01T00:00:00+23:59", b"9999-12-31T23:59:59-23:59", b"07:32:00", b"inf", b"nan", b"0x", b"1__0", b"1e400",
+    b"[[key]]", b"[key]", b"[[a.b]]", b"name = ", b"sha256 = ", b"scopes = ", b"expires = ", b'"infer"', b'"""',
+    b"'''", b"\\u", b"\\ud800", b"=",
+    b"1979-05-27", b"0001-01-01T00:00:00+23:59", b"9999-12-31T23:59:59-23:59", b"07:32:00", b"inf", b"nan", b"0x",
+    b"1__0", b"1e400",
     b"9" * 5000, b"a.b.c.d = 1\n", b"{ a = 1 }", b"#", b"\r", b"\0",
 )  # fmt: skip
 

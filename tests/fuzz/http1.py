@@ -30,7 +30,8 @@ TOKENS = (
     b"Expect: x\r\n", b"0\r\n\r\n", b"GET ", b"POST ", b"CONNECT ", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\xff\xfe",
     b"A" * 300, b"X: " + b"B" * 3000,
 )  # fmt: skip
-CHUNKED = b"POST /echo/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: t\r\n\r\n"
+CHUNKED = b"POST /echo/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED += b"5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: t\r\n\r\n"
 CORPUS = (
     get("a"),
     get("a") + post("b", b"hello"),

@@ -58,14 +58,20 @@ CORPUS = (
 )
 BLOCKS = (
     Encoder().encode([*USUAL[:2], (":path", UNARY), *USUAL[2:]]),
-    Encoder().encode([*USUAL[:2], (":path", "/" + "~" * 100), *USUAL[2:], ("grpc-timeout", "1H")], huffman=False),
+    Encoder().encode(
+        [*USUAL[:2], (":path", "/" + "~" * 100), *USUAL[2:], ("grpc-timeout", "1H")], huffman=False
+    ),
     Encoder().encode([(b":method", b"GET"), (b"a-bin", b"AAAA"), (b"te", b"x"), (b"grpc-encoding", b"zip")]),
 )
 TOKENS = (
-    frames.PREFACE, frames.SETTINGS_ACK, frames.ping(b"12345678"), frames.reset(1, 8), frames.window_update(0, 2**31 - 1),
-    frames.window_update(1, 0), frames.settings([(4, 2**31 - 1)]), frames.settings([(1, 2**32 - 1)]), data(1, b"", True),
-    frames.head(0, frames.HEADERS, 0, 3), frames.head(0, frames.CONTINUATION, 4, 1), b"\x20\x20\x20", b"\x3f\xff\xff\xff\xff\xff\xff",
-    b"\x82\x87\x84", b"\xff" * 12, b"\x40\x80\x80", b"\x7f\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", b"\0\0\0\0\0", b"\1\0\0\0\5",
+    frames.PREFACE, frames.SETTINGS_ACK, frames.ping(b"12345678"), frames.reset(1, 8),
+    frames.window_update(0, 2**31 - 1),
+    frames.window_update(1, 0), frames.settings([(4, 2**31 - 1)]), frames.settings([(1, 2**32 - 1)]), data(1,
+    b"", True),
+    frames.head(0, frames.HEADERS, 0, 3), frames.head(0, frames.CONTINUATION, 4, 1), b"\x20\x20\x20",
+    b"\x3f\xff\xff\xff\xff\xff\xff",
+    b"\x82\x87\x84", b"\xff" * 12, b"\x40\x80\x80", b"\x7f\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", b"\0\0\0\0\0",
+    b"\1\0\0\0\5",
     b"\0\xff\xff\xff\xff", *BLOCKS,
 )  # fmt: skip
 
@@ -96,7 +102,9 @@ def rebuilt(entry: bytes, change: Change, chance: random.Random) -> bytes:
             case 4:
                 kind = chance.randrange(12)
             case 5:
-                noise = chance.choice((*BLOCKS, prefixed(b"echo x"), chance.randbytes(8), chance.randbytes(4)))
+                noise = chance.choice(
+                    (*BLOCKS, prefixed(b"echo x"), chance.randbytes(8), chance.randbytes(4))
+                )
                 other = chance.randrange(12), chance.choice(FLAGS), chance.choice(NUMBERS)
                 out.append(frames.head(len(noise), *other) + noise)
             case 6:

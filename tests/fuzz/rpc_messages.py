@@ -16,7 +16,8 @@ from trivium.types.payload import Tensors
 from trivium.types.wire import RpcCall
 
 PROTOCOLS = tuple(
-    KServeGrpc("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton)) for as_triton in (False, True)
+    KServeGrpc("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton))
+    for as_triton in (False, True)
 )
 METHODS = tuple(method for method in SCOPES if method not in (INFER, STREAM_INFER, HEALTH))
 
@@ -30,7 +31,11 @@ def _infers() -> Iterator[bytes]:
     yield request(strings, tensor("b", "BOOL", [1], bool_contents=[True])).SerializeToString()
     entry = tensor("a", "INT64", [1], int64_contents=[2**62])
     entry.parameters["own"].string_param = "x"
-    given = {"sequence_id": words(int64_param=3), "priority": words(uint64_param=1), "x": words(double_param=1.5)}
+    given = {
+        "sequence_id": words(int64_param=3),
+        "priority": words(uint64_param=1),
+        "x": words(double_param=1.5),
+    }
     wanted = service_pb2.ModelInferRequest.InferRequestedOutputTensor(name="y")
     wanted.parameters["classification"].int64_param = 2
     yield request(entry, parameters=given, outputs=[wanted]).SerializeToString()
@@ -51,8 +56,12 @@ def _others() -> Iterator[bytes]:
         "ModelMetadata": service_pb2.ModelMetadataRequest(name="m", version="1"),
         "ModelReady": service_pb2.ModelReadyRequest(name="m", version="1"),
         "ModelStatistics": service_pb2.ModelStatisticsRequest(name="m"),
-        "SystemSharedMemoryRegister": service_pb2.SystemSharedMemoryRegisterRequest(name="r", key="k", byte_size=4),
-        "CudaSharedMemoryRegister": service_pb2.CudaSharedMemoryRegisterRequest(name="r", raw_handle=bytes(64)),
+        "SystemSharedMemoryRegister": service_pb2.SystemSharedMemoryRegisterRequest(
+            name="r", key="k", byte_size=4
+        ),
+        "CudaSharedMemoryRegister": service_pb2.CudaSharedMemoryRegisterRequest(
+            name="r", raw_handle=bytes(64)
+        ),
         "TraceSetting": service_pb2.TraceSettingRequest(model_name="m"),
         "LogSettings": service_pb2.LogSettingsRequest(),
     }
@@ -66,8 +75,10 @@ def _others() -> Iterator[bytes]:
 
 INFERS, OTHERS = tuple(_infers()), tuple(_others())
 TOKENS = (
-    b"FP32", b"BYTES", b"BOOL", b"FP16", b"\x2a\0", b"\x3a\0", b"\x0a\0", b"\x42\0", b"\xff" * 9 + b"\1", b"\x80" * 10, b"\x08\x96\x01",
-    b"\x0b\x0c", b"\x12\xff\xff\xff\xff\x0f", b"\xed\xa0\x80", b"\xff", b"sequence_id", b"priority", b"shared_memory_region",
+    b"FP32", b"BYTES", b"BOOL", b"FP16", b"\x2a\0", b"\x3a\0", b"\x0a\0", b"\x42\0", b"\xff" * 9 + b"\1",
+    b"\x80" * 10, b"\x08\x96\x01",
+    b"\x0b\x0c", b"\x12\xff\xff\xff\xff\x0f", b"\xed\xa0\x80", b"\xff", b"sequence_id", b"priority",
+    b"shared_memory_region",
     b"shared_memory_offset", b"binary_data_size", b"triton_enable_empty_final_response", b"classification",
 )  # fmt: skip
 
@@ -134,7 +145,8 @@ def rebuilt(entry: bytes, change: Change, chance: random.Random) -> bytes:
             is_message = tag[-1] & 7 == 2 and chance.random() < 0.7
             fields[at] = tag, rebuilt(payload, change, chance) if is_message else change(payload)
     return b"".join(
-        tag + (_varint(len(payload)) if tag and tag[-1] & 7 == 2 else b"") + payload for tag, payload in fields
+        tag + (_varint(len(payload)) if tag and tag[-1] & 7 == 2 else b"") + payload
+        for tag, payload in fields
     )
 
 

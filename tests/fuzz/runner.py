@@ -19,7 +19,7 @@ from tests.fuzz.target import Target
 
 SAMPLE = 2_000
 WHOLE = 10**6
-"""Inputs for each target, of the end-to-end tests and of the soak; `FUZZ_INPUTS` in the environment sets another number."""
+"""Inputs for each target, of the end-to-end tests and of the soak; the environment's `FUZZ_INPUTS` goes before both."""
 
 SHOWN_BYTES = 2048
 

@@ -38,7 +38,11 @@ class Target:
     mutations: tuple[Mutation, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        own = (mutations.splicing(self.corpus), mutations.splicing(self.corpus), mutations.nesting(self.nests))
+        own = (
+            mutations.splicing(self.corpus),
+            mutations.splicing(self.corpus),
+            mutations.nesting(self.nests),
+        )
         words = (mutations.inserting(self.tokens),) * 3 if self.tokens else ()
         object.__setattr__(self, "mutations", (*mutations.GENERAL, *own, *words))
 

@@ -39,8 +39,10 @@ def check(tensors: Sequence[Tensor]) -> None:
 # -- NDList ------------------------------------------------------------------------------------------------
 
 ND_TOKENS = (
-    b"NDAR", b"\0\4NDAR", b"\0\5DENSE", b"\0\7FLOAT32", b"\0\6STRING", b"\0\7BOOLEAN", b"\0\5INT64", b"\0\x09COMPLEX64",
-    b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\3", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b">", b"<", b"\xc0\x80", b"\xed\xa0\x80",
+    b"NDAR", b"\0\4NDAR", b"\0\5DENSE", b"\0\7FLOAT32", b"\0\6STRING", b"\0\7BOOLEAN", b"\0\5INT64",
+    b"\0\x09COMPLEX64",
+    b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\3", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b">", b"<", b"\xc0\x80",
+    b"\xed\xa0\x80",
 )  # fmt: skip
 
 
@@ -53,7 +55,8 @@ def read_ndlist(data: bytes, chance: random.Random) -> None:
 # -- npy and npz -------------------------------------------------------------------------------------------
 
 NPY_TOKENS = (
-    b"'descr'", b"'fortran_order'", b"'shape'", b"True", b"False", b"'<f4'", b"'|O'", b"'<U3'", b"'|S2'", b"'<c8'", b"'|V4'",
+    b"'descr'", b"'fortran_order'", b"'shape'", b"True", b"False", b"'<f4'", b"'|O'", b"'<U3'", b"'|S2'", b"'<c8'",
+    b"'|V4'",
     b"'<M8[s]'", b"'|b1'", b"(2,)", b"()", b"(-1,)", b"(9999999999,)", b"(0, 4611686018427387904)", b"[('a', '<f4')]",
     b"'<f16'", b"'=U1'", b"1L", b"{", b"}", b"__import__('os')", b"1if 1else 2", b"'\\d'", b"\x93NUMPY",
 )  # fmt: skip
@@ -87,7 +90,9 @@ def rebuilt_npz(entry: bytes, change: Change, chance: random.Random) -> bytes:
         for member in old.infolist():
             data = old.read(member)
             data = rebuilt_npy(data, change, chance) if chance.random() < 0.5 else change(data)
-            name = member.filename if chance.random() < 0.8 else chance.choice(("x", "x.npy", "\n.npy", ".npy"))
+            name = (
+                member.filename if chance.random() < 0.8 else chance.choice(("x", "x.npy", "\n.npy", ".npy"))
+            )
             new.writestr(zipfile.ZipInfo(name), data, method)
     return buffer.getvalue()
 
@@ -96,12 +101,23 @@ def read_npz(data: bytes, chance: random.Random) -> None:
     check(npy.decode_npz(data, MOST))
 
 
-ZIP_TOKENS = (b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7", b".npy", b"\1\0\x1c\0", b"\x75\x70", *NPY_TOKENS)
+ZIP_TOKENS = (
+    b"PK\3\4",
+    b"PK\1\2",
+    b"PK\5\6",
+    b"PK\6\6",
+    b"PK\6\7",
+    b".npy",
+    b"\1\0\x1c\0",
+    b"\x75\x70",
+    *NPY_TOKENS,
+)
 
 # -- safetensors -------------------------------------------------------------------------------------------
 
 SAFE_TOKENS = (
-    b'"dtype"', b'"shape"', b'"data_offsets"', b'"F32"', b'"BOOL"', b'"BF16"', b'"F8_E5M2"', b"[0,0]", b"[0,4]", b"[4,0]",
+    b'"dtype"', b'"shape"', b'"data_offsets"', b'"F32"', b'"BOOL"', b'"BF16"', b'"F8_E5M2"', b"[0,0]", b"[0,4]",
+    b"[4,0]",
     b'"__metadata__"', *mutations.JSON_VALUES,
 )  # fmt: skip
 
@@ -138,7 +154,10 @@ BODIES = (
     *(as_ndlist(**arrays) for arrays in PLAIN),
     *(as_npz(**arrays) for arrays in PLAIN),
     *(as_safetensors(**arrays) for arrays in ARRAYS),
-    *(json.dumps(document).encode() for document in ({"x": [[1, 2]]}, [[1, 2]], {"inputs": [[1, 2]]}, "text")),
+    *(
+        json.dumps(document).encode()
+        for document in ({"x": [[1, 2]]}, [[1, 2]], {"inputs": [[1, 2]]}, "text")
+    ),
     *NPY,
 )
 

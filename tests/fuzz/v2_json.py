@@ -17,10 +17,12 @@ from trivium.protocols.kserve.routes import Verb
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
-from trivium.types.wire import Body, Head, Target as Route
+from trivium.types.wire import Body, Head, HttpAnswer
+from trivium.types.wire import Target as Route
 
 PROTOCOLS = tuple(
-    KServeHttp("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton)) for as_triton in (False, True)
+    KServeHttp("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton))
+    for as_triton in (False, True)
 )
 TOKENS = (
     b'"inputs"', b'"outputs"', b'"data"', b'"shape"', b'"datatype"', b'"name"', b'"parameters"', b'"id"', b'"FP32"',
@@ -42,19 +44,37 @@ REQUESTS = (
     {"inputs": [v2_input("a", "FP32", [2], data=[1, 2.5])]},
     {"id": "7", "inputs": [v2_input("a", "FP64", [2, 2], data=[[1, 2], [3, 4]])], "outputs": [{"name": "y"}]},
     {"inputs": [v2_input("a", "INT64", [1], data=[2**62]), v2_input("b", "UINT64", [1], data=[2**64 - 1])]},
-    {"inputs": [v2_input("a", "BYTES", [2], data=["", "ä\n"]), v2_input("b", "BOOL", [2], data=[True, False])]},
-    {"inputs": [v2_input("a", "INT8", [0], data=[])], "parameters": {"sequence_id": "x", "sequence_start": True}},
+    {
+        "inputs": [
+            v2_input("a", "BYTES", [2], data=["", "ä\n"]),
+            v2_input("b", "BOOL", [2], data=[True, False]),
+        ]
+    },
+    {
+        "inputs": [v2_input("a", "INT8", [0], data=[])],
+        "parameters": {"sequence_id": "x", "sequence_start": True},
+    },
     {
         "inputs": [v2_input("a", "UINT8", [1, 3], data=[1, 2, 3])],
         "outputs": [{"name": "y", "parameters": {"classification": 3, "binary_data": True}}],
         "parameters": {"priority": 1, "timeout": 1000, "own": "text", "binary_data_output": False},
     },
-    {"inputs": [v2_input("a", "FP32", [1], parameters={"shared_memory_region": "r", "shared_memory_byte_size": 4})]},
+    {
+        "inputs": [
+            v2_input("a", "FP32", [1], parameters={"shared_memory_region": "r", "shared_memory_byte_size": 4})
+        ]
+    },
 )
 
 
 def rebuilt_json(entry: bytes, change: Change, chance: random.Random) -> bytes:
     return mutations.json_changed(entry, chance)
+
+
+def check_answer(answer: HttpAnswer) -> None:
+    """A refusal can be said."""
+    assert answer.status >= 400
+    assert answer.size == sum(map(len, answer.buffers))
 
 
 def decode(protocol: KServeHttp, route: Route, body: bytes, headers: dict[bytes, bytes]) -> None:
@@ -64,7 +84,7 @@ def decode(protocol: KServeHttp, route: Route, body: bytes, headers: dict[bytes,
         protocol.is_costly(head, body)
         operation, _ = protocol.decode(head, route, Body(body))
     except ServeError as error:
-        assert protocol.refuse(error).status >= 400
+        check_answer(protocol.refuse(error))
         raise
     if isinstance(operation, Infer) and isinstance(operation.payload, Tensors):
         for tensor in operation.payload.items:
@@ -91,9 +111,10 @@ def blob(name: str, datatype: str, shape: list[int], size: int) -> dict[str, obj
     return v2_input(name, datatype, shape, parameters={"binary_data_size": size})
 
 
+STRINGS = b"\1\0\0\0x" + bytes(4)
 BINARY = (
     with_length(text({"inputs": [blob("a", "FP32", [2], 8)]}), bytes(8)),
-    with_length(text({"inputs": [blob("a", "BYTES", [2], 9), blob("b", "BOOL", [1], 1)]}), b"\1\0\0\0x" + bytes(4) + b"\1"),
+    with_length(text({"inputs": [blob("a", "BYTES", [2], 9), blob("b", "BOOL", [1], 1)]}), STRINGS + b"\1"),
     with_length(text({"inputs": [blob("a", "FP16", [1, 2], 4), v2_input("b", "INT32", [1], data=[1])]}), bytes(4)),
     with_length(text({"inputs": [blob("a", "UINT64", [0], 0)], "outputs": [{"name": "y"}]}), b""),
 )  # fmt: skip
@@ -133,7 +154,8 @@ CONTROL = (
     (Verb.REGISTER, {"key": "/shm", "offset": 0, "byte_size": 64}),
     (Verb.DEVICE_REGISTER, {"raw_handle": {"b64": "AAAA"}, "device_id": 0, "byte_size": 64}),
     (Verb.LOG_SETTINGS, {"log_info": True, "log_verbose_level": 1, "log_format": "default", "log_file": ""}),
-    (Verb.TRACE_SETTINGS, {"trace_level": ["TIMESTAMPS"], "trace_rate": "1000", "trace_count": "-1", "log_frequency": "0"}),
+    (Verb.TRACE_SETTINGS, {"trace_level": ["TIMESTAMPS"], "trace_rate": "1000", "trace_count": "-1",
+    "log_frequency": "0"}),
 )  # fmt: skip
 
 

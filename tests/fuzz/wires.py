@@ -16,7 +16,7 @@ from tests.harness.raw_http import tensor as json_tensor
 
 from trivium.protocols.kserve.grpc import INFER, STREAM_INFER
 
-_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
+_STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _DATA = b"0123456789"
 
 

@@ -31,7 +31,9 @@ SILENT = logging.getLogger("trivium.fuzz")
 SILENT.setLevel(logging.CRITICAL + 1)
 
 
-def answer(number: int, outcome: object, flags: int = 0, parameters: dict[str, object] | None = None) -> bytes:
+def answer(
+    number: int, outcome: object, flags: int = 0, parameters: dict[str, object] | None = None
+) -> bytes:
     written: list[bytes] = []
     AnswerTexts().write(written, number, outcome, flags, parameters)  # type: ignore[arg-type]
     return b"".join(map(bytes, written))
@@ -45,7 +47,14 @@ def about(number: int, text: dict[str, object], data: bytes = b"", name: bytes =
 
 
 CALL = {"model": "other", "version": "1", "outputs": ["y"], "parent": 1, "tensors": [["x", "FP32", [1], 4]]}
-METRIC = {"kind": "histogram", "name": "n", "help": "h", "labels": {"a": "b"}, "observe": 1.5, "buckets": [1, 2]}
+METRIC = {
+    "kind": "histogram",
+    "name": "n",
+    "help": "h",
+    "labels": {"a": "b"},
+    "observe": 1.5,
+    "buckets": [1, 2],
+}
 FROM_WORKER = (
     (frames.READY, frames.text({"checks": True})),
     (frames.REFUSED, frames.text({"message": "no", "code": "x"})),
@@ -70,7 +79,8 @@ RUN = {"tensors": [["x", "FP32", [1], 4]], "outputs": ["y"], "parameters": {"a":
 TO_WORKER = (
     (frames.SETUP, frames.text({"handler": "x", "config": {}})),
     (frames.RUN, frames.RUN_HEAD.pack(1, 1) + about(1, RUN, b"1234")),
-    (frames.RUN, frames.RUN_HEAD.pack(2, 2) + about(2, RUN, b"1234") + about(3, {"raw": frames.raw_text(RAW)[0]}, b"one")),
+    (frames.RUN, frames.RUN_HEAD.pack(2, 2) + about(2, RUN, b"1234") + about(3, {"raw": frames.raw_text(RAW)[0]},
+    b"one")),
     (frames.CANCEL, frames.NUMBER.pack(1)),
     (frames.REPLY, answer(5, [FP32, TEXTS], frames.FINAL, {"p": 1})),
     (frames.REPLY, answer(5, OUTCOMES[3])),
@@ -78,7 +88,8 @@ TO_WORKER = (
     (frames.STOP, b""),
 )  # fmt: skip
 TOKENS = (
-    b'{"tensors":', b'{"raw":', b'"FP32"', b'"BYTES"', b'"BOOL"', b"[[", b"]]", frames.frame(frames.STOP), frames.frame(frames.PONG),
+    b'{"tensors":', b'{"raw":', b'"FP32"', b'"BYTES"', b'"BOOL"', b"[[", b"]]", frames.frame(frames.STOP),
+    frames.frame(frames.PONG),
     frames.SIZE.pack(0), frames.SIZE.pack(2**31), frames.SIZE.pack(2**31 + 1), *mutations.JSON_VALUES,
 )  # fmt: skip
 
@@ -110,7 +121,11 @@ def _with_other_text(kind: int, body: bytes, chance: random.Random) -> bytes:
     if start < 0 or end < 0:
         return body
     text = mutations.json_changed(body[start:end], chance)
-    for form, at, index in ((frames.ANSWER, frames.DONE_HEAD.size * (kind == frames.DONE), 2), (frames.ITEM, 12 * (kind == frames.RUN), 3)):  # fmt: skip
+    in_done, in_run = (
+        frames.DONE_HEAD.size * (kind == frames.DONE),
+        frames.RUN_HEAD.size * (kind == frames.RUN),
+    )
+    for form, at, index in ((frames.ANSWER, in_done, 2), (frames.ITEM, in_run, 3)):
         if len(body) < at + form.size:
             continue
         fixed = list(form.unpack_from(body, at))
@@ -218,7 +233,7 @@ def read_at_server(data: bytes, chance: random.Random) -> None:
             if owner.killed:
                 break
         for ticket in owner.core.tickets:
-            if not ticket.is_over:
+            if not ticket.is_over and chance.random() < 0.5:
                 ticket.echo()
         for item in owner.items:
             owner.upward.cancel_calls(item)
@@ -237,7 +252,7 @@ def read_at_server(data: bytes, chance: random.Random) -> None:
 
 
 def read_at_worker(data: bytes, chance: random.Random) -> None:
-    """What the parts of a worker's intake make of it; whatever they raise ends the worker, which must be an exception."""
+    """What the parts of a worker's intake make of it; whatever exception they raise ends the worker."""
     texts = frames.Texts()
     found, used = frames.frames(data)
     assert 0 <= used <= len(data)
@@ -245,7 +260,7 @@ def read_at_worker(data: bytes, chance: random.Random) -> None:
     for kind, at, end in found:
         body = memoryview(data)[at:end]
         if kind == frames.REPLY:
-            number, what, text_size, _ = frames.ANSWER.unpack_from(body, 0)
+            _, what, text_size, _ = frames.ANSWER.unpack_from(body, 0)
             at = frames.ANSWER.size
             told = texts.read(bytes(body[at : at + text_size])) if text_size else {}
             if what & 3 == frames.PAYLOAD:
@@ -269,7 +284,19 @@ def use(payload: values.Payload) -> None:
             tensor.array()
 
 
+TWICE = b"".join(
+    frames.frame(frames.CALL, about(5, {**CALL, "parent": parent}, b"1234")) for parent in (1, 2)
+)
+"""One number for two calls, of different requests."""
+
 TARGETS = (
-    Target("worker_to_server", several(FROM_WORKER), read_at_server, (Garbage,), TOKENS, rebuild=rebuilt),
+    Target(
+        "worker_to_server",
+        (*several(FROM_WORKER), TWICE),
+        read_at_server,
+        (Garbage,),
+        TOKENS,
+        rebuild=rebuilt,
+    ),
     Target("server_to_worker", several(TO_WORKER), read_at_worker, UNREADABLE, TOKENS, rebuild=rebuilt),
 )

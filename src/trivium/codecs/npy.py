@@ -112,7 +112,9 @@ def _header(name: str, data: bytes) -> tuple[_Header, int]:
         size = int.from_bytes(file.read(_LENGTHS[version]), "little")
         text = file.read(min(size, MAX_HEADER_BYTES + 1)).decode("latin-1")
         if len(text) != size or size > MAX_HEADER_BYTES:
-            raise ValueError(f"it is said to have {size} bytes; at most {MAX_HEADER_BYTES} are read, if they are there")
+            raise ValueError(
+                f"it is said to have {size} bytes; at most {MAX_HEADER_BYTES} are read, if they are there"
+            )
         return _described(literal_eval(_LONG.sub("", text.strip()))), file.tell()
     except Exception as error:  # a literal of Python, evaluated: no closed set of errors either
         raise _refused(name, f"its header cannot be read ({str(error)[:300]})") from error

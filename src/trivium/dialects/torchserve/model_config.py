@@ -89,11 +89,11 @@ class _Refused(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """It builds plain values; PyYAML's constructors raise whatever they come upon in a value that is not what its tag says."""
+    """It builds plain values, and refuses one that is not what its tag says, at which PyYAML raises anything."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            return super().construct_object(node, deep)
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             told = f"{str(node.value)[:80]!r} is no {node.tag.rpartition(':')[2]} ({error})"
             raise _Refused(told, node.start_mark.line + 1) from error
@@ -109,13 +109,17 @@ def _check_events(text: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and not event.implicit[1]:  # it is not in quotes
-            if len(event.value) > MAX_DIGITS and _NUMBER.fullmatch(event.value):
-                raise _Refused(f"a number of {len(event.value)} characters", line)
+        elif isinstance(event, yaml.ScalarEvent) and _is_long_number(event):
+            raise _Refused(f"a number of {len(event.value)} characters", line)
         if depth > MAX_DEPTH:
             raise _Refused(f"values nested over {MAX_DEPTH} deep", line)
         if aliases > MAX_ALIASES or (aliases and count > MAX_ALIASED_EVENTS):
             raise _Refused(f"more than {MAX_ALIASES} aliases, or aliases in a large file", line)
+
+
+def _is_long_number(scalar: yaml.ScalarEvent) -> bool:
+    is_quoted = scalar.implicit[1]
+    return not is_quoted and len(scalar.value) > MAX_DIGITS and bool(_NUMBER.fullmatch(scalar.value))
 
 
 def _key_lines(node: yaml.MappingNode) -> dict[str, list[int]]:
