@@ -22,7 +22,7 @@ SCOPES: Mapping[str, AccessScope] = {
 """Words of the file -> scopes."""
 
 _FIELDS = ("name", "sha256", "scopes", "expires")
-_HEADER = re.compile(r"^\s*\[\[\s*key\s*\]\]", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*key[ \t]*\]\]", re.MULTILINE)
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def test_all_faults_are_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_keys(row(name="") + row(scopes="[]"), "keys.toml")
     assert [finding.line for finding in caught.value.findings] == [1, 4]
+
+
+def test_blank_lines_cost_no_more_than_themselves() -> None:
+    began = time.process_time()
+    with pytest.raises(ConfigError) as caught:
+        parse_keys("\n" * 200_000 + row(name=""), "keys.toml")
+    assert [finding.line for finding in caught.value.findings] == [200_001]
+    assert time.process_time() - began < 5
 
 
 def test_a_key_is_found_by_its_text() -> None:
