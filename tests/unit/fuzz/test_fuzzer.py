@@ -57,7 +57,7 @@ HELD: list[bytearray] = []
 
 
 def keep(data: bytes, chance: random.Random) -> None:
-    HELD.append(bytearray(b"x" * 2**16))
+    HELD.append(bytearray(b"x" * 2**17))
 
 
 def test_a_good_parser_passes() -> None:
