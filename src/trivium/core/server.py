@@ -37,7 +37,7 @@ from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import (
     NO_GUARD,
     NO_OBSERVER,
@@ -258,7 +258,8 @@ class Server:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
-                    sink(ResponsePart(error=error, model=operation.model, version=operation.version))
+                    name, version = operation.model, operation.version
+                    sink(ResponsePart(error=frameless(error), model=name, version=version))
                     return COMPLETED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Change):
@@ -271,7 +272,7 @@ class Server:
             try:
                 part = ResponsePart(answer=self._answer(operation))
             except ServeError as error:
-                part = ResponsePart(error=error)
+                part = ResponsePart(error=frameless(error))
             sink(part)
         return COMPLETED
 
