@@ -122,6 +122,17 @@ class ServerProcess(LoggedProcess):
         self.signal(signal.SIGTERM)
 
 
+def living(folder: Path) -> list[psutil.Process]:
+    """The processes that have this folder for their temporary files in their environment, however they came about."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_ours = process.environ().get("TMPDIR") == str(folder)
+            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
 def is_guard(process: psutil.Process) -> bool:
     """Whether it is the process that cleans up behind a server."""
     try:
@@ -183,9 +194,11 @@ def started(
 
 
 def environment() -> Mapping[str, str]:
-    """This one's, with nothing in it that configures a server, and wide lines."""
+    """This one's, with nothing in it that configures a server, and wide lines. Who is not root counts a server's
+    descriptors only where it is debuggable.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TRIVIUM_")}
-    return kept | {"COLUMNS": "200"}
+    return kept | {"COLUMNS": "200"} | ({"TRIVIUM_DEBUGGABLE": "true"} if os.geteuid() else {})
 
 
 @contextlib.contextmanager
