@@ -79,9 +79,8 @@ class ModelInspector:
         )
         self._guard.watch(process.pid, environment)
         try:
-            reply, noise = await asyncio.wait_for(
-                _communicate(process, request(spec)), spec.limits.startup_deadline
-            )
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                reply, noise = await _communicate(process, request(spec))
         except BaseException as error:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

@@ -145,7 +145,8 @@ class ProcessLauncher:
     async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
         deadline = self._spec.limits.startup_deadline
         try:
-            await asyncio.wait_for(asyncio.shield(worker.opened), deadline)
+            async with asyncio.timeout(deadline):
+                await asyncio.shield(worker.opened)
         except TimeoutError as error:
             raise ServeError(
                 Code.LOAD_FAILED,

@@ -145,7 +145,8 @@ class HttpFrontend:
         if site.connections:
             site.emptied.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(site.emptied.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await site.emptied.wait()
 
     def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
         def attempt() -> Result | Exception:
