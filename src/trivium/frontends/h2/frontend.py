@@ -92,11 +92,17 @@ class H2Frontend:
             connection.leave()
         await self._until_empty(grace)
         now = asyncio.get_running_loop().time()
-        unfinished = tuple(
+        unfinished = [
             f"gRPC {visit.method} from {visit.peer}, after {now - visit.began:.1f} s" for visit in site.visits
-        )
+        ]
+        told = {visit.peer for visit in site.visits}
+        for guest in self._guests:
+            if guest.unsent and guest.session.peer not in told:
+                unfinished.append(
+                    f"gRPC answers to {guest.session.peer}, which has not read {guest.unsent} bytes"
+                )
         self._cut_all()
-        return DrainReport(site.finished, unfinished)
+        return DrainReport(site.finished, tuple(unfinished))
 
     async def close(self) -> None:
         """End at once; returns when every call is gone."""
