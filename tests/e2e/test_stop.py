@@ -24,6 +24,7 @@ GRACE = 0.5
 AT_ONCE = 4
 CUT, CLEAN = {1}, {0}
 EITHER = CUT | CLEAN
+"""... where the signal comes when it is refused, or begins to serve what is left."""
 EARLY = EITHER | {-signal.SIGTERM, -signal.SIGINT}
 """A signal that comes before the server has begun to take signals ends it as any process."""
 
@@ -52,12 +53,12 @@ SCENES: Mapping[Scene, set[int]] = {
     h.load_by_a_client_hangs: CUT,
     h.reload_hangs_while_the_old_one_works: CUT,
     h.polled_folder_has_pipes: CLEAN,
-    h.import_hangs: EITHER,
-    h.initialize_hangs: EITHER,
-    h.completion_hangs: EITHER,
-    h.warm_up_hangs: EITHER,
-    h.warm_up_of_onnx_hangs: EITHER,
-    h.files_of_models_are_pipes: EARLY,
+    h.import_hangs: CLEAN,
+    h.initialize_hangs: CLEAN,
+    h.completion_hangs: CLEAN,
+    h.warm_up_hangs: CLEAN,
+    h.warm_up_of_onnx_hangs: CLEAN,
+    h.files_of_models_are_pipes: EITHER,
     c.body_never_comes: CUT,
     c.head_never_ends: CLEAN,
     c.nobody_reads_the_answer: CUT,
@@ -69,15 +70,15 @@ SCENES: Mapping[Scene, set[int]] = {
     c.grpc_answer_is_not_read: CUT,
     c.grpc_stream_is_not_read: CUT,
     c.grpc_call_hangs: CUT,
-    c.nobody_reads_what_it_prints: EITHER,
-    c.nobody_reads_its_log: EITHER,
-    c.nobody_reads_the_access_log: EITHER,
-    c.nobody_reads_the_traces: EITHER,
-    c.collector_does_not_answer: EITHER,
+    c.nobody_reads_what_it_prints: CLEAN,
+    c.nobody_reads_its_log: CLEAN,
+    c.nobody_reads_the_access_log: CLEAN,
+    c.nobody_reads_the_traces: CLEAN,
+    c.collector_does_not_answer: CLEAN,
     c.keys_become_a_pipe: CLEAN,
     c.configuration_is_a_pipe: EARLY,
-    c.keys_are_a_pipe: EARLY,
-    c.certificate_is_a_pipe: EARLY,
+    c.keys_are_a_pipe: EITHER,
+    c.certificate_is_a_pipe: EITHER,
 }
 """What hangs -> the exit statuses that it may have."""
 
@@ -92,8 +93,13 @@ def play(folder: Path, scene: Scene, number: signal.Signals) -> tuple[float, int
         if act is not None:
             server = StagedServer(child, log, stage.port)
             act(server)
-        elif EARLY == SCENES[scene]:
+        elif SCENES[scene] == EARLY:
             time.sleep(1.5)
+        elif SCENES[scene] == EITHER:
+            until(
+                lambda: len(living(scratch)) >= 2 or child.poll() is not None, log.read_text
+            )  # with its guard
+            time.sleep(0.5)
         else:
             if stage.signs:
                 stage.await_hang()

@@ -139,6 +139,7 @@ class ProcessLauncher:
                 worker.opened.cancel()
             raise
         worker.attach(port)
+        worker.serves = True
         Watch(worker, self._around.limits(self._spec), port, self._log)
         return worker
 
