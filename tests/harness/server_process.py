@@ -150,13 +150,22 @@ def serve(
 
 @contextlib.contextmanager
 def running(
-    log: Path, command: str, *words: str | Path, status: int = 0, models_raise: bool = False
+    log: Path,
+    command: str,
+    *words: str | Path,
+    status: int = 0,
+    models_raise: bool = False,
+    prefix: tuple[str | Path, ...] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[ServerProcess]:
     """`trivium COMMAND WORDS` on a free port, its output in the file `log`. At the end it is stopped by SIGTERM,
     if it still runs, and must have left with that exit status and without a traceback: none at all, or, where
     `models_raise`, none of the server's own (those of models come behind the name of their worker).
+    `prefix` is what the command begins with; `variables` come into its environment.
     """
-    with started(log, *COMMAND, command, "--http-port", "0", "--grpc-port", "0", *words) as process:
+    words = ("--http-port", "0", "--grpc-port", "0", *words)
+    given = {**environment(), **(variables or {})}
+    with started(log, *prefix, *COMMAND, command, *words, variables=given) as process:
         serving = ServerProcess(process, log)
         yield serving
         if not serving.has_ended():
