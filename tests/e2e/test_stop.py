@@ -23,10 +23,8 @@ from tests.harness.staged_server import SECONDS, StagedServer, answers, child_of
 GRACE = 0.5
 AT_ONCE = 4
 CUT, CLEAN = {1}, {0}
-EITHER = CUT | CLEAN
-"""... where the signal comes when it is refused, or begins to serve what is left."""
-EARLY = EITHER | {-signal.SIGTERM, -signal.SIGINT}
-"""A signal that comes before the server has begun to take signals ends it as any process."""
+EARLY = CUT | CLEAN | {-signal.SIGTERM, -signal.SIGINT}
+"""Before a server takes signals, and when it has been refused and ends, a signal ends it as any process."""
 
 Scene = Callable[[Stage], Act | None]
 SCENES: Mapping[Scene, set[int]] = {
@@ -58,7 +56,7 @@ SCENES: Mapping[Scene, set[int]] = {
     h.completion_hangs: CLEAN,
     h.warm_up_hangs: CLEAN,
     h.warm_up_of_onnx_hangs: CLEAN,
-    h.files_of_models_are_pipes: EITHER,
+    h.files_of_models_are_pipes: EARLY,
     c.body_never_comes: CUT,
     c.head_never_ends: CLEAN,
     c.nobody_reads_the_answer: CUT,
@@ -77,8 +75,8 @@ SCENES: Mapping[Scene, set[int]] = {
     c.collector_does_not_answer: CLEAN,
     c.keys_become_a_pipe: CLEAN,
     c.configuration_is_a_pipe: EARLY,
-    c.keys_are_a_pipe: EITHER,
-    c.certificate_is_a_pipe: EITHER,
+    c.keys_are_a_pipe: EARLY,
+    c.certificate_is_a_pipe: EARLY,
 }
 """What hangs -> the exit statuses that it may have."""
 
@@ -93,9 +91,9 @@ def play(folder: Path, scene: Scene, number: signal.Signals) -> tuple[float, int
         if act is not None:
             server = StagedServer(child, log, stage.port)
             act(server)
-        elif SCENES[scene] == EARLY:
+        elif scene is c.configuration_is_a_pipe:
             time.sleep(1.5)
-        elif SCENES[scene] == EITHER:
+        elif SCENES[scene] == EARLY:
             until(
                 lambda: len(living(scratch)) >= 2 or child.poll() is not None, log.read_text
             )  # with its guard

@@ -4,6 +4,7 @@ A thread looks at the files, so that one that hangs (a network's) holds nobody u
 what was there stays in force, and the log says why, once.
 """
 
+import errno
 import logging
 import os
 import stat
@@ -28,10 +29,10 @@ def read_regular(path: str | Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise OSError(f"{path} is larger than {MOST_BYTES} bytes")
+        raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES} bytes", str(path))
     return data
 
 
