@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e soak audit bench path lines overload food11 docs clean
+.PHONY: demo test check e2e soak soak-hour audit bench path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -31,6 +31,9 @@ e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child pr
 
 soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/e2e
+
+soak-hour: .venv-test/.made  ## An hour of mixed traffic, whose slopes must be flat; writes docs/benchmarks/soak.md.
+	.venv-test/bin/python -m bench.soak
 
 check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circles, foreign words, private names in tests, first lines of docstrings.
 	.venv-check/bin/ruff format --check .

@@ -3,12 +3,14 @@
 `python docs/make.py` writes them and says what it changed; with `--check` it only fails if one is out of date.
 """
 
+import json
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
+from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs.payload_table import READERS, WRITERS
@@ -71,6 +73,15 @@ def tritonserver_flags() -> str:
     return "\n".join(lines)
 
 
+def djl_config_keys() -> str:
+    """Every key of DJL's config.properties and what becomes of it."""
+    lines = ["| key | value | default | served | what differs |", "|---|---|---|---|---|"]
+    for row in CONFIG_KEYS.values():
+        default = f"`{row.default}`" if row.default else ""
+        lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
+    return "\n".join(lines)
+
+
 def statuses() -> str:
     """The error table of the v2 protocol."""
     lines = ["| why | status |", "|---|---|"]
@@ -113,6 +124,32 @@ def accepted_differences() -> str:
     return "\n".join(
         [*lines, *(f"| {each.what} | {each.triton} | {each.trivium} | {each.reason} |" for each in found)]
     )
+
+
+def djl_python_names() -> str:
+    """Every name of DJL's Python package that is served, with its parameters, and in what it differs."""
+    lines = ["| name | served |", "|---|---|"]
+    oracle = DOCS.parent / "tests/oracle/djl_python"
+    accepted = runpy.run_path(str(oracle / "differences.py"))["ACCEPTED"]
+    for name, parameters in json.loads((oracle / "record.json").read_text())["signatures"].items():
+        shown = ", ".join(_parameter(*each) for each in parameters if each[0] != "self")
+        but = [row.what for row in accepted if any(called == name for called, _ in row.calls)]
+        lines.append(f"| `{name}({shown})` | yes{', but see below: ' if but else ''}{'; '.join(but)} |")
+    return "\n".join(lines)
+
+
+def _parameter(name: str, kind: str, default: str) -> str:
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(kind, "")
+    return f"{stars}{name}{f'={default}' if default else ''}"
+
+
+def djl_python_differences() -> str:
+    """Where `djl_python` differs from the original package, as the test beside its record knows."""
+    found = runpy.run_path(str(DOCS.parent / "tests/oracle/djl_python/differences.py"))
+    lines = ["| what | DJL | here | why |", "|---|---|---|---|"]
+    lines += [f"| {each.what} | {each.djl} | {each.trivium} | {each.reason} |" for each in found["ACCEPTED"]]
+    lines += [f"| parameters of `{name}` | | {what} | |" for name, what in found["SIGNATURES"].items()]
+    return "\n".join(lines)
 
 
 def matrix(content: str) -> str:
@@ -175,6 +212,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "tritonserver flags": tritonserver_flags,
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
+    "djl config keys": djl_config_keys,
+    "djl_python names": djl_python_names,
+    "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),
     "matrix, tensor": lambda: matrix("tensor"),
     "payload readers": payload_readers,

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -28,7 +28,7 @@ from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
 from trivium.formats.bare import FORMAT as BARE
-from trivium.formats.djl.repository import FORMAT as DJL
+from trivium.formats.djl import repository as djl_format
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.entrance import Entrance
@@ -63,7 +63,7 @@ _HANDLERS = [
 
 _ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, DJL)
+FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
     "djl": djl,
@@ -83,13 +83,15 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return len(list(devices.glob("nvidia[0-9]*")))
 
 
-def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
+def build(
+    config: ServerConfig, observer: RunObserver = NO_OBSERVER, formats: Sequence[Format] = FORMATS
+) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
     host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
     guard = ServerGuard()
     services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
-    return Server(FORMATS, ENGINES, services, settings.in_folder(guard.scratch))
+    return Server(formats, ENGINES, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager
@@ -133,7 +135,7 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = _pattern("--forward-headers", config.http.forward_headers)
-    context = replace(protocol_context(config), regions=regions, forwards=forwards)
+    context = replace(protocol_context(config), regions=regions, forwards=forwards, roles=listener.roles)
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
@@ -173,7 +175,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
-    return replace(context, as_original=protocol == PROFILES[config.server.profile].original)
+    is_original = protocol == PROFILES[config.server.profile].original
+    return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str] | None:

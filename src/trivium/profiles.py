@@ -10,7 +10,7 @@ from trivium.config.options import ServerConfig
 from trivium.types.listeners import BindAddress, Listener, Profile, Role, Route, Transport
 from trivium.types.protocol_context import HttpProtocolEntry, RpcProtocolEntry
 
-HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
+HTTP, GRPC, METRICS, MANAGEMENT = "HTTP", "gRPC", "metrics", "management"
 """The listeners of every profile, by name."""
 
 _SCRAPED = "prometheus"
@@ -39,36 +39,41 @@ def _profile(
     original = _ORIGINALS[name]
     served, withheld = (_SERVED[name], ()) if original else ((*http, *rpc), _NOT_NATIVE)
     routes = _first_claims(
-        Route(prefix, each)
+        Route(prefix, each, role)
         for each in served
         if each in http
-        for prefixes in http[each].ROUTES.values()
+        for role, prefixes in http[each].ROUTES.items()
         for prefix in prefixes
         if prefix not in withheld
     )
     services = _first_claims(
         Route(service, each) for each in served if each in rpc for service in rpc[each].SERVICES
     )
-    scraped = tuple(Route(prefix, _SCRAPED) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
+    scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
+    managed = tuple(route for route in routes if route.role is Role.MANAGEMENT)
     listeners = (
         Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
         Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
         Listener(METRICS, Role.METRICS, Transport.HTTP, scraped, _SCRAPED, is_logged=False),
+        Listener(MANAGEMENT, Role.MANAGEMENT, Transport.HTTP, managed, original or "v2"),
     )
     return Profile(name, listeners, original, ("triton", "2.51.0") if name == "triton" else None)
 
 
 def _first_claims(claims: Iterable[Route]) -> tuple[Route, ...]:
-    """Return the first of those routes that have the same prefix."""
-    owners: dict[str, Route] = {}
-    for route in claims:
-        owners.setdefault(route.prefix, route)
-    return tuple(owners.values())
+    """Return those routes whose prefix is their protocol's: that of the first protocol to claim it."""
+    owners: dict[str, str] = {}
+    return tuple(
+        route
+        for route in dict.fromkeys(claims)
+        if owners.setdefault(route.prefix, route.protocol) == route.protocol
+    )
 
 
 def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
     """The listeners of a profile that are switched on, at the addresses that the configuration gives. Those that share
     one address are one, with the routes of all; a server that presents itself as another refuses that, as that does.
+    Models are managed where they infer, unless that has a listener of its own.
     """
     found: dict[tuple[Transport, object], Listener] = {}
     binds = _binds(config)
@@ -76,6 +81,9 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
         bind = binds[listener.name]
         if bind is None:
             continue
+        if listener.name == HTTP and binds[MANAGEMENT] is not None:
+            kept = tuple(route for route in listener.routes if route.role is not Role.MANAGEMENT)
+            listener = replace(listener, routes=kept)
         may_share = profile.presents is None and (bind.port or bind.path)
         key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)
         first = found.get(key)
@@ -89,8 +97,18 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
 def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
     """Return the address of each listener by its name; None for one that is switched off."""
     host, http, grpc, metrics = config.server.host, config.http, config.grpc, config.metrics
+    own = config.management
     return {
-        HTTP: None if http.no_http else BindAddress(host, http.port, is_shared=http.reuse_http_port),
+        HTTP: None
+        if http.no_http
+        else BindAddress(path=http.socket)
+        if http.socket
+        else BindAddress(host, http.port, is_shared=http.reuse_http_port),
+        MANAGEMENT: BindAddress(path=own.socket)
+        if own.socket
+        else None
+        if own.port < 0
+        else BindAddress(own.host or host, own.port),
         GRPC: None
         if grpc.no_grpc
         else BindAddress(grpc.host or host, grpc.port, is_shared=grpc.reuse_grpc_port),

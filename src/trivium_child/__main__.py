@@ -27,6 +27,10 @@ if __name__ == "__main__":
         from trivium_child import completion
 
         completion.main()
+    elif sys.argv[1:2] == ["--tool"]:
+        from trivium_child import tool
+
+        tool.main(sys.argv[2:])
     else:
         from trivium_child.main import main
 

@@ -16,9 +16,7 @@ from trivium_child.values import Failure
 
 def load_function(root: str, entry: str, name: str) -> Callable[[Any], Any]:
     """The function `name` of the entry; Failure (code "load failed") where it is not there or cannot be called."""
-    module = (
-        _from_file(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
-    )
+    module = _of_entry(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
     function = getattr(module, name, None)
     if function is None or not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
@@ -37,11 +35,8 @@ def load_function(root: str, entry: str, name: str) -> Callable[[Any], Any]:
     return found
 
 
-def _from_file(path: str) -> ModuleType:
-    """The module of a file under its own name, so that what it defines can be pickled and imported again."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    if name in sys.modules:
-        name = "djl_entry_" + name
+def load_file(path: str, name: str) -> ModuleType:
+    """Run a file as the module `name`, which stays among the modules unless it raises."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         raise Failure("There is no file %s. Name it in option.entryPoint." % path, "load failed")
@@ -53,3 +48,9 @@ def _from_file(path: str) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _of_entry(path: str) -> ModuleType:
+    """The module of a file under its own name, so that what it defines can be pickled and imported again."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return load_file(path, "djl_entry_" + name if name in sys.modules else name)

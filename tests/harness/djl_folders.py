@@ -3,10 +3,11 @@
 import zipfile
 from pathlib import Path
 
-from trivium.formats.djl.repository import FORMAT
+from trivium.formats.djl.repository import DjlFormat
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Defaults, ModelSpec
 
+FORMAT = DjlFormat()
 DEFAULTS = Defaults(queue_items=17, cpus=3)
 HANDLER = "from djl_python import Output\ndef handle(inputs):\n    return Output()\n"
 TRITON = "class TritonPythonModel:\n    pass\n"

@@ -26,7 +26,7 @@ def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_el
     found = profiles.profiles({**app.HTTP_PROTOCOLS, "new": NewProtocol()}, app.RPC_PROTOCOLS)
     routes = {route.prefix: route for route in found["native"].listeners[0].routes}
     assert routes["v3"] == Route("v3", "new")
-    assert routes["admin"] == Route("admin", "new")
+    assert routes["admin"] == Route("admin", "new", Role.MANAGEMENT)
     assert routes["ping"].protocol == "djl"
     for name in ("djl", "torchserve", "triton"):
         assert "new" not in found[name].listeners[0].protocols
@@ -63,6 +63,27 @@ def test_listeners_are_where_the_configuration_says_and_share_an_address(
 ) -> None:
     found = app.listeners(configured(**options))
     assert {listener.name: listener.bind for listener in found} == expected
+
+
+def test_models_are_managed_where_they_infer_unless_that_has_a_listener_of_its_own() -> None:
+    (one,) = app.listeners(configured(no_grpc=True))
+    assert one.roles == set(Role)
+    first, second = app.listeners(configured(no_grpc=True, management_port=8081))
+    assert first.roles == {Role.INFERENCE, Role.METRICS}
+    assert (second.name, second.roles, second.bind) == (
+        "management",
+        {Role.MANAGEMENT},
+        BindAddress("127.0.0.1", 8081),
+    )
+    (both,) = app.listeners(configured(no_grpc=True, management_port=8080))
+    assert both.roles == set(Role)
+
+
+def test_a_listener_may_be_a_unix_socket() -> None:
+    found = app.listeners(configured(no_grpc=True, http_socket="/run/a", management_socket="/run/b"))
+    assert [str(listener.bind) for listener in found] == ["unix:/run/a", "unix:/run/b"]
+    assert configured(no_grpc=True, host="0.0.0.0", http_socket="/run/a").is_loopback
+    assert configured(management_port=0, management_host="0.0.0.0").wide == "--management-host 0.0.0.0"
 
 
 def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share() -> None:

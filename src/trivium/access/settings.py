@@ -67,6 +67,7 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         "HTTP": not config.http.no_http,
         "gRPC": not config.grpc.no_grpc,
         "metrics": config.metrics.port >= 0,
+        "management": config.management.is_on,
     }
     plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
     if plain:
@@ -81,7 +82,15 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
 
 
 def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
-    http, grpc, metrics = config.http, config.grpc, config.metrics
+    http, grpc, metrics, management = config.http, config.grpc, config.metrics, config.management
+    if not management.is_on and (
+        management.tls_certificate or management.tls_key or management.tls_client_authorities
+    ):
+        raise ServeError(
+            Code.INVALID,
+            "--management-tls-certificate, --management-tls-key and --management-tls-client-authorities are for a port "
+            "of their own, and there is none. Give --management-port, or leave them out.",
+        )
     if metrics.port < 0 and (metrics.tls_certificate or metrics.tls_key or metrics.tls_client_authorities):
         raise ServeError(
             Code.INVALID,
@@ -93,5 +102,8 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
         "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities),
         "metrics": tls_files(
             "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities
+        ),
+        "management": tls_files(
+            "management", management.tls_certificate, management.tls_key, management.tls_client_authorities
         ),
     }

@@ -8,6 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 PREFIX = "TRIVIUM_"
+ANY = 2**53
+INT = 2**31 - 1
+LONG = INT / 1000
+"""Largest values of options: of a size or count, of what gRPC keeps in 32 bits, and of what it counts there in
+milliseconds, in seconds.
+"""
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 

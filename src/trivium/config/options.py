@@ -9,11 +9,8 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.config.option import Option, option, options_of, titles
-
-_ANY = 2**53
-_INT = 2**31 - 1
-_LONG = _INT / 1000  # gRPC counts milliseconds in 32 bits
+from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig
+from trivium.config.option import ANY, INT, LONG, Option, option, options_of, titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class GeneralConfig:
     )
     name: str = option("--server-name", "", "Name in the v2 protocol's metadata; the profile's own if empty.")
     max_connections: int = option(
-        "--max-connections", 4096, "Open connections, and gRPC calls, before new ones are refused.", (1, _ANY)
+        "--max-connections", 4096, "Open connections, and gRPC calls, before new ones are refused.", (1, ANY)
     )
     max_body_bytes: int = option("--max-body-bytes", 256 * 2**20, "Largest request body, or gRPC message.")
     max_buffered_bytes: int = option(
@@ -61,135 +58,6 @@ class GeneralConfig:
         "--drain-timeout",
         25.0,
         "Seconds in which everything is to be finished and closed after SIGTERM; 5 s later the process is gone.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HttpConfig:
-    """The HTTP front end: its port, its limits and its timeouts."""
-
-    port: int = option("--http-port", 8080, "Port for HTTP; 0 takes a free one.", (0, 65535), is_common=True)
-    no_http: bool = option("--no-http", False, "Do not serve HTTP.")
-    reuse_http_port: bool = option(
-        "--reuse-http-port", False, "Share the HTTP port with other servers that do so, too."
-    )
-    max_header_bytes: int = option("--max-header-bytes", 32 * 2**10, "Largest request head.", (1, _ANY))
-    idle_timeout: float = option(
-        "--idle-timeout", 75.0, "Seconds before a connection without a request is closed."
-    )
-    header_timeout: float = option(
-        "--header-timeout", 10.0, "Seconds in which a request head must have arrived."
-    )
-    body_timeout: float = option(
-        "--body-timeout", 20.0, "Seconds for a body, plus its size at the slowest rate."
-    )
-    write_timeout: float = option(
-        "--write-timeout", 30.0, "Seconds in which a client must take its answer at the slowest rate."
-    )
-    slowest_rate: int = option(
-        "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, _ANY)
-    )
-    tls_certificate: str = option(
-        "--http-tls-certificate",
-        "",
-        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone.",
-    )
-    tls_key: str = option(
-        "--http-tls-key", "", "PEM file with that certificate's private key, not encrypted."
-    )
-    tls_client_authorities: str = option(
-        "--http-tls-client-authorities",
-        "",
-        "PEM file with authorities: only clients that have a certificate of theirs may connect.",
-    )
-    forward_headers: str = option(
-        "--forward-headers",
-        "",
-        "Regular expression: v2 requests' HTTP headers whose whole name (lower case) it matches become parameters.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcConfig:
-    """The gRPC front end: its address, TLS, keep-alive and limits."""
-
-    port: int = option("--grpc-port", 8001, "Port for gRPC; 0 takes a free one.", (0, 65535), is_common=True)
-    no_grpc: bool = option("--no-grpc", False, "Do not serve gRPC.")
-    host: str = option("--grpc-host", "", "Address to listen on for gRPC, where it is not that of --host.")
-    reuse_grpc_port: bool = option(
-        "--reuse-grpc-port", False, "Share the gRPC port with other servers that do so, too."
-    )
-    tls_certificate: str = option(
-        "--grpc-tls-certificate",
-        "",
-        "PEM file with the certificate chain; with --grpc-tls-key gRPC is served over TLS alone.",
-    )
-    tls_key: str = option(
-        "--grpc-tls-key", "", "PEM file with that certificate's private key, not encrypted."
-    )
-    tls_client_authorities: str = option(
-        "--grpc-tls-client-authorities",
-        "",
-        "PEM file with authorities: only clients that have a certificate of theirs may call gRPC.",
-    )
-    keepalive_time: float = option(
-        "--grpc-keepalive-time",
-        7200.0,
-        "Seconds of silence before a gRPC connection is pinged.",
-        (0.001, _LONG),
-    )
-    keepalive_timeout: float = option(
-        "--grpc-keepalive-timeout", 20.0, "Seconds in which that ping must be answered.", (0.001, _LONG)
-    )
-    min_ping_interval: float = option(
-        "--grpc-min-ping-interval",
-        300.0,
-        "Seconds that gRPC clients must leave between their own pings.",
-        (0, _LONG),
-    )
-    pings_without_calls: bool = option(
-        "--grpc-pings-without-calls",
-        False,
-        "Ping gRPC connections that have no call, and let their clients do so.",
-    )
-    pings_without_data: int = option(
-        "--grpc-pings-without-data",
-        2,
-        "Pings in a row on a gRPC connection without data between; 0 for any.",
-        (0, _INT),
-    )
-    ping_strikes: int = option(
-        "--grpc-ping-strikes", 2, "Pings too early that cut a gRPC client off; 0 for none.", (0, _INT)
-    )
-    idle_timeout: float = option(
-        "--grpc-idle-timeout",
-        300.0,
-        "Seconds before a gRPC connection without a call is closed; 0 for never.",
-        (0, _LONG),
-    )
-    message_timeout: float = option(
-        "--grpc-message-timeout",
-        20.0,
-        "Seconds for a gRPC message, plus its size at the slowest rate.",
-        (0.001, _LONG),
-    )
-    connection_age: float = option(
-        "--grpc-connection-age", 0.0, "Seconds that a gRPC connection lasts; 0 for ever.", (0, _LONG)
-    )
-    connection_grace: float = option(
-        "--grpc-connection-grace", 0.0, "Seconds for its calls to finish; 0 for ever.", (0, _LONG)
-    )
-    compression: str = option(
-        "--grpc-compression", "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
-    )
-    message_bytes: int = option(
-        "--grpc-message-bytes",
-        0,
-        "Largest gRPC message, where it is not --max-body-bytes; 0 if it is.",
-        (0, _INT),
-    )
-    forward_metadata: str = option(
-        "--forward-metadata", "", "Regular expression: as --forward-headers, for gRPC's metadata."
     )
 
 
@@ -248,25 +116,25 @@ class TracingConfig:
         "service.name=trivium",
         "What such traces say of this server: KEY=VALUE, with commas between.",
     )
-    queue: int = option("--trace-queue", 2048, "Spans that may wait for the collector.", (1, _ANY))
+    queue: int = option("--trace-queue", 2048, "Spans that may wait for the collector.", (1, ANY))
     delay: float = option(
-        "--trace-delay", 5.0, "Seconds between two deliveries to the collector.", (0.001, _LONG)
+        "--trace-delay", 5.0, "Seconds between two deliveries to the collector.", (0.001, LONG)
     )
-    batch: int = option("--trace-batch", 512, "Spans that are delivered at once.", (1, _ANY))
+    batch: int = option("--trace-batch", 512, "Spans that are delivered at once.", (1, ANY))
     levels: str = option(
         "--trace-levels", "", "What is traced from the start: timestamps, tensors, or both with a comma."
     )
     rate: int = option(
-        "--trace-rate", 1000, "One request in so many is traced; 0: those with a trace context.", (0, _INT)
+        "--trace-rate", 1000, "One request in so many is traced; 0: those with a trace context.", (0, INT)
     )
     count: int = option(
         "--trace-count",
         -1,
         "How many requests are traced until clients say more; -1: any number.",
-        (-1, _INT),
+        (-1, INT),
     )
     frequency: int = option(
-        "--trace-frequency", 0, "Traces after which a numbered file is begun; 0 puts all into one.", (0, _INT)
+        "--trace-frequency", 0, "Traces after which a numbered file is begun; 0 puts all into one.", (0, INT)
     )
 
     @property
@@ -286,7 +154,7 @@ class ModelsConfig:
         choices=("explicit", "poll", "none"),
     )
     poll_seconds: float = option(
-        "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, _ANY)
+        "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, ANY)
     )
     config_name: str = option(
         "--model-config-name", "", "Configuration to prefer in a Triton model's folder configs."
@@ -298,7 +166,7 @@ class ModelsConfig:
         "--unique-names", False, "Serve none of several models of one name, instead of the first."
     )
     default_rows: int = option(
-        "--default-rows", 4, "Largest batch of a model whose file alone says that it batches.", (0, _ANY)
+        "--default-rows", 4, "Largest batch of a model whose file alone says that it batches.", (0, ANY)
     )
     no_completion: bool = option(
         "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
@@ -308,7 +176,19 @@ class ModelsConfig:
         "--load-retries", 0, "How often loading a version is tried again after it failed.", (0, 1000)
     )
     queue_items: int = option(
-        "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, _ANY)
+        "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, ANY)
+    )
+    deferred_answers: int = option(
+        "--deferred-answers",
+        10_000,
+        "Answers that are kept until they are fetched; more drop the oldest.",
+        (1, ANY),
+    )
+    deferred_bytes: int = option(
+        "--deferred-bytes", 256 * 2**20, "Bytes that such answers may take together.", (1, ANY)
+    )
+    deferred_seconds: float = option(
+        "--deferred-seconds", 3600.0, "Seconds for which such an answer is kept.", (0.001, LONG)
     )
     cache_bytes: int = option(
         "--cache-bytes",
@@ -325,7 +205,7 @@ class WorkersConfig:
         "--run-timeout",
         300.0,
         "Seconds that a run of a model may take that sets no bound of its own; 0 for any time.",
-        (0, _LONG),
+        (0, LONG),
     )
     items: int = option(
         "--worker-items", 0, "Requests after which a worker process is replaced; 0 for never."
@@ -368,6 +248,24 @@ class WorkersConfig:
     def shares_processor(self) -> bool:
         """May instances be put on the event loop's processor?"""
         return not (self.no_shared_processor or self.processors)
+
+
+@dataclass(frozen=True, slots=True)
+class DjlConfig:
+    """Settings of DJL Serving's protocol that its `config.properties` has."""
+
+    multi_status: bool = option(
+        "--djl-multi-status", False, "Answer /ping with 207 while a model is being loaded."
+    )
+    request_id_header: str = option(
+        "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
+    )
+    statuses: str = option(
+        "--djl-statuses",
+        "",
+        "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
+        "throttle (503) and server_error (500).",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,10 +324,12 @@ class ServerConfig:
     server: GeneralConfig = field(default_factory=GeneralConfig, metadata={"title": "Server"})
     http: HttpConfig = field(default_factory=HttpConfig, metadata={"title": "HTTP"})
     grpc: GrpcConfig = field(default_factory=GrpcConfig, metadata={"title": "gRPC"})
+    management: ManagementConfig = field(default_factory=ManagementConfig, metadata={"title": "Management"})
     metrics: MetricsConfig = field(default_factory=MetricsConfig, metadata={"title": "Metrics"})
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
+    djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
 
     @property
@@ -440,13 +340,22 @@ class ServerConfig:
     @property
     def wide(self) -> str:
         """The first option that has something listen beyond this machine, with its value; empty if none does."""
-        host = self.server.host
-        hosts = {
-            "--host": host,
-            "--grpc-host": self.grpc.host or host,
-            "--metrics-host": self.metrics.host or host,
+        on = {
+            "--host": not (self.http.no_http or self.http.socket),
+            "--grpc-host": not self.grpc.no_grpc,
+            "--metrics-host": self.metrics.port >= 0,
+            "--management-host": self.management.is_on and not self.management.socket,
         }
-        return next((f"{name} {host}" for name, host in hosts.items() if not _is_loopback(host)), "")
+        own = {
+            "--grpc-host": self.grpc.host,
+            "--metrics-host": self.metrics.host,
+            "--management-host": self.management.host,
+        }
+        for name in (name for name, is_on in on.items() if is_on):
+            host = own.get(name) or self.server.host
+            if not _is_loopback(host):
+                return f"{name if own.get(name) else '--host'} {host}"
+        return ""
 
 
 def _is_loopback(host: str) -> bool:

@@ -7,7 +7,8 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -27,6 +28,7 @@ from trivium.core.models.repository import Repository, chosen, loading_order
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
+from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
 from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
@@ -49,7 +51,10 @@ from trivium.types.interfaces import (
 from trivium.types.operations import (
     Answer,
     CollectMetrics,
+    Defer,
     Describe,
+    DescribeAll,
+    Fetch,
     Infer,
     List,
     Listing,
@@ -57,6 +62,7 @@ from trivium.types.operations import (
     LogControl,
     LogReport,
     ModelDescription,
+    ModelDescriptions,
     Operation,
     Readiness,
     Ready,
@@ -98,6 +104,10 @@ class CoreServices:
     guard: ProcessGuard = NO_GUARD
 
 
+def _make_token() -> str:
+    return str(uuid.uuid4())
+
+
 DEFAULTS = CoreConfig()
 CLOSING_SECONDS = 1.0
 """For each thing to be closed once a server's time to stop is over."""
@@ -109,6 +119,8 @@ class Server:
     All methods but `execute_sync` belong to the loop that entered it.
     """
 
+    _state = ServerState.STARTING
+
     def __init__(
         self,
         formats: Sequence[Format],
@@ -119,10 +131,9 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._config = config
         self._guard = services.guard
-        self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
-        self._latest = self._registry.latest
+        self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
         self._watch = LoopWatch(self._loop) if config.watches_loop else None
@@ -158,6 +169,7 @@ class Server:
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
+        self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
@@ -175,13 +187,21 @@ class Server:
     def _is_up(self) -> bool:
         return self._state in (ServerState.STARTING, ServerState.SERVING)
 
-    def add(self, path: Path, form: Format | None = None) -> None:
-        """A path to serve; before `start`. `form` saves asking the formats. Raises NOT_FOUND, as `Repository.add`."""
-        self._repository.add(path, form)
+    def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """A path to serve; before `start`. `form` saves asking the formats, `asked` is what shall hold in spite of its
+        files. Raises NOT_FOUND, as `Repository.add`.
+        """
+        self._repository.add(path, form, asked)
 
-    async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
+    async def start(
+        self,
+        progress: Progress | None = None,
+        only: Collection[str] | None = None,
+        known: Callable[[], Awaitable[None]] | None = None,
+    ) -> Listing:
         """Load everything, or `only` these models and those that they need, the others becoming known; models that
-        fail are in the listing with their reason, the others serve.
+        fail are in the listing with their reason, the others serve. `known` is awaited when every model is known, and
+        none is loaded yet.
         """
         if progress is not None:
             self._lifecycle.report_to(progress)
@@ -191,13 +211,18 @@ class Server:
             for name in [one.name for one in found] + [one.name for one in broken]:
                 self._registry.record(name, "")
             found, broken = chosen(found, broken, only)
+        for unreadable in broken:
+            self._lifecycle.note(unreadable)
+        for spec in (spec for one in found for spec in one.wanted):
+            self._registry.record(spec.name, spec.version).spec = spec
+        self._registry.at_start = frozenset(record.name for record in self._registry.records())
+        if known is not None:
+            await known()
         for wave in loading_order(found):
             loads = (self._lifecycle.load(model) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, ServeError):
                     raise result
-        for unreadable in broken:
-            self._lifecycle.note(unreadable)
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
             self._control.start_watch()
@@ -228,7 +253,7 @@ class Server:
     def submit(self, operation: Operation, sink: Sink) -> Ticket:
         """Begin an operation; its answer comes through the sink, at once where it takes no time."""
         if type(operation) is Infer:
-            model = None if operation.version else self._latest.get(operation.model)
+            model = None if operation.version else self._routes.get(operation.model)
             if model is None:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
@@ -385,6 +410,7 @@ class Server:
         if self._watch is not None:
             self._watch.close()
         self._workers.observer.close()
+        self._deferred.close()
         await self._control.close()
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
@@ -401,15 +427,30 @@ class Server:
 
     def _answer(
         self,
-        operation: Live | Describe | List | Statistics | RegionOperation | LogControl | TraceControl,
+        operation: Defer
+        | Fetch
+        | Live
+        | Describe
+        | DescribeAll
+        | List
+        | Statistics
+        | RegionOperation
+        | LogControl
+        | TraceControl,
     ) -> Answer:
         match operation:
+            case Defer():
+                return self._deferred.begin(operation)
+            case Fetch():
+                return self._deferred.fetch(operation)
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
             case Describe("", _):
                 return ServerDescription("trivium", self._config.version, self._state)
             case Describe():
                 return self._described(operation)
+            case DescribeAll(model, version):
+                return self._all_described(model, version)
             case List(ready, limit, after):
                 return page(self._registry.listing(), ready, limit, after)
             case Statistics(model, version):
@@ -437,6 +478,21 @@ class Server:
             source=registry.known(name, loaded.spec.version).source,
         )
         return loaded.described(whole)
+
+    def _all_described(self, model: str, version: str) -> ModelDescriptions:
+        self._registry.known(model, version)
+        statuses = self._registry.listing(model, version).versions
+        records = [self._registry.known(model, status.version) for status in statuses]
+        return ModelDescriptions(
+            statuses,
+            tuple(
+                self._described(Describe(model, record.version, in_full=True))
+                if record.loaded is not None
+                else ModelDescription(record.spec, (), source=record.source)
+                for record in records
+                if record.spec is not None
+            ),
+        )
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)

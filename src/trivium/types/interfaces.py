@@ -11,6 +11,7 @@ from trivium.types.errors import ServeError
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, ReadResult
 from trivium.types.wire import Body, Head, HttpAnswer, RpcAnswer, RpcCall, RpcKind, Target
 
@@ -57,6 +58,16 @@ class Format(Protocol):
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec from what the model file says, by the format's own rules; ConfigError where the
         two contradict each other.
+        """
+
+
+@runtime_checkable
+class SupportsSource(Protocol):
+    """Extends a format whose models can be asked for with an engine, devices and settings in its own words."""
+
+    def read_source(self, path: Path, source: ModelSource, defaults: Defaults) -> ReadResult:
+        """Read like `read`, under the settings that lie over and under the files', and with the source's engine and
+        devices. What cannot be taken is a finding of the model. Its name and version are the core's to give.
         """
 
 

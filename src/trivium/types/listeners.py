@@ -39,10 +39,13 @@ class BindAddress:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s."""
+    """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s, as
+    far as they are for the purpose of clients of that `role`.
+    """
 
     prefix: str
     protocol: str
+    role: Role = Role.INFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,11 @@ class Listener:
     fallback: str
     bind: BindAddress = BindAddress()
     is_logged: bool = True
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """The purposes that it serves: its own, and those of its routes."""
+        return frozenset((self.role, *(route.role for route in self.routes)))
 
     @property
     def protocols(self) -> frozenset[str]:

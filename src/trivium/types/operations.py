@@ -50,9 +50,9 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Infer(msgspec.Struct, frozen=True, gc=False):
-    """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that there
-    is; without `outputs` all are answered. `wants` is the kind of payload that the answer must have. `method` is what
-    a handler shall do with it: predict or explain.
+    """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
+    started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
+    must have. `method` is what a handler shall do with it: predict or explain.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -76,6 +76,22 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     method: str = PREDICT
 
 
+class Defer(msgspec.Struct, frozen=True, gc=False):
+    """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched."""
+
+    infer: Infer
+
+
+class Fetch(msgspec.Struct, frozen=True, gc=False):
+    """Ask for parts of a deferred answer: those from the number `first` on, `most` of them at most (0: all that there
+    are). Answered with `Fetched`. NOT_FOUND for a token whose answer is not kept.
+    """
+
+    token: str
+    first: int = 0
+    most: int = 0
+
+
 class Live(msgspec.Struct, frozen=True, gc=False):
     """Is the process answering? Answered with `Readiness`."""
 
@@ -95,6 +111,15 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
     model: str = ""
     version: str = ""
     in_full: bool = False
+
+
+class DescribeAll(msgspec.Struct, frozen=True, gc=False):
+    """Describe every version of a model in full, or one (`version`), whether it serves or not. Answered with
+    `ModelDescriptions`.
+    """
+
+    model: str
+    version: str = ""
 
 
 class List(msgspec.Struct, frozen=True, gc=False):
@@ -143,8 +168,9 @@ class Unload(msgspec.Struct, frozen=True, gc=False):
 
 class Register(msgspec.Struct, frozen=True):
     """Serve what a source holds, in addition to what serves already. It fails as a whole: one that cannot be loaded
-    leaves nothing. Without `wait` it is answered at once, and loads behind that. Answered with `Listing`. CONFLICT
-    where one of its versions is registered already.
+    leaves nothing. Without `wait` it is answered at once, and loads behind that: what fails then stays known as failed.
+    Answered with `Listing`. CONFLICT where one of its versions is registered already, or any version, where nobody gave
+    one.
     """
 
     source: ModelSource
@@ -161,13 +187,14 @@ class Unregister(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
-    """Give every instance group of a version (or those on one kind of device) new bounds; `wait` until they hold. At 0
-    to 0 the version is cold: accepted items finish, new ones are refused. Answered with `Listing`.
+    """Give every instance group of a version (or those on one kind of device) new bounds, None leaving one as it is;
+    `wait` until they hold. At 0 to 0 the version is cold: accepted items finish, new ones are refused. Answered with
+    `Listing`.
     """
 
     model: str
-    minimum: int
-    maximum: int
+    minimum: int | None
+    maximum: int | None
     version: str = ""
     device: str = ""
     wait: bool = True
@@ -225,9 +252,12 @@ class TraceControl(msgspec.Struct, frozen=True):
 RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
 Operation = (
     Infer
+    | Defer
+    | Fetch
     | Live
     | Ready
     | Describe
+    | DescribeAll
     | List
     | Statistics
     | CollectMetrics
@@ -262,6 +292,23 @@ class Readiness(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class Deferred(msgspec.Struct, frozen=True, gc=False):
+    """Names the token by which an answer is fetched."""
+
+    token: str
+
+
+class Fetched(msgspec.Struct, frozen=True, gc=False):
+    """Holds parts of a deferred answer, none where no more have come yet; `following` is the number of the next one.
+    `is_last`: there will be no more; `is_whole`: the whole answer has come.
+    """
+
+    parts: tuple["ResponsePart", ...]
+    following: int
+    is_last: bool
+    is_whole: bool
+
+
 class ServerDescription(msgspec.Struct, frozen=True, gc=False):
     """The server itself."""
 
@@ -270,18 +317,24 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
     state: ServerState
 
 
-class VersionStatus(msgspec.Struct, frozen=True, gc=False):
-    """One row of a listing; `reason` of a failure or an unload."""
+class VersionStatus(msgspec.Struct, frozen=True):
+    """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
+    that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
+    """
 
     model: str
     version: str
     state: VersionState
     reason: str = ""
+    source: ModelSource | None = None
+    is_versioned: bool = True
+    at_start: bool = False
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
-    """One open instance: its number, its name, the seconds since it was opened, whether it has items, its device. One
-    in a process of its own has the number of that and its resident memory in bytes.
+    """One open instance: its number, its name, the seconds since it was opened and when that was (in seconds of the
+    Unix epoch), whether it has items, its device. One in a process of its own has the number of that and its resident
+    memory in bytes.
     """
 
     number: int
@@ -292,6 +345,7 @@ class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
     device_id: int
     process: int | None = None
     memory: int | None = None
+    started: float = 0.0
 
 
 class ModelDescription(msgspec.Struct, frozen=True, gc=False):
@@ -311,6 +365,13 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     instances: tuple[InstanceStatus, ...] = ()
     opening: int = 0
     queued: int = 0
+
+
+class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):
+    """Describes versions of one model: the states of all that were asked for, and in full those that could be read."""
+
+    statuses: tuple[VersionStatus, ...]
+    models: tuple[ModelDescription, ...]
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
@@ -346,8 +407,11 @@ class TraceReport(msgspec.Struct, frozen=True):
 
 Answer = (
     Readiness
+    | Deferred
+    | Fetched
     | ServerDescription
     | ModelDescription
+    | ModelDescriptions
     | Listing
     | StatisticsReport
     | MetricsReport

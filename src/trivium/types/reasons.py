@@ -10,6 +10,9 @@ from typing import Final
 UNKNOWN_MODEL: Final = "unknown_model"  # model
 UNKNOWN_VERSION: Final = "unknown_version"  # model, version
 NOT_SERVING: Final = "not_serving"  # model, version
+SCALED_TO_NONE: Final = "scaled_to_none"  # model, version
+QUEUE_FULL: Final = "queue_full"  # model
+UNKNOWN_TOKEN: Final = "unknown_token"  # token
 SEVERAL_PARTS: Final = "several_parts"  # model
 ENDLESS: Final = "endless"  # chain
 INPUT_COUNT: Final = "input_count"  # model, least, most, got, missing

@@ -219,9 +219,10 @@ class Foreign:
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
-    `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to the same inputs
-    may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where its value was
-    found.
+    Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
+    that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
+    the same inputs may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where
+    its value was found.
     """
 
     name: str
@@ -247,6 +248,8 @@ class ModelSpec:
     origin: Mapping[str, Origin] = field(default_factory=dict)
     reports: tuple[Finding, ...] = ()
     batch_shapes: BatchShapes = field(default_factory=BatchShapes)
+    is_versioned: bool = True
+    in_turns: bool = False
 
     @property
     def dynamic(self) -> Dynamic:

@@ -15,7 +15,18 @@ PREFIXES = {"tracing": "trace_", "models": "model_", "workers": "worker_"}
 
 
 def test_groups():
-    assert list(GROUPS) == ["server", "http", "grpc", "metrics", "tracing", "models", "workers", "security"]
+    assert list(GROUPS) == [
+        "server",
+        "http",
+        "grpc",
+        "management",
+        "metrics",
+        "tracing",
+        "models",
+        "workers",
+        "djl",
+        "security",
+    ]
     assert all(is_dataclass(getattr(ServerConfig(), name)) for name in GROUPS)
     assert (
         sum(map(len, KEYS.values()))

@@ -1,13 +1,14 @@
 """Models that are registered, scaled, pinned, described and unregistered while the server serves."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.harness.fake_models import FakeFormat, ServerHarness, spec
 
 from trivium.core.server import page
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Listing, Register, VersionStatus
+from trivium.types.operations import DescribeAll, Listing, Register, Scale, VersionStatus
 from trivium.types.sources import ModelSource
 from trivium.types.state import VersionState
 
@@ -133,6 +134,82 @@ def test_without_waiting_it_loads_behind_the_answer():
     played(play)
 
 
+def test_without_waiting_what_fails_stays_known_as_failed():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        path = stage.bring(spec("a", stamp="9"), spec("b"))
+        await stage.server.register(path, wait=False)
+        await stage.until(lambda: stage.versions().get(("b", "1")) == "ready")
+        assert stage.versions()[("a", "1")] == "failed"
+        assert (await refusal(stage.server.register(path, wait=False))).code is Code.CONFLICT
+        await stage.server.unregister("a")
+        assert ("a", "1") not in stage.versions()
+
+    played(play)
+
+
+def test_a_version_that_nobody_gave_stands_alone():
+    async def play(stage):
+        await stage.server.unregister("m")
+        await stage.server.register(stage.bring(spec(version="2")))
+        unversioned = replace(spec(), is_versioned=False)
+        assert (
+            await refusal(stage.server.register(stage.bring(unversioned, path="x")))
+        ).code is Code.CONFLICT
+        await stage.server.register(stage.bring(unversioned, path="x"), version="7")
+        assert stage.versions() == {("m", "2"): "ready", ("m", "7"): "ready"}
+        assert [row.is_versioned for row in stage.server.list().versions] == [True, True]
+
+    played(play)
+
+
+def test_versions_take_turns_where_the_spec_says_so():
+    async def play(stage):
+        await stage.server.register(stage.bring(replace(spec(version="2"), in_turns=True)))
+        assert sorted([await stage.stamp() for _ in range(4)]) == [1, 1, 2, 2]
+        assert {await stage.stamp(version="1") for _ in range(3)} == {1}
+        await stage.server.set_default("m", "1")
+        assert {await stage.stamp() for _ in range(3)} == {1}
+        await stage.server.set_default("m")
+        await stage.server.unregister("m", "2")
+        assert {await stage.stamp() for _ in range(3)} == {1}
+
+    played(play)
+
+
+def test_all_versions_are_described_whether_they_serve_or_not():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        await stage.server.register(stage.bring(spec(version="2", stamp="9")), wait=False)
+        await stage.until(lambda: stage.versions().get(("m", "2")) == "failed")
+        answer = (await stage.server.execute(DescribeAll("m"))).answer
+        assert [(row.version, row.state) for row in answer.statuses] == [
+            ("1", VersionState.READY),
+            ("2", VersionState.FAILED),
+        ]
+        assert [(len(one.instances), one.source and one.source.uri) for one in answer.models] == [
+            (1, None),
+            (0, NEW),
+        ]
+        (only,) = (await stage.server.execute(DescribeAll("m", "2"))).answer.models
+        assert only.spec.version == "2"
+        for model, version in (("x", ""), ("m", "3")):
+            assert (await refusal(stage.server.execute(DescribeAll(model, version)))).code is Code.NOT_FOUND
+
+    played(play)
+
+
+def test_a_row_says_what_asked_for_it():
+    async def play(stage):
+        await stage.server.register(stage.bring(spec("n")), name="x")
+        assert [row.source for row in stage.server.list().versions] == [
+            ModelSource(str(spec().root)),
+            ModelSource(NEW, "x"),
+        ]
+
+    played(play)
+
+
 def test_what_is_in_flight_finishes_and_a_load_reads_the_source_again():
     async def play(stage):
         await stage.server.register(stage.bring(spec("n", stamp="5")))
@@ -223,6 +300,23 @@ def test_bounds_that_cannot_be_and_instances_that_do_not_open():
         stage.engine.faults["1"] = FAULT
         assert (await refusal(stage.server.scale("m", 2))).message == "no memory"
         assert await stage.stamp() == 1
+
+    played(play)
+
+
+def test_a_bound_that_is_not_given_stays():
+    async def play(stage):
+        for least, most, bounds in ((None, 4, (1, 4)), (2, None, (2, 4)), (None, None, (2, 4))):
+            await stage.server.execute(Scale("m", least, most))
+            (group,) = stage.server.describe("m").groups
+            assert (group.minimum, group.maximum) == bounds
+        await stage.server.execute(Scale("m", None, 1))
+        (group,) = stage.server.describe("m").groups
+        assert (group.minimum, group.maximum) == (1, 1)
+        await stage.server.execute(Scale("m", 3, None))
+        (group,) = stage.server.describe("m").groups
+        assert (group.minimum, group.maximum) == (3, 3)
+        assert (await refusal(stage.server.execute(Scale("m", -1, None)))).code is Code.INVALID
 
     played(play)
 

@@ -98,11 +98,14 @@ def test_a_run_timeout_that_cannot_be_is_named_with_its_line(tmp_path: Path, own
     assert "seconds that a run may take" in fault.expected
 
 
+ABOUT_THE_READING = {"foreign", "handler", "in_turns", "is_versioned", "origin", "reports"}
+
+
 def test_every_field_has_an_origin(tmp_path: Path) -> None:
     folder = make(tmp_path, "m", WHOLE, "1/model.onnx", "warmup/x.bin", "labels.txt")
     spec = one(folder)
     described = {name.partition(".")[0].partition("[")[0] for name in spec.origin}
-    assert {field.name for field in fields(spec)} - described == {"foreign", "handler", "origin", "reports"}
+    assert {field.name for field in fields(spec)} - described == ABOUT_THE_READING
     for name in ("batching", "scheduling"):
         value = getattr(spec, name)
         assert is_dataclass(value)

@@ -16,7 +16,7 @@ from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
-from trivium.types.spec import Device, InstanceGroup, Isolation
+from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation
 
 log = logging.getLogger(__name__)
 
@@ -119,24 +119,20 @@ class Scaler:
         """Count the instances that are being opened."""
         return sum(len(group.opening) for group in self._groups)
 
-    def scale(self, minimum: int, maximum: int, device: Device | None) -> None:
-        """Give new bounds to every group, or to those on one kind of device. What is beyond them closes once its items
-        have ended. Raises INVALID for bounds that cannot be, NOT_FOUND where no group is on the device.
+    def scale(self, minimum: int | None, maximum: int | None, device: Device | None) -> None:
+        """Give new bounds to every group, or to those on one kind of device; None leaves one as it is. What is beyond
+        them closes once its items have ended. Raises INVALID for bounds that cannot be, NOT_FOUND where no group is on
+        the device.
         """
-        if not 0 <= minimum <= maximum:
-            raise ServeError(
-                Code.INVALID,
-                f"The bounds of {minimum} to {maximum} instances cannot be. Give a minimum of 0 or more, and a maximum "
-                "that is not below it.",
-            )
         chosen = [group for group in self._groups if device is None or group.group.device is device]
         if not chosen:
             there = ", ".join(sorted({group.group.device.value for group in self._groups}))
             raise ServeError(
                 Code.NOT_FOUND, f"No instances are on the device '{device}'; there are some on: {there}."
             )
-        for group in chosen:
-            group.group = replace(group.group, minimum=minimum, maximum=maximum)
+        bounded = [_bounded(group.group, minimum, maximum) for group in chosen]
+        for group, bounds in zip(chosen, bounded, strict=True):
+            group.group = bounds
             group.failures = 0
         self.is_elastic = any(_is_elastic(group.group) for group in self._groups)
         self._last_failure = None
@@ -305,6 +301,21 @@ class Scaler:
         slot.home = group
         self._trouble = ""
         self._pool.admit(number, slot, instance)
+
+
+def _bounded(group: InstanceGroup, minimum: int | None, maximum: int | None) -> InstanceGroup:
+    """Return the group with new bounds, None leaving one as it is, as far as the other lets it. Raises INVALID for
+    bounds that cannot be.
+    """
+    least = min(group.minimum, group.maximum if maximum is None else maximum) if minimum is None else minimum
+    most = max(group.maximum, least) if maximum is None else maximum
+    if 0 <= least <= most <= MOST_INSTANCES:
+        return replace(group, minimum=least, maximum=most)
+    raise ServeError(
+        Code.INVALID,
+        f"The bounds of {least} to {most} instances cannot be. Give a minimum of 0 or more, and a maximum that is not "
+        f"below it, {MOST_INSTANCES} at most.",
+    )
 
 
 def _is_elastic(group: InstanceGroup) -> bool:

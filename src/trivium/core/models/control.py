@@ -135,6 +135,12 @@ class ModelControl:
     async def _register(self, operation: Register) -> Listing:
         source = operation.source
         entries = await self._repository.register(source)
+        try:
+            for entry in entries:
+                self._lifecycle.check_new(entry)
+        except ServeError:
+            self._repository.forget(source)
+            raise
         if operation.wait:
             await self._load_registered(entries, source)
         else:
@@ -159,10 +165,12 @@ class ModelControl:
             raise
 
     async def _load_behind(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
-        try:
-            await self._load_registered(entries, source)
-        except ServeError as error:
-            log.error("registering %s failed: %s", source.uri, error.message)
+        """Load all of them, whatever becomes of one: nobody waits, and who looks finds those that failed."""
+        for entry in entries:
+            try:
+                await self._lifecycle.register(entry, source, keep_failed=True)
+            except ServeError as error:
+                log.error("registering %s failed: %s", source.uri, error.message)
 
     async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):

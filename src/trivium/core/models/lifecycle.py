@@ -114,15 +114,13 @@ class Lifecycle:
         good, unfit = graph_policy.examined(specs)
         return good, broken + unfit
 
-    async def register(self, entry: ModelEntry, source: ModelSource) -> None:
-        """Serve every version of an entry in addition to what serves already. Raises CONFLICT where one is there; the
-        first failure, and then none of the entry's versions is left.
+    async def register(self, entry: ModelEntry, source: ModelSource, keep_failed: bool = False) -> None:
+        """Serve every version of an entry in addition to what serves already. Raises CONFLICT where one is there, or
+        any where nobody gave a version; the first failure, and then none of the entry's versions is left, unless with
+        `keep_failed`.
         """
         async with self._locks[entry.name]:
-            there = {record.version for record in self._registry.records(entry.name)}
-            for spec in entry.specs:
-                if spec.version in there:
-                    raise _registered_twice(spec)
+            self.check_new(entry)
             records = [self._registry.record(entry.name, spec.version) for spec in entry.specs]
             for record in records:
                 record.source = source
@@ -136,8 +134,16 @@ class Lifecycle:
                 self._discard(records)
                 raise
             if failures:
-                self._discard(records)
+                if not keep_failed:
+                    self._discard(records)
                 raise failures[0]
+
+    def check_new(self, entry: ModelEntry) -> None:
+        """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is."""
+        there = {record.version for record in self._registry.records(entry.name)}
+        for spec in entry.specs:
+            if spec.version in there or (there and not spec.is_versioned):
+                raise _registered_twice(spec)
 
     def _discard(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -179,6 +185,7 @@ class Lifecycle:
             records = [self._registry.record(name, version) for version in plan.load]
             for record in records:
                 record.vanished = False
+                record.source = found.asked.get(record.version, record.source)
             loads = (self._load(record, available[record.version], found.form) for record in records)
             failures = [error for error in await asyncio.gather(*loads) if error is not None]
             if failures:
@@ -245,6 +252,7 @@ class Lifecycle:
 
     async def _load(self, record: Record, spec: ModelSpec, form: Format) -> ServeError | None:
         self._move(record, VersionState.LOADING, only_tell=record.loaded is not None)
+        record.spec = record.spec or spec
         try:
             spec, loaded = await self._opened(spec, form)
         except ServeError as error:

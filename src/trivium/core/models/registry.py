@@ -4,13 +4,18 @@ It answers who serves a request; it loads nothing. States move by the table in `
 """
 
 import difflib
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trivium.core.models.served_model import ServedModel
+from trivium.core.request import Item
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Listing, VersionStatus
+from trivium.types.interfaces import Sink
+from trivium.types.operations import Infer, Listing, VersionStatus
+from trivium.types.running import ItemId
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
 from trivium.types.spec import ModelSpec, version_order
@@ -34,6 +39,13 @@ class Record:
     source: ModelSource | None = None
     vanished: bool = False
 
+    @property
+    def asked(self) -> ModelSource | None:
+        """Return what asked for it, or the place of its files; None for a model that could not be read."""
+        if self.source is not None or self.spec is None:
+            return self.source
+        return ModelSource(str(self.spec.root))
+
     def move(self, to: VersionState, reason: str = "") -> None:
         """Move it to another state; only the table calls this."""
         self.state = move(VERSION_MOVES, self.state, to)
@@ -47,14 +59,28 @@ class Record:
         return error
 
 
+class VersionTurns:
+    """The versions of a model that take turns at requests which name none."""
+
+    def __init__(self, versions: Sequence[ServedModel]) -> None:
+        self._versions = itertools.cycle(versions)
+
+    def submit(self, number: ItemId, infer: Infer, sink: Sink) -> Item:
+        """See `ServedModel.submit`."""
+        return next(self._versions).submit(number, infer, sink)
+
+
 class Registry:
     """Used on the loop only."""
 
     def __init__(self) -> None:
         self._models: dict[str, dict[str, Record]] = {}
         self._pinned: dict[str, str] = {}  # model -> the version that was chosen for requests without one
-        self.latest: dict[str, ServedModel] = {}
-        """Who serves a request that names no version, by model; read only."""
+        self._latest: dict[str, ServedModel] = {}
+        self.routes: dict[str, ServedModel | VersionTurns] = {}
+        """Who takes a request that names no version, by model; read only."""
+        self.at_start: frozenset[str] = frozenset()
+        """The models that the server was started with."""
 
     def record(self, name: str, version: str) -> Record:
         """The version's record, made on first sight."""
@@ -93,7 +119,7 @@ class Registry:
 
     def default_version(self, name: str) -> str:
         """Return the version that serves requests without one; empty where none does."""
-        latest = self.latest.get(name)
+        latest = self._latest.get(name)
         return "" if latest is None else latest.spec.version
 
     def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
@@ -111,12 +137,12 @@ class Registry:
     def serving(self, name: str, version: str = "") -> ServedModel:
         """Return who serves a request. Raises NOT_FOUND or NOT_READY, saying what there is instead."""
         if not version:
-            latest = self.latest.get(name)
+            latest = self._latest.get(name)
             if latest is not None:
                 return latest
         versions = self._models.get(name)
-        if not name and len(self._models) == 1:
-            return self.serving(next(iter(self._models)), version)
+        if not name and (only := self._only()):
+            return self.serving(only, version)
         if not name:
             raise ServeError(
                 Code.INVALID,
@@ -160,9 +186,9 @@ class Registry:
         """Ascending."""
         return tuple(record.version for record in self.records(name) if record.loaded is not None)
 
-    def listing(self, name: str = "") -> Listing:
-        """Every version's state; of one that is loaded and cannot serve: failed, and why."""
-        return Listing(tuple(map(self._status, self.records(name))))
+    def listing(self, name: str = "", version: str = "") -> Listing:
+        """The state of every version, or of one; of one that is loaded and cannot serve: failed, and why."""
+        return Listing(tuple(self._status(one) for one in self.records(name) if version in ("", one.version)))
 
     def report(self, name: str = "", version: str = "") -> StatisticsReport:
         """Return what the version, those of the model, or all count that serve. Raises like `serving`."""
@@ -191,17 +217,32 @@ class Registry:
 
     def _status(self, record: Record) -> VersionStatus:
         why = "" if record.loaded is None else self.lacking(record.loaded)
-        if why and record.state is not VersionState.COLD:
-            return VersionStatus(record.name, record.version, VersionState.FAILED, why)
-        return VersionStatus(record.name, record.version, record.state, record.reason)
+        state, reason = record.state, record.reason
+        if why and state is not VersionState.COLD:
+            state, reason = VersionState.FAILED, why
+        is_versioned = record.spec is None or record.spec.is_versioned
+        at_start = record.name in self.at_start
+        return VersionStatus(record.name, record.version, state, reason, record.asked, is_versioned, at_start)
+
+    def _only(self) -> str:
+        """Return the only model of those that the server was started with, or that there is; empty where there are
+        several.
+        """
+        for names in (self.at_start & self._models.keys(), self._models.keys()):
+            if len(names) == 1:
+                return next(iter(names))
+        return ""
 
     def _choose_latest(self, name: str) -> None:
         ready = [record.loaded for record in self.records(name) if record.loaded is not None]
         pinned = [loaded for loaded in ready if loaded.spec.version == self._pinned.get(name)]
-        if ready:
-            self.latest[name] = pinned[-1] if pinned else ready[-1]
-        else:
-            self.latest.pop(name, None)
+        if not ready:
+            self._latest.pop(name, None)
+            self.routes.pop(name, None)
+            return
+        latest = self._latest[name] = pinned[-1] if pinned else ready[-1]
+        in_turns = len(ready) > 1 and not pinned and latest.spec.in_turns
+        self.routes[name] = VersionTurns(ready) if in_turns else latest
 
     def _near(self, name: str) -> str:
         if not self._models:

@@ -3,16 +3,18 @@
 import asyncio
 import shutil
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
+from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsOverride
+from trivium.types.interfaces import Format, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
@@ -32,11 +34,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model as read: all its versions, and the format to finish them by."""
+    """One model as read: all its versions, the format to finish them by, and what asked for each of them."""
 
     name: str
     specs: tuple[ModelSpec, ...]
     form: Format
+    asked: Mapping[str, ModelSource] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> tuple[ModelSpec, ...]:
+        """The versions that its policy picks."""
+        versions = version_policy.wanted([spec.version for spec in self.specs], self.specs[0].version_policy)
+        return tuple(spec for spec in self.specs if spec.version in versions)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -56,21 +65,21 @@ class Repository:
         self._unique_names = unique_names
         self.sources: list[Source] = []
 
-    def add(self, path: Path, form: Format | None = None) -> None:
-        """Read it as the format that is given, whatever is in it now, else as the first that claims it. Raises
-        NOT_FOUND for a path that cannot be opened or that no format knows.
+    def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what
+        is `asked` of it. Raises NOT_FOUND for a path that cannot be opened or that no format knows.
         """
         form = form or next((form for form in self._formats if form.claims(path)), None)
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
-        self.sources.append(Source(path, form))
+        self.sources.append(Source(path, form, asked))
 
     async def register(self, source: ModelSource) -> list[ModelEntry]:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
         ConfigError with everything that is wrong, and then nothing is kept.
         """
-        self.add(Path(source.uri))
-        kept = self.sources[-1] = replace(self.sources[-1], asked=source)
+        self.add(Path(source.uri), asked=source)
+        kept = self.sources[-1]
         try:
             reading = await self._read(kept)
             for invalid in reading.unreadable:
@@ -81,9 +90,7 @@ class Repository:
         except BaseException:
             self.forget(source)
             raise
-        entries = [
-            ModelEntry(name, tuple(s for s in reading.specs if s.name == name), kept.form) for name in names
-        ]
+        entries = [_entry(name, reading, kept) for name in names]
         return [entry for wave in loading_order(entries) for entry in wave]
 
     def forget(self, source: ModelSource) -> None:
@@ -91,8 +98,8 @@ class Repository:
         self.sources = [one for one in self.sources if one.asked is not source]
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
-        """Every model of every source; one whose name another source has already is unreadable, with
-        `unique_names` the first one, too.
+        """Every model of every source; one whose name another source has already is unreadable, unless both were asked
+        for with versions that differ, with `unique_names` the first one, too.
         """
         found: dict[str, ModelEntry] = {}
         broken: list[InvalidModel] = []
@@ -100,11 +107,12 @@ class Repository:
             reading = await self._read(source)
             broken.extend(reading.unreadable)
             for name in dict.fromkeys(spec.name for spec in reading.specs):
-                specs = tuple(spec for spec in reading.specs if spec.name == name)
-                if name in found:
-                    broken.append(_twice(specs[0], found[name].specs[0]))
+                entry = _entry(name, reading, source)
+                joined = _joined(found.get(name), entry)
+                if joined is None:
+                    broken.append(_twice(entry.specs[0], found[name].specs[0]))
                 else:
-                    found[name] = ModelEntry(name, specs, source.form)
+                    found[name] = joined
         if self._unique_names:
             for name in {unreadable.name for unreadable in broken}:
                 found.pop(name, None)
@@ -146,15 +154,19 @@ class Repository:
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
-        loop = asyncio.get_running_loop()
+        form, asked = source.form, source.asked
+        takes_settings = asked is not None and isinstance(form, SupportsSource)
+        read = partial(form.read, source.path)
+        if asked is not None and isinstance(form, SupportsSource):
+            read = partial(form.read_source, source.path, asked)
         try:
             async with asyncio.timeout(READ_SECONDS):
-                reading = await loop.run_in_executor(
-                    self._executor, source.form.read, source.path, self.defaults
+                reading = await asyncio.get_running_loop().run_in_executor(
+                    self._executor, read, self.defaults
                 )
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
-        return reading if source.asked is None else applied(reading, source.asked)
+        return reading if asked is None else applied(reading, asked, takes_settings)
 
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
@@ -166,6 +178,27 @@ class Repository:
         except OSError as error:
             return f"{error.strerror}: {path}."
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def _entry(name: str, reading: ReadResult, source: Source) -> ModelEntry:
+    specs = tuple(spec for spec in reading.specs if spec.name == name)
+    asked = {} if source.asked is None else {spec.version: source.asked for spec in specs}
+    return ModelEntry(name, specs, source.form, asked)
+
+
+def _joined(first: ModelEntry | None, second: ModelEntry) -> ModelEntry | None:
+    """Both as one model; None where they are two of one name."""
+    if first is None:
+        return second
+    versions = {spec.version for spec in first.specs}
+    is_joined = (
+        first.form is second.form
+        and all(spec.version not in versions for spec in second.specs)
+        and all(spec.is_versioned for spec in second.specs)
+        and bool(first.asked and second.asked)
+    )
+    asked = {**first.asked, **second.asked}
+    return ModelEntry(first.name, first.specs + second.specs, first.form, asked) if is_joined else None
 
 
 def chosen(

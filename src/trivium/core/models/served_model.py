@@ -5,6 +5,7 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
+import time
 from collections.abc import Collection
 from collections.abc import Sequence as ItemList
 from dataclasses import dataclass, field
@@ -32,8 +33,10 @@ from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.workers.arena import Arena
+from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
@@ -215,9 +218,9 @@ class ServedModel:
             self._context.calls.check(self.spec.name, self._scaler, infer.parent)
         self._sequences.admit(item)
 
-    def scale(self, minimum: int, maximum: int, device: Device | None) -> None:
-        """Give the instance groups new bounds from now on. Raises as `Scaler.scale`; UNSUPPORTED for a graph, which has
-        no instances of its own.
+    def scale(self, minimum: int | None, maximum: int | None, device: Device | None) -> None:
+        """Give the instance groups new bounds from now on, None leaving one as it is. Raises as `Scaler.scale`;
+        UNSUPPORTED for a graph, which has no instances of its own.
         """
         if isinstance(self.spec.scheduling, Graph):
             raise ServeError(
@@ -273,6 +276,7 @@ class ServedModel:
                 f"Model '{self.spec.name}' version {self.spec.version} was scaled to no instance. Scale it up, and "
                 "send the request again.",
                 COLD_SECONDS,
+                info=ErrorInfo.of(reasons.SCALED_TO_NONE, model=self.spec.name, version=self.spec.version),
             )
         if self._scaler.is_failed:
             raise self.failure()
@@ -460,6 +464,7 @@ def _status(number: InstanceId, slot: InstanceSlot, now: float) -> InstanceStatu
         number=number,
         name=placement.name,
         age=now - slot.opened_at,
+        started=time.time() - (now - slot.opened_at),
         is_busy=bool(slot.held),
         device=placement.device,
         device_id=placement.device_id,

@@ -9,13 +9,14 @@ from trivium.types.sources import ModelSource
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 
-def applied(reading: ReadResult, source: ModelSource) -> ReadResult:
+def applied(reading: ReadResult, source: ModelSource, takes_settings: bool = False) -> ReadResult:
     """Return the reading with what its source asks for: a name, if it holds one model, and a version, if one version.
 
-    What cannot be taken makes the models invalid, with a finding for each wish.
+    What cannot be taken makes the models invalid, with a finding for each wish. `takes_settings`: the format has
+    considered all other wishes.
     """
     specs = reading.specs
-    faults = tuple(_faults(reading, source))
+    faults = (*_name_faults(reading, source), *(() if takes_settings else _setting_faults(reading, source)))
     if faults:
         names = dict.fromkeys([spec.name for spec in specs] or [source.name or source.uri])
         invalid = tuple(InvalidModel(name, _root(specs, name), faults) for name in names)
@@ -23,12 +24,12 @@ def applied(reading: ReadResult, source: ModelSource) -> ReadResult:
     if source.name:
         specs = tuple(replace(spec, name=source.name) for spec in specs)
     if source.version:
-        specs = tuple(replace(spec, version=source.version) for spec in specs)
+        specs = tuple(replace(spec, version=source.version, is_versioned=True) for spec in specs)
     broken = tuple(replace(one, name=source.name or one.name) for one in reading.unreadable)
     return ReadResult(specs, broken)
 
 
-def _faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
+def _name_faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
     names = {spec.name for spec in reading.specs} | {one.name for one in reading.unreadable}
     if source.name and len(names) > 1:
         yield _fault(
@@ -37,6 +38,9 @@ def _faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
     if source.version and len(reading.specs) > 1:
         found = f"version {source.version} for {len(reading.specs)} versions"
         yield _fault(source, "version", found, "a path with one version")
+
+
+def _setting_faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
     for spec in reading.specs:
         if source.engine and source.engine != spec.engine:
             found = f"engine {source.engine}, where the files ask for {spec.engine}"

@@ -6,10 +6,10 @@ from concurrent.futures import Executor
 
 import numpy as np
 
+from trivium.codecs.synthetic import synthetic_tensor
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.schedulers.sequence.controls import Controls
 from trivium.core.schedulers.sequence.states import firsts
-from trivium.core.synthetic import synthetic_tensor
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef

@@ -9,6 +9,8 @@ from typing import Protocol
 from trivium.core.observability.statistics import VersionCounters
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.request import Item
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.spec import Dynamic, ModelSpec, OnExpiry, QueuePolicy
@@ -113,6 +115,7 @@ def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
         f"Try again in {max(1, math.ceil(retry_after))} s, or give the model more instances or a longer "
         "queue.",
         retry_after,
+        info=ErrorInfo.of(reasons.QUEUE_FULL, model=model),
     )
 
 

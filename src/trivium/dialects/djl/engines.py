@@ -135,12 +135,11 @@ def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
         ):
             continue
         found = f"{key}={entry.value}"
+        file, line = properties.place(key)
         if row.role is DjlKeyRole.REPORTED:
-            finding = Finding(
-                Severity.NOTICE, properties.file, entry.line, key, f"{found} is not served: {row.text}"
-            )
+            finding = Finding(Severity.NOTICE, file, line, key, f"{found} is not served: {row.text}")
         else:
             found = f"{found} is not served with the engine {engine.name}"
-            finding = Finding(Severity.ERROR, properties.file, entry.line, key, found, "", row.text)
+            finding = Finding(Severity.ERROR, file, line, key, found, "", row.text)
         findings.append(finding)
     return findings

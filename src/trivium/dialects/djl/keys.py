@@ -79,6 +79,7 @@ PYTHON = {
     **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
     **_used("option.predict_timeout"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
+    **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
     **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
     **_reported(
         "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
@@ -91,13 +92,6 @@ PYTHON = {
     **_reported(
         "adapters are not supported in this version: merge the adapter into the model's weights",
         "option.enable_lora",
-        harmless=_NO,
-    ),
-    **_reported(
-        "sessions are not supported in this version: keep state in a store of the handler's own",
-        "option.enable_stateful_sessions",
-        "option.sessions_path",
-        "option.sessions_expiration",
         harmless=_NO,
     ),
     **_reported(

@@ -16,10 +16,13 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(frozen=True, slots=True)
 class PropertyEntry:
-    """One value as written, without its escapes; `line` counts from 1."""
+    """One value as written, without its escapes; `line` counts from 1, and is None for a value from elsewhere, whose
+    place is `file`.
+    """
 
     value: str
-    line: int
+    line: int | None
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class Properties:
     file: str
     entries: dict[str, PropertyEntry]
     findings: tuple[Finding, ...] = ()
+
+    def place(self, key: str) -> tuple[str, int | None]:
+        """The file that a key's value stands in, and its line there; this file where the key is in none."""
+        entry = self.entries.get(key)
+        return (self.file, None) if entry is None else (entry.file or self.file, entry.line)
 
 
 def read(file: str, data: bytes) -> Properties:

@@ -45,7 +45,7 @@ class DjlSettings:
         if found is None:
             return Setting(default, Origin(why, ""))
         key, entry = found
-        return Setting(entry.value.strip(), self._origin(key, entry))
+        return Setting(entry.value.strip(), self._origin(key))
 
     def number(
         self, keys: Sequence[str], default: int, least: int = 1, why: str = "DJL's default"
@@ -59,7 +59,7 @@ class DjlSettings:
                 expected = f"an integer from {least} to {_LARGEST}"
                 self.fault(key, f"{key}={entry.value!r}", expected, f"Write digits, such as {key}={default}.")
             elif value >= least:
-                return Setting(value, self._origin(key, entry))
+                return Setting(value, self._origin(key))
         return Setting(default, Origin(why, ""))
 
     def environment(self, key: str) -> Mapping[str, str]:
@@ -113,9 +113,8 @@ class DjlSettings:
         self._note(Severity.NOTICE, key, found, "", hint)
 
     def _note(self, severity: Severity, key: str, found: str, expected: str, hint: str) -> None:
-        entry = self.properties.entries.get(key)
-        line = entry.line if entry else None
-        self.findings.append(Finding(severity, self.properties.file, line, key, found, expected, hint))
+        file, line = self.properties.place(key)
+        self.findings.append(Finding(severity, file, line, key, found, expected, hint))
 
     def _first(self, keys: Sequence[str]) -> tuple[str, PropertyEntry] | None:
         entries = self.properties.entries
@@ -123,8 +122,9 @@ class DjlSettings:
             ((key, entries[key]) for key in keys if key in entries and entries[key].value.strip()), None
         )
 
-    def _origin(self, key: str, entry: PropertyEntry) -> Origin:
-        return Origin(self.properties.file, key, entry.line)
+    def _origin(self, key: str) -> Origin:
+        file, line = self.properties.place(key)
+        return Origin(file, key, line)
 
 
 def _integer(text: str) -> int | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.djl.engines import judge
+from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.dialects.djl.settings import DjlSettings
@@ -27,11 +28,17 @@ from trivium.formats.each import read_each, unopened
 from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
+from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
 
 class DjlFormat:
-    """Model folders of DJL Serving."""
+    """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
+    environment and of a server's configuration.
+    """
+
+    def __init__(self, under: Mapping[str, SourceSetting] | None = None) -> None:
+        self._under = under or {}
 
     name = "djl"
     expects = (
@@ -48,6 +55,10 @@ class DjlFormat:
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", of each model; archives are unpacked below the server's scratch folder."""
+        return self.read_source(path, ModelSource(str(path)), defaults)
+
+    def read_source(self, path: Path, source: ModelSource, defaults: Defaults) -> ReadResult:
+        """Read with the source's settings over and under those of serving.properties, as `layers` lays them."""
         if path.name in ("", ".."):
             path = path.resolve()
         try:
@@ -57,7 +68,7 @@ class DjlFormat:
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:
-            spec = _read_model(_opened(place, defaults), defaults)
+            spec = _read_model(_opened(place, defaults), source, self._under, defaults)
             if spec.name in known:
                 raise ConfigError((_twice(spec, known[spec.name]),))
             known[spec.name] = spec
@@ -96,13 +107,16 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
     return open_folder(archive.unpack(path, defaults.scratch), path.name)
 
 
-def _read_model(folder: DjlModelFolder, defaults: Defaults) -> ModelSpec:
+def _read_model(
+    folder: DjlModelFolder, source: ModelSource, under: Mapping[str, SourceSetting], defaults: Defaults
+) -> ModelSpec:
     file = folder.path / PROPERTIES
     if PROPERTIES in folder.files:
         with open_file(file) as opened:
             properties = read(str(file), opened.read(MAX_BYTES + 1))
     else:
         properties = Properties(str(folder.path), {})
+    properties = layered(properties, source, under)
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
@@ -144,4 +158,6 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
     return Finding(Severity.ERROR, str(spec.root), None, "", found, "names that differ", hint)
 
 
-FORMAT = DjlFormat()
+def made(variables: Mapping[str, str]) -> DjlFormat:
+    """Make the format for a server with this environment."""
+    return DjlFormat(from_environment(variables))

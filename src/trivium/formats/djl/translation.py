@@ -13,6 +13,7 @@ from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.spec import (
     MOST_INSTANCES,
+    All,
     Batching,
     Defaults,
     Device,
@@ -53,6 +54,9 @@ class Translation:
         spec = ModelSpec(
             name=folder.name,
             version="1",
+            is_versioned=False,
+            in_turns=True,
+            version_policy=All(),
             root=folder.path,
             engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),

@@ -1,15 +1,17 @@
 """Errors in DJL's protocol: the one table from codes to statuses and type names, and the bodies.
 
 Source: spec sheet `djl`, sections 4.4 and 4.6, and 8.5 for what a handler does. The type names are those that clients
-of DJL know; the texts are our own.
+of DJL know; the texts are our own, and the original's where it is stood in for.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import ceil
 
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
 
@@ -42,20 +44,89 @@ HANDLER_FAILED = "invoke handler failure"
 
 
 class DjlRefusal(ServeError):
-    """A refusal that knows more than its code: the request's id, header lines (each with its CRLF), a type name."""
+    """A refusal that knows more than its code: the request's id, header lines (each with its CRLF), a type name, and
+    the original's `exact` text, with the status that goes with it.
+    """
 
     def __init__(
-        self, code: Code, message: str, fields: bytes = b"", type_name: str = "", request_id: str = ""
+        self,
+        code: Code,
+        message: str,
+        fields: bytes = b"",
+        type_name: str = "",
+        request_id: str = "",
+        exact: "ExactText | None" = None,
     ) -> None:
         super().__init__(code, message)
         self.fields = fields
         self.type_name = type_name
         self.request_id = request_id
+        self.exact = exact
 
 
-def refuse(error: ServeError, request_id: str) -> HttpAnswer:
-    """The error as a whole answer, behind which the connection closes."""
-    status, type_name = TABLE[error.code]
+@dataclass(frozen=True, slots=True)
+class ExactText:
+    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0,
+    the table's.
+    """
+
+    text: str
+    type_name: str = ""
+    status: int = 0
+
+
+_CODES: Mapping[str, Code] = {reasons.UNKNOWN_TOKEN: Code.INVALID}
+"""The code of an error, by its reason, where it is another one in this protocol."""
+
+_EXACT: Mapping[str, ExactText] = {
+    reasons.UNKNOWN_MODEL: ExactText("Model or workflow not found: {model}"),
+    reasons.UNKNOWN_VERSION: ExactText("Model or workflow not found: {model}/{version}"),
+    reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
+    reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
+    reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
+    reasons.UNKNOWN_TOKEN: ExactText("Invalid x-starting-token: {token}"),
+    reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
+}
+"""The original's text of an error that the core has raised, by its reason."""
+
+_MANAGED: Mapping[str, ExactText] = {
+    reasons.NOT_SERVING: ExactText("Model or workflow is not ready: {model}", "ServiceUnavailableException"),
+}
+"""The same, where models are managed."""
+
+
+_NONE: Mapping[Code, int] = {}
+
+
+def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
+    """Return what the original says of an error; None where it has no text of its own. `manages`: of a request that
+    manages models.
+    """
+    if isinstance(error, DjlRefusal) and error.exact is not None:
+        return error.exact
+    table = {**_EXACT, **_MANAGED} if manages else _EXACT
+    row = table.get(error.reason)
+    if row is None:
+        return None
+    facts = {name: wire_text(str(value)) for name, value in error.metadata.items()}
+    return replace(row, text=row.text.format(**{"model": "", "version": "", **facts}))
+
+
+def refuse(
+    error: ServeError,
+    request_id: str,
+    exact: bool = False,
+    manages: bool = False,
+    statuses: Mapping[Code, int] = _NONE,
+) -> HttpAnswer:
+    """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
+    has some; see `exactly`. `statuses` go before those of the table.
+    """
+    status, type_name = TABLE[_CODES.get(error.reason, error.code)]
+    status = statuses.get(error.code, status)
+    row = exactly(error, manages) if exact else None
+    if row is not None:
+        status, type_name = row.status or status, row.type_name or type_name
     status = error.status or status
     fields = uncached_lines(request_id)
     if error.retry_after is not None:
@@ -68,7 +139,7 @@ def refuse(error: ServeError, request_id: str) -> HttpAnswer:
     if error.code is Code.OUT_OF_MEMORY:
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
-    body = _body(error, status, type_name)
+    body = _body(error, status, type_name, "" if row is None else row.text)
     return HttpAnswer(status, fields + JSON, (body,), len(body), reason=reason, closes=True)
 
 
@@ -78,8 +149,8 @@ def chunk(error: ServeError) -> bytes:
     return _body(error, error.status or status, type_name)
 
 
-def _body(error: ServeError, status: int, type_name: str) -> bytes:
-    message = wire_text(error.message)
+def _body(error: ServeError, status: int, type_name: str, exact: str = "") -> bytes:
+    message = exact or wire_text(error.message)
     if error.code is Code.MODEL_FAILED:
         return indented({"code": status, "message": HANDLER_FAILED, "error": message})
     return indented({"code": status, "type": type_name, "message": message})

@@ -1,15 +1,16 @@
-"""Finds the target of a method and path: the inference routes of DJL Serving.
+"""Finds the target of a method and path: the inference and management routes of DJL Serving.
 
-Source: spec sheet `djl`, sections 4.1 and 4.2. Whether there is such a model the core knows.
+Source: spec sheet `djl`, sections 4.1, 4.2 and 5.1 to 5.3. Whether there is such a model the core knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
 
 from trivium.codecs.path_segments import decoded, quoted
-from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal
+from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal, ExactText
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code
+from trivium.types.listeners import Role
 from trivium.types.wire import Head, Target
 
 
@@ -19,9 +20,25 @@ class DjlVerb(StrEnum):
     INFER = "infer"
     PING = "ping"
     OPTIONS = "options"
+    REGISTER = "register"
+    LIST = "list"
+    DESCRIBE = "describe"
+    SCALE = "scale"
+    UNREGISTER = "unregister"
+    LOGGING = "logging"
 
 
-_INFER = AccessScope.INFER
+_INFER, _OBSERVE, _MANAGE = AccessScope.INFER, AccessScope.OBSERVE, AccessScope.MANAGE
+_MANAGED = ("models", "workflows")
+"""First segments of the paths at which models are managed."""
+
+_COLLECTION: Mapping[str, DjlVerb] = {"POST": DjlVerb.REGISTER, "GET": DjlVerb.LIST}
+_MEMBER: Mapping[str, DjlVerb] = {
+    "GET": DjlVerb.DESCRIBE,
+    "PUT": DjlVerb.SCALE,
+    "DELETE": DjlVerb.UNREGISTER,
+}
+"""Method -> what it does to all models, and to one."""
 
 ENDPOINTS: Sequence[Endpoint] = (
     Endpoint("*", "/ping", AccessScope.OPEN),
@@ -34,42 +51,113 @@ ENDPOINTS: Sequence[Endpoint] = (
     ),
     Endpoint("POST", "/invocations", _INFER),
     Endpoint("POST", "/models/{model}/invoke", _INFER),
+    *(
+        Endpoint(method, f"/{what}", _OBSERVE if method == "GET" else _MANAGE)
+        for what in _MANAGED
+        for method in _COLLECTION
+    ),
+    *(
+        Endpoint(method, f"/{what}/{{model}}{end}", _OBSERVE if method == "GET" else _MANAGE)
+        for what in _MANAGED
+        for method in _MEMBER
+        for end in ("", "/{version}")
+    ),
+    Endpoint("*", "/server/logging", _MANAGE),
+    Endpoint("OPTIONS", "/server/logging", _MANAGE),
 )
 """All that this protocol answers."""
 
-_ROUTES = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke, /ping"
+_INFERENCE = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke"
+_MANAGEMENT = "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], /server/logging"
+_UNKNOWN = "Requested resource is not found, please refer to API document."
+_NOT_ALLOWED = "Requested method is not allowed, please refer to API document."
 
 
-def find_target(head: Head) -> Target:
-    """The target of a head. NOT_FOUND names the routes; METHOD says which method there is.
+def find_target(head: Head, roles: Set[Role] = frozenset(Role)) -> Target:
+    """The target of a head, among the routes for these roles. NOT_FOUND names the routes; METHOD says which method
+    there is.
 
     Predictions and the health take any method but OPTIONS. A model that only query, headers or body name is found
     when the request is decoded.
     """
-    match head.path.split("/"):
-        case ["", "predictions", model, *rest] if model and len(rest) < 2:
+    segments = head.path.split("/")[1:]
+    target = _inference(head, segments) if Role.INFERENCE in roles else None
+    if target is None and Role.MANAGEMENT in roles:
+        target = _management(head, segments)
+    if target is not None:
+        return target
+    routes = [
+        text for role, text in ((Role.INFERENCE, _INFERENCE), (Role.MANAGEMENT, _MANAGEMENT)) if role in roles
+    ]
+    raise DjlRefusal(
+        Code.NOT_FOUND,
+        f"There is no route {quoted(head.path)}. There are: {', '.join(routes)}, /ping.",
+        type_name=ROUTE_TYPE,
+        exact=ExactText(_UNKNOWN),
+    )
+
+
+def _inference(head: Head, segments: Sequence[str]) -> Target | None:
+    match segments:
+        case ["predictions", model, *rest] if model and len(rest) < 2:
             version = rest[0] if rest else ""
             if head.method == "OPTIONS":
                 return Target(DjlVerb.OPTIONS, decoded(model), decoded(version), scope=_INFER)
             return Target(DjlVerb.INFER, decoded(model), decoded(version), True, scope=_INFER)
-        case ["", "invocations"]:
+        case ["invocations"]:
             return _posted(head, Target(DjlVerb.INFER, takes_body=True, scope=_INFER))
-        case ["", "models", model, "invoke"] if model:
+        case ["models", model, "invoke"] if model:
             return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True, scope=_INFER))
-        case ["", "ping"]:
+        case ["ping"]:
             return Target(DjlVerb.PING, scope=AccessScope.OPEN)
-        case ["", ""] if head.method == "OPTIONS":
+        case [""] if head.method == "OPTIONS":
             return Target(DjlVerb.OPTIONS, scope=_INFER)
-    raise DjlRefusal(
-        Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.", type_name=ROUTE_TYPE
+    return None
+
+
+def _management(head: Head, segments: Sequence[str]) -> Target | None:
+    match segments:
+        case ["models" | "workflows"]:
+            return _managing(head, _COLLECTION, Target(""))
+        case ["models" | "workflows", model, *rest] if model and len(rest) < 2 and all(rest):
+            version = decoded(rest[0]) if rest else ""
+            return _managing(head, _MEMBER, Target("", decoded(model), version, is_served=False))
+        case ["server", "logging"]:
+            return Target(DjlVerb.LOGGING, scope=_MANAGE)
+        case ["ping"]:
+            return Target(DjlVerb.PING, scope=AccessScope.OPEN)
+        case [""] if head.method == "OPTIONS":
+            return Target(DjlVerb.OPTIONS, scope=_INFER)
+    return None
+
+
+def _managing(head: Head, verbs: Mapping[str, DjlVerb], target: Target) -> Target:
+    method = "GET" if head.method == "HEAD" else head.method
+    verb = verbs.get(method)
+    if verb is None:
+        raise _not_allowed(head, verbs)
+    takes_body = verb is DjlVerb.REGISTER
+    return Target(
+        verb,
+        target.model,
+        target.version,
+        takes_body,
+        scope=_OBSERVE if method == "GET" else _MANAGE,
+        is_served=False,
     )
 
 
 def _posted(head: Head, target: Target) -> Target:
     if head.method == "POST":
         return target
-    raise DjlRefusal(
+    raise _not_allowed(head, {"POST": DjlVerb.INFER})
+
+
+def _not_allowed(head: Head, verbs: Mapping[str, DjlVerb]) -> DjlRefusal:
+    there = ", ".join((*verbs, *(["HEAD"] if "GET" in verbs else [])))
+    return DjlRefusal(
         Code.METHOD,
-        f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use POST.",
-        b"Allow: POST\r\n",
+        f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {there}.",
+        f"Allow: {there}\r\n".encode(),
+        exact=ExactText(_NOT_ALLOWED),
     )

@@ -19,9 +19,12 @@ from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
+    Deferred,
+    Fetched,
     Listing,
     LogReport,
     ModelDescription,
+    ModelDescriptions,
     Readiness,
     RegionListing,
     ResponsePart,
@@ -113,8 +116,8 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(trace_document(answer))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
-            case MetricsReport():
-                raise ServeError(Code.INTERNAL, "Metrics are a text of another protocol. Report it.")
+            case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
+                raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
                 assert_never(answer)
 

@@ -41,7 +41,7 @@ from trivium.types.operations import Describe, Infer, Live, Operation, Ready, St
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v2",)}
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v2",), Role.MANAGEMENT: ("v2",)}
 """The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_JSON_BYTES = 128 * 2**10

@@ -2,9 +2,7 @@ import os
 import tarfile
 
 import pytest
-from tests.harness.djl_folders import HANDLER, TORCHSERVE, TRITON, make, zipped
-
-from trivium.formats.djl.repository import FORMAT
+from tests.harness.djl_folders import FORMAT, HANDLER, TORCHSERVE, TRITON, make, zipped
 
 
 @pytest.mark.parametrize(

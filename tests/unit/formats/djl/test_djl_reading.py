@@ -2,9 +2,8 @@ import tarfile
 from dataclasses import replace
 
 import pytest
-from tests.harness.djl_folders import DEFAULTS, HANDLER, TORCHSERVE, faults, make, one, zipped
+from tests.harness.djl_folders import DEFAULTS, FORMAT, HANDLER, TORCHSERVE, faults, make, one, zipped
 
-from trivium.formats.djl.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.findings import Severity
 from trivium.types.spec import (

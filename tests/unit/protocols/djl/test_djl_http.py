@@ -194,8 +194,7 @@ def test_without_a_priority():
         (head(Handler="other"), b"", 400, "named handler"),
         (head(query="a=%FF"), b"", 400, "query"),
         (head(query="&".join(["a=1"] * 2000)), b"", 400, "at most 1000"),
-        (head(x_synchronous="False"), b"", 501, "fetched later"),
-        (head(x_starting_token="t"), b"", 501, "kept"),
+        (head(x_starting_token="t"), b"", 400, "x-next-token"),
         (
             head("POST", "/invocations", content_type="application/x-www-form-urlencoded"),
             b"model_name=%FF",

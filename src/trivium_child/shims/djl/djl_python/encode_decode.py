@@ -2,7 +2,7 @@
 
 import csv
 import io
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 from djl_python.inputs import Input
 from djl_python.outputs import Output
@@ -21,16 +21,16 @@ def decode(
     if "application/json" in content_type:
         return inputs.get_as_json(key)
     if "text/csv" in content_type:
-        return _decode_csv(inputs.get_as_string(key) or "", require_csv_headers)
+        return _decode_csv(inputs.get_as_string(key), require_csv_headers)
     if "text/plain" in content_type:
         return {"inputs": [inputs.get_as_string(key)]}
     if content_type.startswith("image/"):
         return {"inputs": inputs.get_as_image(key)}
-    if content_type.startswith("tensor/npz"):
+    if "tensor/npz" in content_type:
         return {"inputs": inputs.get_as_npz(key)}
-    if content_type.startswith(("tensor/ndlist", "application/x-npy")):
+    if content_type in ("tensor/ndlist", "application/x-npy"):
         return {"inputs": inputs.get_as_numpy(key)}
-    if "application/x-www-form-urlencoded" in content_type:
+    if content_type == "application/x-www-form-urlencoded":
         return {"inputs": inputs.get_as_string(key)}
     return {"inputs": inputs.get_as_bytes(key)}
 
@@ -40,44 +40,46 @@ def encode(outputs: Output, prediction: Any, content_type: Optional[str], key: O
     else an NDList.
     """
     if not content_type or "application/json" in content_type:
-        outputs.add_property("Content-Type", "application/json")
-        outputs.add_as_json(prediction, key)
+        outputs.add_as_json(prediction, key).add_property("Content-Type", "application/json")
     elif "text/csv" in content_type:
-        outputs.add_property("Content-Type", "text/csv")
-        outputs.add(_encode_csv(prediction), key)
+        outputs.add(encode_csv(prediction), key).add_property("Content-Type", "text/csv")
     elif "tensor/npz" in content_type:
-        outputs.add_property("Content-Type", "tensor/npz")
-        outputs.add_as_npz(prediction, key)
+        outputs.add_as_npz(prediction, key).add_property("Content-Type", "tensor/npz")
     else:
-        outputs.add_property("Content-Type", "tensor/ndlist")
-        outputs.add_as_numpy(prediction, key)
+        outputs.add_as_numpy(prediction, key).add_property("Content-Type", "tensor/ndlist")
 
 
-def _decode_csv(text: str, require_headers: bool) -> Dict[str, Any]:
-    head = text.split("\n", 1)[0].lower()
-    if any(column in head for column in _COLUMNS):
-        rows: List[Any] = list(csv.DictReader(io.StringIO(text)))
-        if rows and "inputs" in rows[0]:
-            rows = [row["inputs"] for row in rows]
-        return {"inputs": rows}
-    if require_headers:
-        raise ValueError(
-            "the first line of a CSV request must name its columns, one of them %s" % ", ".join(_COLUMNS)
-        )
-    import numpy
-
-    lines = [row for row in csv.reader(io.StringIO(text)) if row]
-    return {"inputs": numpy.array([[float(cell) for cell in row] for row in lines])}
+def decode_csv(inputs: Input, require_headers: bool = True) -> Any:
+    """Return the rows of a request as `{"inputs": rows}`, or as an array of numbers where no names are required."""
+    return _decode_csv(inputs.get_as_string(), require_headers)
 
 
-def _encode_csv(prediction: Any) -> str:
+def encode_csv(content: Any) -> str:
+    """Return rows as CSV: dicts under a line of the names that the first one has, anything else without one."""
     file = io.StringIO()
-    rows = prediction if isinstance(prediction, list) else [prediction]
-    if rows and isinstance(rows[0], dict):
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    rows = content if isinstance(content, list) else list(content)
+    if isinstance(rows[0], dict):
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     else:
-        lines = [list(row) if isinstance(row, (list, tuple)) else [row] for row in rows]
-        csv.writer(file, lineterminator="\n").writerows(lines)
+        csv.writer(file).writerows(row if isinstance(row, (list, tuple)) else [row] for row in rows)
     return file.getvalue()
+
+
+def _decode_csv(text: str, require_headers: bool) -> Any:
+    if require_headers:
+        head = text.splitlines()[0].lower()
+        if not any(column in head for column in _COLUMNS):
+            raise ValueError(
+                "You need to provide the correct CSV with Header columns to use it with the inference toolkit "
+                "default handler."
+            )
+        rows = list(csv.DictReader(io.StringIO(text)))
+        return {"inputs": [row["inputs"] for row in rows] if "inputs" in rows[0] else rows}
+    import numpy
+
+    numbers = numpy.genfromtxt(io.StringIO(text), delimiter=",")
+    if numpy.isnan(numbers).any():
+        raise ValueError("CSV contains non-numeric data. Please provide numeric data only.")
+    return numbers

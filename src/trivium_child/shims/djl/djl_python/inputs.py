@@ -11,8 +11,9 @@ from typing import Any, Dict, List, Optional, cast
 from djl_python.pair_list import PairList
 
 _DATA = "data"
-_INDEX_END = 9
-"""Where the separator stands in `batch_000.data`."""
+_BATCH, _SIZE = "batch_", "batch_size"
+_INDEX, _NAME = slice(6, 9), slice(10, None)
+"""Where the number and the name stand in `batch_000.data`; what is between them is not looked at."""
 
 
 class Properties(Dict[str, str]):
@@ -48,7 +49,7 @@ class Input:
 
     def __str__(self) -> str:
         pairs = ["%s: %s" % (key, self.get_data(key)) for key in self.content.get_keys()]
-        return "\n".join(["properties: %s" % dict(self.properties), *pairs])
+        return "\n".join(["properties: %s" % self.properties, *pairs])
 
     def is_empty(self) -> bool:
         """Is there no content? True for the initialisation request only."""
@@ -63,8 +64,9 @@ class Input:
         return self.properties
 
     def get_property(self, key: str) -> Optional[str]:
-        """One of them, or None."""
-        return self.properties.get(key)
+        """One of them, its name in any case, or None."""
+        lower = key.lower()
+        return next((value for name, value in self.properties.items() if name.lower() == lower), None)
 
     def get_content(self) -> PairList:
         """All pairs."""
@@ -72,69 +74,56 @@ class Input:
 
     def contains_key(self, key: str) -> bool:
         """Is there content with this key?"""
-        return self.content.contains(key)
+        return self.content.get(key) is not None
 
     def get_as_bytes(self, key: Optional[str] = None) -> Any:
         """The content `key`, without one `data` or else the first; None without content. KeyError for another key."""
         if self.content.is_empty():
             return None
-        if key:
-            if not self.content.contains(key):
-                raise KeyError("%s: the request has %s" % (key, ", ".join(map(str, self.content.get_keys()))))
-            return self.content.get(key)
-        return self.content.get(_DATA) if self.content.contains(_DATA) else self.content.value_at(0)
+        found = self.content.get(key or _DATA)
+        if found is None:
+            if key:
+                raise KeyError("requested data for key:%s is not found!" % key)
+            return self.content.value_at(0)
+        return found
 
     def get_as_string(self, key: Optional[str] = None) -> Any:
-        """The content as UTF-8 text."""
+        """The content as UTF-8 text; AttributeError without content, as all that follow have an error of their own."""
         value = self.get_as_bytes(key)
-        return None if value is None else bytes(value).decode("utf-8")
+        return (bytes(value) if isinstance(value, memoryview) else value).decode("utf-8")
 
     def get_as_json(self, key: Optional[str] = None) -> Any:
         """The content as what its JSON says; ValueError where it is none."""
-        value = self.get_as_bytes(key)
-        return None if value is None else json.loads(bytes(value))
+        return json.loads(self.get_as_string(key))
 
     def get_as_image(self, key: Optional[str] = None) -> Any:
         """The content as a PIL image."""
-        value = self.get_as_bytes(key)
-        if value is None:
-            return None
         from PIL import Image
 
-        return Image.open(io.BytesIO(value))
+        return Image.open(io.BytesIO(self.get_as_bytes(key)))
 
     def get_as_numpy(self, key: Optional[str] = None) -> Any:
         """The content as a list of numpy arrays: an NDList, or an npz archive by its first bytes."""
-        value = self.get_as_bytes(key)
-        if value is None:
-            return None
-        if bytes(value[:2]) == b"PK":
-            return self.get_as_npz(key)
         from djl_python.np_util import from_nd_list
 
-        return from_nd_list(value)
+        return from_nd_list(self.get_as_bytes(key))
 
     def get_as_npz(self, key: Optional[str] = None) -> Any:
         """The content, an npz archive, as a list of numpy arrays. Pickled objects are refused."""
-        value = self.get_as_bytes(key)
-        if value is None:
-            return None
-        import numpy
+        from djl_python.np_util import from_npz
 
-        with numpy.load(io.BytesIO(value), allow_pickle=False) as archive:
-            return [archive[name] for name in archive.files]
+        return from_npz(self.get_as_bytes(key))
 
     def get_as_csv(self, key: Optional[str] = None) -> Any:
         """The content as a list of dicts, one per row, by the names in the first."""
-        text = self.get_as_string(key)
-        return None if text is None else list(csv.DictReader(io.StringIO(text)))
+        return list(csv.DictReader(io.StringIO(self.get_as_string(key))))
 
     def get_data(self, key: Optional[str] = None) -> Any:
         """The content as what the request's content type says it is; bytes for a type that is not known, or none."""
-        content_type = (self.get_property("content-type") or "").strip().lower()
-        if content_type.startswith("tensor/ndlist"):
+        content_type = self.get_property("content-type") or ""
+        if content_type == "tensor/ndlist":
             return self.get_as_numpy(key)
-        if content_type.startswith("tensor/npz"):
+        if content_type == "tensor/npz":
             return self.get_as_npz(key)
         if content_type.startswith("application/json"):
             return self.get_as_json(key)
@@ -146,36 +135,21 @@ class Input:
 
     def is_batch(self) -> bool:
         """Are these several requests?"""
-        return "batch_size" in self.properties
+        return _SIZE in self.properties
 
     def get_batch_size(self) -> int:
         """Return how many requests these are."""
-        return int(self.properties.get("batch_size", 1))
+        return int(self.properties.get(_SIZE, "1"))
 
     def get_batches(self) -> "List[Input]":
-        """An Input per request."""
+        """An Input per request, with the properties and the content that have its number in front."""
         if not self.is_batch():
             return [self]
         items = [Input() for _ in range(self.get_batch_size())]
-        for item in items:
-            item.function_name = self.function_name
         for key, value in self.properties.items():
-            at, name = _split(key)
-            if at is None and key != "batch_size":
-                for item in items:
-                    item.properties[key] = value
-            elif at is not None:
-                items[at].properties[name] = value
+            if key.startswith(_BATCH) and key != _SIZE:
+                items[int(key[_INDEX])].properties[key[_NAME]] = value
         for pair_key, value in zip(self.content.get_keys(), self.content.get_values()):
-            at, name = _split(cast(str, pair_key))
-            if at is not None:
-                items[at].content.add(name, value)
+            name = cast(str, pair_key)
+            items[int(name[_INDEX])].content.add(name[_NAME], value)
         return items
-
-
-def _split(key: str) -> Any:
-    """`batch_012.name` -> 12, `name`; (None, key) of anything else."""
-    index = key[6:_INDEX_END]
-    if key.startswith("batch_") and key[_INDEX_END : _INDEX_END + 1] == "." and index.isdigit():
-        return int(index), key[_INDEX_END + 1 :]
-    return None, key

@@ -8,7 +8,7 @@ import json
 import struct
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
 
 from djl_python.pair_list import PairList
 
@@ -47,12 +47,14 @@ class Output:
         self.content = PairList()
         self.stream_content: Optional[Iterable[Any]] = None
         self.stream_output_formatter: Optional[Callable[[Any], Any]] = None
-        self._finalizers: List[Tuple[Callable[..., Any], Tuple[Any, ...]]] = []
+        self.finalize_function: Optional[Callable[..., Any]] = None
+        self.finalize_args: Optional[Tuple[Any, ...]] = None
 
     def __str__(self) -> str:
         pairs = zip(self.content.get_keys(), self.content.get_values())
-        lines = ["code: %s, message: %s, properties: %s" % (self.code, self.message, self.properties)]
-        return "\n".join(lines + ["%s: %s" % pair for pair in pairs])
+        content = {key: "type: %s" % type(value) for key, value in pairs}
+        shown = {"code": self.code, "message": self.message, "properties": self.properties}
+        return json.dumps(dict(shown, content=content), indent=2)
 
     def set_code(self, code: int) -> "Output":
         """The HTTP status."""
@@ -64,9 +66,9 @@ class Output:
         self.message = message
         return self
 
-    def add_property(self, key: str, value: Any) -> "Output":
+    def add_property(self, key: str, val: Any) -> "Output":
         """A header, sent as text."""
-        self.properties[key] = value
+        self.properties[key] = val
         return self
 
     def get_properties(self) -> Dict[str, Any]:
@@ -74,11 +76,8 @@ class Output:
         return self.properties
 
     def get_property(self, key: str) -> Any:
-        """One of them, its name in any case, or None."""
-        for name, value in self.properties.items():
-            if name.lower() == key.lower():
-                return value
-        return None
+        """One of them, by its name as it was written, or None."""
+        return self.properties.get(key)
 
     def get_content(self) -> PairList:
         """All pairs."""
@@ -95,86 +94,85 @@ class Output:
 
     def add(self, value: Any, key: Optional[str] = None, batch_index: Optional[int] = None) -> "Output":
         """Content: bytes as they are, text as UTF-8, anything else as JSON. `batch_index` says whose it is."""
-        if isinstance(value, str):
+        if type(value) is str:  # of a class of the user's, like an Enum of texts, JSON is sent
             data: Union[bytes, bytearray, memoryview] = value.encode("utf-8")
-        elif isinstance(value, (bytes, bytearray, memoryview)):
+        elif type(value) in (bytes, bytearray, memoryview):
             data = value
         else:
             data = as_json(value).encode("utf-8")
         self.content.add(_key(key, batch_index), data)
         return self
 
-    def add_as_json(
-        self, value: Any, key: Optional[str] = None, batch_index: Optional[int] = None
-    ) -> "Output":
+    def add_as_json(self, val: Any, key: Optional[str] = None, batch_index: Optional[int] = None) -> "Output":
         """Content as JSON, whatever it is."""
-        return self.add(as_json(value), key, batch_index)
+        return self.add(as_json(val), key, batch_index)
 
     def add_as_numpy(
-        self, value: Any, key: Optional[str] = None, batch_index: Optional[int] = None
+        self, np_list: Any, key: Optional[str] = None, batch_index: Optional[int] = None
     ) -> "Output":
         """One numpy array or a list of them, as an NDList."""
         from djl_python.np_util import to_nd_list
 
-        return self.add(to_nd_list(_listed(value)), key, batch_index)
+        return self.add(to_nd_list(np_list), key, batch_index)
 
     def add_as_npz(
-        self, value: Any, key: Optional[str] = None, batch_index: Optional[int] = None
+        self, np_list: Any, key: Optional[str] = None, batch_index: Optional[int] = None
     ) -> "Output":
         """One numpy array or a list of them, as an npz archive."""
-        import io
+        from djl_python.np_util import to_npz
 
-        import numpy
-
-        file = io.BytesIO()
-        numpy.savez(file, *_listed(value))
-        return self.add(file.getvalue(), key, batch_index)
+        return self.add(to_npz(np_list), key, batch_index)
 
     def add_stream_content(
         self,
-        iterator: Iterable[Any],
+        stream_content: Iterable[Any],
         output_formatter: Optional[Callable[[Any], Any]] = default_stream_formatter,
     ) -> "Output":
         """Send what the iterator yields piece by piece. Without a formatter text and bytes go as they are, anything
         else as JSON.
         """
-        self.stream_content = iterator
+        self.stream_content = stream_content
         self.stream_output_formatter = output_formatter
         return self
 
-    def finalize(self, function: Callable[..., Any], *arguments: Any) -> "Output":
-        """Call the function once the answer has been sent."""
-        self._finalizers.append((function, arguments))
+    def finalize(self, finalize_function: Callable[..., Any], *args: Any) -> "Output":
+        """Call the function once the answer has been sent; of several the last."""
+        self.finalize_function = finalize_function
+        self.finalize_args = args
         return self
 
     def has_finalizers(self) -> bool:
         """Is anything to be called?"""
-        return bool(self._finalizers)
+        return bool(self.finalize_function)
 
-    def execute_finalize(self) -> None:
+    def execute_finalize(self) -> Any:
         """Call the function for the end of the answer; what that raises is printed on stderr and goes no further."""
-        for function, arguments in self._finalizers:
-            try:
-                function(*arguments)
-            except Exception:
-                traceback.print_exc(file=sys.stderr)
+        if not self.finalize_function:
+            return None
+        try:
+            return self.finalize_function(*(self.finalize_args or ()))
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return None
 
     @staticmethod
-    def binary_encode(values: Mapping[str, Any]) -> bytearray:
+    def binary_encode(data: Mapping[Optional[str], Any]) -> bytearray:
         """Texts by name, in the framing of an item of continuous batching."""
-        made = bytearray(struct.pack(">h", len(values)))
-        for key, value in values.items():
-            for text in (str(key).encode("utf-8"), str(value).encode("utf-8")):
-                made += _SIZE.pack(len(text)) + text
+        made = bytearray(struct.pack(">h", len(data)))
+        for key, value in data.items():
+            Output.write_utf8(made, key)
+            Output.write_utf8(made, str(value))
         return made
+
+    @staticmethod
+    def write_utf8(msg: bytearray, val: Optional[str]) -> None:
+        """Put a text with its length in front, or the length -1 for None, behind what is there."""
+        encoded = b"" if val is None else val.encode("utf-8")
+        msg += _SIZE.pack(-1 if val is None else len(encoded)) + encoded
 
 
 def _key(key: Any, batch_index: Optional[int]) -> Optional[str]:
     if key is not None and not isinstance(key, str):
         sys.stderr.write("the key %r of an Output is no text and is taken as %r\n" % (key, str(key)))
         key = str(key)
-    return key if batch_index is None else "batch_%d.%s" % (batch_index, key or "")
-
-
-def _listed(value: Any) -> List[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    return key if batch_index is None else "batch_%s.%s" % (batch_index, key or "")

@@ -1,41 +1,60 @@
 """An ordered list of keys with values, keys repeated or absent: the content of a request or an answer."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+Key = Optional[str]
 
 
 class PairList:
     """Keys are text or None, values are bytes once they are sent."""
 
     def __init__(
-        self, keys: Optional[List[Optional[str]]] = None, values: Optional[List[Any]] = None
+        self,
+        keys: Optional[List[Key]] = None,
+        values: Optional[List[Any]] = None,
+        pair_list: Optional[Iterable[Tuple[Key, Any]]] = None,
+        pair_map: Optional[Dict[Key, Any]] = None,
     ) -> None:
-        if not (keys and values):
-            keys, values = [], []
-        if len(keys) != len(values):
-            raise ValueError("key value size mismatch.")
-        self.keys: List[Optional[str]] = keys
-        self.values: List[Any] = values
+        self.keys: List[Key] = []
+        self.values: List[Any] = []
+        if keys and values:
+            if len(keys) != len(values):
+                raise ValueError("key value size mismatch.")
+            self.keys, self.values = keys, values
+            return
+        for key, value in pair_list or (pair_map or {}).items():
+            self.keys.append(key)
+            self.values.append(value)
 
     def add(
         self,
-        key: Optional[str] = None,
+        key: Key = None,
         value: Any = None,
         index: Optional[int] = None,
-        pair: Optional[Tuple[Optional[str], Any]] = None,
+        pair: Optional[Tuple[Key, Any]] = None,
     ) -> None:
-        """Put a key and a value, or a pair of them, at the end, or in front of that at `index`; None is no value."""
-        if pair is not None:
-            key, value = pair
+        """Put a key and a value at the end, or in front of that at `index`; without a value a pair at the end."""
+        if index is not None and value is not None:
+            self.keys.insert(index, key)
+            self.values.insert(index, value)
+            return
+        if pair:
+            key, value = pair[0], pair[1]
         elif value is None:
             return
-        at = len(self.keys) if index is None else index
-        self.keys.insert(at, key)
-        self.values.insert(at, value)
+        self.keys.append(key)
+        self.values.append(value)
 
-    def add_all(self, other: "PairList") -> None:
-        """Put all pairs of another list at the end."""
-        self.keys += other.keys
-        self.values += other.values
+    def add_all(self, other: Any) -> None:
+        """Put all pairs of another list, or of a dict, at the end."""
+        if not other:
+            return
+        if isinstance(other, PairList):
+            keys, values = other.keys, other.values
+        else:
+            keys, values = other.keys(), other.values()
+        self.keys.extend(keys)
+        self.values.extend(values)
 
     def size(self) -> int:
         """Return how many pairs there are."""
@@ -45,15 +64,15 @@ class PairList:
         """Is there no pair?"""
         return not self.keys
 
-    def contains(self, key: Optional[str]) -> bool:
+    def contains(self, key: Key) -> bool:
         """Is there a pair with this key?"""
         return key in self.keys
 
-    def get(self, key: Optional[str]) -> Any:
+    def get(self, key: Key) -> Any:
         """The value of the first pair with this key, or None."""
         return self.values[self.keys.index(key)] if key in self.keys else None
 
-    def key_at(self, index: int) -> Optional[str]:
+    def key_at(self, index: int) -> Key:
         """The key of the pair at `index`; IndexError."""
         return self.keys[index]
 
@@ -61,7 +80,7 @@ class PairList:
         """The value of the pair at `index`; IndexError."""
         return self.values[index]
 
-    def get_keys(self) -> List[Optional[str]]:
+    def get_keys(self) -> List[Key]:
         """All keys, in order."""
         return self.keys
 

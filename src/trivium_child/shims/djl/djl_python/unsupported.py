@@ -5,19 +5,33 @@ from typing import Any, Dict
 from trivium_child.stand_ins import FINDER
 
 MODULES = (
+    "adapter_formatter_mixin",
+    "adapter_manager_mixin",
+    "async_utils",
     "chat_completions",
+    "custom_formatter_handling",
+    "custom_handler_service",
     "deepspeed",
     "huggingface",
     "input_parser",
+    "lmi_trtllm",
+    "lmi_trtllm.trtllm_async_service",
+    "lmi_vllm",
+    "lmi_vllm.vllm_async_service",
     "output_formatter",
+    "properties_manager",
     "request",
     "request_io",
     "rolling_batch",
-    "service_loader",
-    "session_manager",
+    "rolling_batch.rolling_batch",
+    "sagemaker",
     "sklearn_handler",
+    "stable_diffusion",
     "streaming_utils",
-    "test_model",
+    "tensorrt_llm",
+    "transformers_neuronx",
+    "utils",
+    "xgboost_handler",
 )
 """The modules of `djl_python` that can be imported, and every name of which is a stand-in."""
 

@@ -1,0 +1,54 @@
+"""`trivium djl-test-model`: call the handler of a DJL model once, under the interpreter that the model asks for.
+
+Its words are those of `djl_python.test_model`, which reads them in a process of its own.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from trivium.dialects.djl.properties import read
+from trivium.engines.python import CHILD
+
+_KEY = "option.pythonExecutable"
+
+
+def interpreter(words: Sequence[str]) -> str:
+    """Return what `serving.properties` of the model's folder names, or this program's own. ClickException for one
+    that is not there.
+    """
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--model-dir", default=".")
+    try:
+        folder = Path(parser.parse_known_args(words)[0].model_dir)
+    except argparse.ArgumentError:
+        return sys.executable  # the program itself says what is wrong
+    path = folder / "serving.properties"
+    entry = read(str(path), path.read_bytes()).entries.get(_KEY) if path.is_file() else None
+    if entry is None or not entry.value.strip():
+        return sys.executable
+    found = shutil.which(entry.value.strip())
+    if found is None:
+        raise click.ClickException(
+            f"{path}:{entry.line}: {_KEY}={entry.value}: expected a Python 3.8 or newer that may be run. Name one, or "
+            "remove the line for Trivium's own."
+        )
+    return found
+
+
+@click.command(
+    "djl-test-model",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def command(words: tuple[str, ...]) -> None:
+    """Call the handler of a DJL model once and print what it returns; --help lists the options."""
+    python = interpreter(words)
+    sys.stdout.flush()
+    os.execv(python, [python, str(CHILD), "--tool", "djl", "djl_python.test_model", *words])

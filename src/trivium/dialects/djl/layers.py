@@ -1,0 +1,73 @@
+"""Lays the settings of a request or an environment over or under those of serving.properties.
+
+Source: spec sheet `djl`, section 2.6: a request or a spec goes before the file, the environment and the server's
+defaults behind it. Pure.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trivium.dialects.djl.properties import Properties, PropertyEntry
+from trivium.types.sources import ModelSource, SourceSetting
+from trivium.types.spec import Origin
+
+_PLAIN = re.compile(r"[A-Z0-9_]+")
+_COUNTS = ("minWorkers", "maxWorkers")
+_SYNONYMS = {"entrypoint": "entryPoint"}
+
+
+def layered(properties: Properties, source: ModelSource, under: Mapping[str, SourceSetting]) -> Properties:
+    """Return the properties as they hold for a source: its own wishes, the file's, what the source has under them, and
+    `under` as the last.
+
+    A count of workers that is asked for holds on every device.
+    """
+    wished = {**source.over, **_wishes(source)}
+    kept = {
+        key: entry
+        for key, entry in properties.entries.items()
+        if not (key.rpartition(".")[2] in _COUNTS and key.rpartition(".")[2] in wished)
+    }
+    below = {key: setting for key, setting in {**under, **source.under}.items() if not _is_set(kept, key)}
+    entries = {**_entries(below), **kept, **_entries(wished)}
+    return replace(properties, entries=entries)
+
+
+def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
+    """Return the settings that `OPTION_*` and `ARGS_*` make: names of capitals alone are put in lower case."""
+    found = {}
+    for name, value in variables.items():
+        for prefix, key in (("OPTION_", "option."), ("ARGS_", "")):
+            rest = name.removeprefix(prefix)
+            if not value or not rest or rest == name:
+                continue
+            word = rest.lower() if _PLAIN.fullmatch(rest) else rest
+            word = _SYNONYMS.get(word, word)
+            key = "engine" if key and word == "engine" else key + word
+            found[key] = SourceSetting(value, Origin("the environment", name))
+    return found
+
+
+def _wishes(source: ModelSource) -> dict[str, SourceSetting]:
+    """Return the engine and the devices that a source names, under their keys."""
+    origin = Origin(f"the request for {source.uri}", "")
+    wishes = {"engine": source.engine, "load_on_devices": ";".join(source.devices)}
+    return {key: SourceSetting(value, origin) for key, value in wishes.items() if value}
+
+
+def _is_set(entries: Mapping[str, PropertyEntry], key: str) -> bool:
+    """Tell whether a file decides a key, by itself or by its other spelling."""
+    spellings = {key, "max_dynamic_batch_size"} if key == "batch_size" else {key}
+    return any(entries[each].value.strip() for each in spellings if each in entries)
+
+
+def _entries(settings: Mapping[str, SourceSetting]) -> dict[str, PropertyEntry]:
+    return {
+        key: PropertyEntry(setting.value, setting.origin.line, _place(setting.origin))
+        for key, setting in settings.items()
+    }
+
+
+def _place(origin: Origin) -> str:
+    return f"{origin.file}, {origin.key}" if origin.key and origin.line is None else origin.file
