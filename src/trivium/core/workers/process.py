@@ -62,6 +62,7 @@ class ProcessInstance:
         self._port: Port | None = None
         self._number = 0
         self.ended_items = 0
+        self.serves = False  # it is open, warm, and has been handed over
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
         self.connection = WorkerConnection(
@@ -172,7 +173,7 @@ class ProcessInstance:
     @property
     def was_killed(self) -> bool:
         """Has it been made to end, once it served? One that was only being opened has cut nobody off."""
-        return self._process.was_killed_here and self._port is not None
+        return self._process.was_killed_here and self.serves
 
     @property
     def check(self) -> Check | None:
