@@ -1,8 +1,8 @@
 """Messages of protobuf as compact tables, and the classes that they become.
 
 A line of a table reads `number type name`, with `repeated` or `oneof=NAME` in front where it holds; `map<K,V>` is a
-map. Classes live in pools of their own, since client libraries register messages of the same names in protobuf's default
-pool, and one process may hold both. Knows no message. Source: the proto3 language guide.
+map. Classes live in pools of their own, since client libraries register messages of the same names in protobuf's
+default pool, and one process may hold both. Knows no message. Source: the proto3 language guide.
 """
 
 from collections.abc import Iterator, Mapping
