@@ -278,7 +278,8 @@ class ProcessInstance:
         status, text = self._process.finalize()
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
-        self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
+        is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
+        self._log.log(logging.DEBUG if expected or is_told else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
         self.connection.probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()
