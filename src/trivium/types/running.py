@@ -1,7 +1,8 @@
 """Values that pass between the core and an instance: batches down, events up.
 
 An item ends exactly once: with its final part, or with its outcome in an execution. Credits come back apart
-from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
+from results: a plain instance gives one back when it can take another batch, one that has many items in work gives
+one back per item.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +62,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 class Executed(msgspec.Struct, frozen=True, gc=False):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
+    `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own.
     """
 
     items: list[ItemId]
@@ -71,11 +73,12 @@ class Executed(msgspec.Struct, frozen=True, gc=False):
     ended: float
     rows: int = 0
     batch: Sequence[ItemId] = ()
+    is_one_of_many: bool = False
 
 
 @final
 class Credit(msgspec.Struct, frozen=True, gc=False):
-    """The instance can take `count` more batches (a rolling one: items)."""
+    """The instance can take `count` more batches (one that has many items in work: items)."""
 
     count: int
 

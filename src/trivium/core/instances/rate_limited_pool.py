@@ -3,7 +3,8 @@
 Nothing is handed over in advance, since what waits in an instance would hold what it does not use.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
@@ -36,22 +37,31 @@ class LimitedPool(Pool):
         self._member = member
         self._waits_for_one = waits_for_one
 
-    def free(self) -> Sequence[InstanceId]:
+    def free(self) -> Iterable[InstanceId]:
         """Return, of those with a credit, the ones that may run."""
         free = super().free()
-        return free if self._waits_for_one else self._may_run(free[: self._member.waits()])
+        return free if self._waits_for_one else self._may_run([*islice(free, self._member.waits())])
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
         """See `Pool`."""
         return self._may_run(instances) if self._waits_for_one else instances
 
     def _may_run(self, instances: Sequence[InstanceId]) -> Sequence[InstanceId]:
-        return self._member.select({number: _needs(self._slots[number].placement) for number in instances})
+        slots = self._slots
+        running = {number for number in instances if slots[number].in_flight and slots[number].held}
+        asking = {number: _needs(slots[number].placement) for number in instances if number not in running}
+        granted = self._member.select(asking)
+        if not self._has_many:
+            return granted
+        running.update(granted)
+        return [number for number in instances if number in running]
 
     def start(self, number: InstanceId, items: list[Item]) -> None:
-        """Run them; the instance has what it needs until its credit comes back."""
-        placement = self._slots[number].placement
-        self._member.acquire(number, _needs(placement), placement.claim.weight)
+        """Run them; the instance has what it needs until its credit comes back, or the last of many items ends."""
+        slot = self._slots[number]
+        if not (slot.in_flight and slot.held):
+            placement = slot.placement
+            self._member.acquire(number, _needs(placement), placement.claim.weight)
         super().start(number, items)
 
     def retire(self, number: InstanceId) -> None:
@@ -67,9 +77,12 @@ class LimitedPool(Pool):
         self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
-        if any(isinstance(event, Credit) for event in events):
+        has_credit = any(isinstance(event, Credit) for event in events)
+        if has_credit and not slot.in_flight:
             self._member.release(number)
         super()._deliver(number, slot, events)
+        if has_credit and slot.in_flight and not slot.held:
+            self._member.release(number)
 
     def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
         self._member.closed(number)

@@ -117,6 +117,10 @@ class FlowControl:
         """Has some item sent all that it may, because its receiver is full? Then its model may wait for that."""
         return any(count >= frames.WINDOW for count in self.held.values())
 
+    def has_stopped(self, item: ItemId) -> bool:
+        """Has this item sent all that it may?"""
+        return self.held.get(item, 0) >= frames.WINDOW
+
     def came(self, item: ItemId) -> None:
         """A part has come that is not its last."""
         self.due[item] = self.due.get(item, 0) + 1
@@ -160,6 +164,7 @@ class ReadinessProbe:
         self._write = write
         self._waiting: list[Told] = []
         self._is_asked = False
+        self.in_flight = 0  # items that it takes at once; 0: a batch at a time
         self.check: Check | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -174,6 +179,7 @@ class ReadinessProbe:
         elif kind == frames.READY:
             self.check = self._ask if told["checks"] is True else None
             if not self.opened.done():
+                self.in_flight = _checked_in_flight(told.get("in_flight", 0))
                 self.opened.set_result(None)
         else:
             self._fail(Code.LOAD_FAILED, str(told["message"]))
@@ -205,6 +211,12 @@ class ReadinessProbe:
             self.opened.set_exception(ServeError(code, why))
 
 
+def _checked_in_flight(told: object) -> int:
+    if type(told) is not int or not 0 <= told <= frames.MOST_IN_FLIGHT:
+        raise ProtocolError(f"it asks for {told!r} items at once, and may for 0 to {frames.MOST_IN_FLIGHT}")
+    return told
+
+
 class FrameOwner(Protocol):
     """The instance whose frames a connection carries."""
 
@@ -213,6 +225,9 @@ class FrameOwner(Protocol):
 
     def part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         """A part of an answer has come. Raises what `UNREADABLE` lists."""
+
+    def credit(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """One of many items has ended. Raises what `UNREADABLE` lists."""
 
     def upcall(self, kind: int, body: memoryview) -> None:
         """User code asks something of the server. Raises what `UNREADABLE` lists."""
@@ -305,6 +320,8 @@ class WorkerConnection(asyncio.Protocol):
     def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
         if kind == frames.PART:
             self._owner.part(came, at, end, events)
+        elif kind == frames.CREDIT:
+            self._owner.credit(came, at, end, events)
         elif kind in READINESS_FRAMES:
             self.probe.take(kind, memoryview(came)[at:end])
         elif kind in LEASE_FRAMES:
