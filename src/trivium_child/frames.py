@@ -48,9 +48,6 @@ CREDIT_BODY = struct.Struct("<QIdd")
 """Number of an item that was one of many in work and has ended, its rows; when user code got it, and gave it back.
 """
 
-MOST_IN_FLIGHT = 2**16
-"""Items that one worker may ask for at once at most."""
-
 WINDOW = 16
 """Parts of one answer that may be on their way; a further one waits until its receiver has taken one."""
 

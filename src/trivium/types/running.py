@@ -18,6 +18,9 @@ from trivium.types.payload import Payload, Scalar
 from trivium.types.resources import ResourceRequest
 from trivium.types.spec import Device, Isolation
 
+MOST_IN_FLIGHT = 2**16
+"""Items that one instance may have in work at once at most."""
+
 ItemId = int
 InstanceId = int
 Outcome = Payload | ServeError | None

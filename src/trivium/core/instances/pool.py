@@ -105,8 +105,8 @@ class InstanceSlot:
         return InstanceDebugState(self.placement.name, self.credits, held, self.instance, self.in_flight)
 
     def blockers(self) -> Iterable[Collection[ItemId]]:
-        """Yield the groups of items of which one has to end, with all its members, for the instance to take more; one
-        that can take more has an empty group.
+        """Return groups of items: the instance can take more once all items of one group have ended. One that can take
+        more now has an empty group.
         """
         if self.credits > 0:
             return ((),)

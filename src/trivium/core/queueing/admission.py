@@ -127,7 +127,7 @@ def remaining(age: float, limit: float) -> float:
 
 
 def drain_time(rows: float, run_seconds: float, rows_per_run: float, places: int) -> float:
-    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions, of which so
-    many may be in work at once.
+    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions; so many
+    executions may be in work at once as there are places.
     """
     return rows / max(rows_per_run, 1.0) * run_seconds / max(places, 1)

@@ -24,8 +24,8 @@ class CallTarget(Protocol):
         ...
 
     def holders(self) -> Iterable[Collection[ItemId]]:
-        """Return for each open instance that can take nothing now the items that it holds, in groups of which it needs
-        one to end; for a free one an empty group.
+        """Return for each open instance that can take nothing now the items that it holds, in groups: it can take more
+        once all items of one group have ended. A free one has an empty group.
         """
         ...
 

@@ -16,7 +16,7 @@ from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
 from trivium.types.operations import Infer
-from trivium.types.running import Credit, Event, ItemId
+from trivium.types.running import MOST_IN_FLIGHT, Credit, Event, ItemId
 from trivium_child import frames
 
 CREDIT = Credit(1)
@@ -212,8 +212,8 @@ class ReadinessProbe:
 
 
 def _checked_in_flight(told: object) -> int:
-    if type(told) is not int or not 0 <= told <= frames.MOST_IN_FLIGHT:
-        raise ProtocolError(f"it asks for {told!r} items at once, and may for 0 to {frames.MOST_IN_FLIGHT}")
+    if type(told) is not int or not 0 <= told <= MOST_IN_FLIGHT:
+        raise ProtocolError(f"it asks for {told!r} items at once, and may for 0 to {MOST_IN_FLIGHT}")
     return told
 
 
