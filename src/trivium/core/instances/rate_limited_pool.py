@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.pool import InstanceSlot, Owner, Pool
+from trivium.core.instances.pool import InstanceSlot, Owner, Pool, least_busy_first
 from trivium.core.instances.rate_limiter import RateLimitedModel
 from trivium.core.instances.rate_policy import Amounts, needs_on
 from trivium.core.request import Item
@@ -40,21 +40,27 @@ class LimitedPool(Pool):
     def free(self) -> Iterable[InstanceId]:
         """Return, of those with a credit, the ones that may run."""
         free = super().free()
-        return free if self._waits_for_one else self._may_run([*islice(free, self._member.waits())])
+        if self._waits_for_one:
+            return free
+        return (
+            self._free_of_many() if self._has_many else self._may_run([*islice(free, self._member.waits())])
+        )
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
         """See `Pool`."""
         return self._may_run(instances) if self._waits_for_one else instances
 
-    def _may_run(self, instances: Sequence[InstanceId]) -> Sequence[InstanceId]:
-        slots = self._slots
-        running = {number for number in instances if slots[number].in_flight and slots[number].held}
-        asking = {number: _needs(slots[number].placement) for number in instances if number not in running}
-        granted = self._member.select(asking)
-        if not self._has_many:
-            return granted
-        running.update(granted)
-        return [number for number in instances if number in running]
+    def _may_run(self, instances: Iterable[InstanceId]) -> Sequence[InstanceId]:
+        return self._member.select({number: _needs(self._slots[number].placement) for number in instances})
+
+    def _free_of_many(self) -> Iterable[InstanceId]:
+        """Return the credits of instances that have what they need; others are asked for if these are too few."""
+        credits = {number: slot.credits for number, slot in self._slots.items() if slot.credits > 0}
+        running = {number: count for number, count in credits.items() if self._slots[number].held}
+        if self._member.waits() > sum(running.values()):
+            granted = self._may_run(number for number in credits if number not in running)
+            running.update((number, credits[number]) for number in granted)
+        return least_busy_first(running)
 
     def start(self, number: InstanceId, items: list[Item]) -> None:
         """Run them; the instance has what it needs until its credit comes back, or the last of many items ends."""

@@ -36,6 +36,20 @@ def test_what_is_held_is_told_when_it_is_resumed():
     assert told(receipts) == {}
 
 
+def test_each_item_is_stopped_by_itself():
+    receipts = FlowControl()
+    receipts.hold(1)
+    for _ in range(frames.WINDOW):
+        assert not receipts.has_stopped(1)
+        receipts.came(1)
+        receipts.came(2)
+        receipts.write()
+    assert receipts.has_stopped(1)
+    assert not receipts.has_stopped(2)
+    receipts.resume(1)
+    assert not receipts.has_stopped(1)
+
+
 def test_an_item_is_stopped_when_it_has_sent_all_that_it_may():
     receipts = FlowControl()
     receipts.hold(1)
