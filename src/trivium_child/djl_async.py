@@ -23,7 +23,11 @@ class AsyncDjlAdapter(DjlAdapter):
         self.in_flight = int(setup.settings["in_flight"])
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)  # for what user code makes while it is imported
-        super().__init__(setup, host)
+        try:
+            super().__init__(setup, host)
+        except BaseException:
+            self.loop.close()
+            raise
 
     async def serve(self, item: Item, send: Send) -> Outcome:
         """See `Adapter`."""
