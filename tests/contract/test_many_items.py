@@ -247,6 +247,20 @@ def test_a_slow_reader_holds_its_own_item_which_is_not_computing_then():
     scene(play, in_flight=8)
 
 
+def test_one_large_part_fills_a_reader_as_well():
+    async def play(stage):
+        item = stage.submit("large parts")
+        item.hold()
+        (worker,) = stage.workers.instances
+        await stage.until(lambda: stage.parts[1] and worker.running_since is None)
+        assert len(stage.parts[1]) == 1
+        item.resume()
+        await stage.settle()
+        assert only_finals(stage) == [7]
+
+    scene(play, in_flight=8)
+
+
 def test_who_waits_for_its_reader_hears_that_it_has_left():
     async def play(stage):
         item = stage.submit("drip")

@@ -18,6 +18,7 @@ from trivium.types.interfaces import Check
 from trivium.types.operations import Infer
 from trivium.types.running import MOST_IN_FLIGHT, Credit, Event, ItemId
 from trivium_child import frames
+from trivium_child.window import BYTES
 
 CREDIT = Credit(1)
 DONE = frames.DONE
@@ -111,19 +112,21 @@ class FlowControl:
     def __init__(self) -> None:
         self.due: dict[ItemId, int] = {}
         self.held: dict[ItemId, int] = {}  # parts that its receiver has not made room for yet
+        self._sizes: dict[ItemId, int] = {}  # bytes of those and of what is due
 
     @property
     def is_stopped(self) -> bool:
         """Has some item sent all that it may, because its receiver is full? Then its model may wait for that."""
-        return any(count >= frames.WINDOW for count in self.held.values())
+        return any(map(self.has_stopped, self.held))
 
     def has_stopped(self, item: ItemId) -> bool:
-        """Has this item sent all that it may?"""
-        return self.held.get(item, 0) >= frames.WINDOW
+        """Has this item sent all that it may, parts or bytes of them, because its receiver is full?"""
+        return item in self.held and (self.held[item] >= frames.WINDOW or self._sizes.get(item, 0) >= BYTES)
 
-    def came(self, item: ItemId) -> None:
-        """A part has come that is not its last."""
+    def came(self, item: ItemId, size: int) -> None:
+        """A part of so many bytes has come that is not its last."""
         self.due[item] = self.due.get(item, 0) + 1
+        self._sizes[item] = self._sizes.get(item, 0) + size
 
     def hold(self, item: ItemId) -> None:
         """Its receiver is full."""
@@ -139,6 +142,7 @@ class FlowControl:
         """It has ended: nothing of it waits any more."""
         self.due.pop(item, None)
         self.held.pop(item, None)
+        self._sizes.pop(item, None)
 
     def write(self) -> list[bytes | memoryview]:
         """The frames for what is due and not held; they are due no more."""
@@ -148,6 +152,7 @@ class FlowControl:
             if item in self.held:
                 self.held[item] += count
             else:
+                self._sizes.pop(item, None)
                 pieces.append(frames.frame(frames.TAKEN, frames.TAKEN_BODY.pack(item, count)))
         return pieces
 

@@ -315,7 +315,7 @@ class ProcessInstance:
             self.ended_items += 1
             self._end_if_idle()
         else:
-            self.connection.receipts.came(item)
+            self.connection.receipts.came(item, end - at)
         payload, error = (None, outcome) if isinstance(outcome, ServeError) else (outcome, None)
         events.append(Part(item, payload, error, is_final, parameters))
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.harness.model_parts import kept_parts
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core.instances.mailbox import Mailbox
@@ -115,6 +116,16 @@ def test_whoever_waits_for_a_full_instance_waits_for_any_one_of_many(in_flight, 
     slot = InstanceSlot(Placement("m_0", Isolation.PROCESS), 0.0)
     slot.in_flight, slot.credits, slot.held = in_flight, credits, {1: None, 2: None}
     assert [list(group) for group in slot.blockers()] == groups
+
+
+def test_one_of_many_ends_by_itself_also_where_its_instance_is_full():
+    with kept_parts() as parts:
+        bench = stage(2)
+    for _ in range(3):
+        bench.submit()
+    bench.clock.run(0.5)
+    assert [list(parts.pool.beside(number)) for number in (1, 2, 3)] == [[1], [2], []]
+    bench.clock.run()
 
 
 def test_within_the_rate_limits_an_instance_has_what_it_needs_while_anything_is_in_work():
