@@ -75,7 +75,7 @@ class AsyncDjlAdapter(DjlAdapter):
 
     async def _generated(self, item: Item, outputs: Any, send: Send) -> Outcome:
         """Send each piece; the last one is the outcome. What is raised behind the first is the last piece."""
-        answer = _Answer(item, send)
+        answer = _Answer(send)
         try:
             async for output in outputs:
                 if not isinstance(output, self._output_type):
@@ -90,14 +90,14 @@ class AsyncDjlAdapter(DjlAdapter):
             traceback.print_exc()
             return Raw([Part(words_of(error).encode("utf-8"), answer.kind)])
         finally:
-            await outputs.aclose()
+            await _closed(outputs)
 
     async def _streamed(self, item: Item, output: Any, send: Send) -> Outcome:
         """Send what a plain iterator yields, while other requests have their turns between two pieces."""
         first = guarded(whole, output)
         if isinstance(first, Failure):
             return first
-        answer = _Answer(item, send)
+        answer = _Answer(send)
         with closing(output.stream_content):
             for data in pieces_of(output.stream_content, output.stream_output_formatter):
                 part = Part(data, content_type_of(first.properties))
@@ -108,6 +108,14 @@ class AsyncDjlAdapter(DjlAdapter):
         return self._finished([item], [outcome], output)[0]
 
 
+async def _closed(outputs: Any) -> None:
+    """Let a generator clean up; what that raises hurts no answer."""
+    try:
+        await outputs.aclose()
+    except Exception:
+        traceback.print_exc()
+
+
 def _no_piece(output: Any) -> Failure:
     text = "Invalid output type: %s. Each piece of a generator must be an Output." % type(output).__name__
     return Failure(text, "model failed", 424)
@@ -116,8 +124,7 @@ def _no_piece(output: Any) -> Failure:
 class _Answer:
     """Gathers the pieces of one answer: the first that holds anything has the status and all headers so far."""
 
-    def __init__(self, item: Item, send: Send) -> None:
-        self._item = item
+    def __init__(self, send: Send) -> None:
         self._send = send
         self._last: Optional[Raw] = None
         self._properties: "dict[str, str]" = {}

@@ -272,6 +272,12 @@ def test_the_generator_is_closed_behind_its_last_piece(stage):
     assert importlib.import_module("model").ends == ["closed"]
 
 
+def test_what_is_raised_while_a_generator_is_closed_hurts_no_answer(stage):
+    code = YIELDS % f"try:\n        yield {item(data='a', last=True)}\n    finally:\n        1 / 0"
+    parts, outcome = stage.serve(code)
+    assert (parts, text(outcome)) == ([], "a")
+
+
 def test_each_piece_is_told_when_it_is_out(stage):
     code = YIELDS % (
         "yield Output().add('a').finalize(ends.append, 1)\n    "
