@@ -10,13 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
+from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
+from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import HTTP
-from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
@@ -72,6 +73,15 @@ def tritonserver_flags() -> str:
     return "\n".join(lines)
 
 
+def djl_config_keys() -> str:
+    """Every key of DJL's config.properties and what becomes of it."""
+    lines = ["| key | value | default | served | what differs |", "|---|---|---|---|---|"]
+    for row in CONFIG_KEYS.values():
+        default = f"`{row.default}`" if row.default else ""
+        lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
+    return "\n".join(lines)
+
+
 def statuses() -> str:
     """The error table of the v2 protocol."""
     lines = ["| why | status |", "|---|---|"]
@@ -81,10 +91,10 @@ def statuses() -> str:
 def rpc_statuses() -> str:
     """The error table of the v2 protocol over gRPC."""
     words = {
-        number: name for name, number in vars(grpc_errors).items() if name.isupper() and type(number) is int
+        number: name for name, number in vars(grpc_status).items() if name.isupper() and type(number) is int
     }
     lines = ["| why | status |", "|---|---|"]
-    rows = grpc_errors.STATUS.items()
+    rows = grpc_status.STATUS.items()
     return "\n".join([*lines, *(f"| {code.value} | `{words[status]}` |" for code, status in rows)])
 
 
@@ -202,6 +212,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tritonserver flags": tritonserver_flags,
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
+    "djl config keys": djl_config_keys,
     "djl_python names": djl_python_names,
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),

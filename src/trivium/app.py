@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -38,6 +38,7 @@ from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
+from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
@@ -70,7 +71,7 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
@@ -83,13 +84,15 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return len(list(devices.glob("nvidia[0-9]*")))
 
 
-def build(config: ServerConfig, observer: RunObserver = NO_OBSERVER) -> Server:
+def build(
+    config: ServerConfig, observer: RunObserver = NO_OBSERVER, formats: Sequence[Format] = FORMATS
+) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
     host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
     guard = ServerGuard()
     services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
-    return Server(FORMATS, ENGINES, services, settings.in_folder(guard.scratch))
+    return Server(formats, ENGINES, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager
@@ -173,7 +176,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
-    return replace(context, as_original=protocol == PROFILES[config.server.profile].original)
+    is_original = protocol == PROFILES[config.server.profile].original
+    return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
 
 
 def _pattern(option: str, text: str) -> re.Pattern[str] | None:

@@ -148,7 +148,8 @@ class Runtime:
         pending.clear()
         if kept:
             self.loans.written(kept)
-        self._tell_freed()
+        if self.loans.freed:
+            self._tell_freed()
 
     def _outlast(self) -> None:
         """Let answers in progress end after the server has said stop: threads of user code still send their parts."""

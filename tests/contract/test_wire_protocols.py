@@ -133,6 +133,7 @@ _HEADER = (
 _BINARY = {b"inference-header-content-length": b"%d" % len(_HEADER)}
 _PACKED = {b"accept-encoding": b"gzip"}
 _BOTH = frozenset({"GET", "HEAD", "POST"})
+_MANAGED = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _REGION = b'{"key":"/r","offset":0,"byte_size":8}'
 
 _KSERVE_ROUTES = (
@@ -172,6 +173,11 @@ _DJL_ROUTES = (
     _INVOKE,
     WireRoute("/ping", METHODS),
     WireRoute("/", frozenset({"OPTIONS"}), others=dict.fromkeys(METHODS, 404)),
+    WireRoute("/models", _BOTH, b'{"url": "/m", "batch_size": 2}', {b"content-type": b"application/json"}),
+    WireRoute("/workflows", _BOTH, query="url=file:///m&synchronous=false&limit=3"),
+    WireRoute("/models/m", _MANAGED, query="min_worker=1"),
+    WireRoute("/workflows/m/2", _MANAGED),
+    WireRoute("/server/logging", METHODS, query="level=debug"),
 )
 _NO_OPENAPI = {"OPTIONS": 501}
 _ANY = METHODS - {"OPTIONS"}

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import click
 
-COMMANDS: Mapping[str, str] = {"tritonserver": "tritonserver", "djl-test-model": "djl-test-model"}
+COMMANDS: Mapping[str, str] = {
+    "djl-serving": "djl-serving",
+    "tritonserver": "tritonserver",
+    "djl-test-model": "djl-test-model",
+}
 """Name on the PATH -> subcommand of `trivium`."""
 
 MARK = "# Made by `trivium link`; `trivium link --remove` takes it away."

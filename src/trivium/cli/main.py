@@ -19,6 +19,10 @@ COMMANDS = {
         "trivium.cli.djl_test_model",
         "Call the handler of a DJL model once, without a server.",
     ),
+    "djl-serving": (
+        "trivium.cli.djl_serving.command",
+        "Serve DJL's models, with the flags and files of djl-serving.",
+    ),
     "key": ("trivium.cli.key", "Make a key for the file of --keys."),
     "link": ("trivium.cli.link", "Put the commands of other servers on the PATH under their own names."),
     "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),

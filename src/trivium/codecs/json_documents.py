@@ -163,6 +163,8 @@ def _nested(spec: TensorSpec, rank: int, text: memoryview) -> Any:
         raise _invalid(
             f"{spec.name!r} takes {spec.datatype.wire}, and a value is none ({error})", "Correct it."
         ) from error
+    except UnicodeEncodeError as error:
+        raise _half_pair(spec) from error
 
 
 @lru_cache(maxsize=256)
@@ -202,7 +204,7 @@ def _tensor(spec: TensorSpec, nested: list[Any], rank: int) -> Tensor:
     except OverflowError as error:
         raise _invalid(f"{spec.name!r} has a number beyond {spec.datatype.wire}", "Correct it.") from error
     except UnicodeEncodeError as error:
-        raise _invalid(f"{spec.name!r} has half of a surrogate pair", "Send UTF-8.") from error
+        raise _half_pair(spec) from error
     except ValueError as error:
         raise _invalid(f"{spec.name!r} is ragged ({error})", "Send lists of equal length.") from error
     return Tensor(spec.name, spec.datatype, array.shape, array)
@@ -214,6 +216,10 @@ def _parsed(text: bytes | memoryview, first: Exception) -> Any:
         return json.loads(bytes(text).decode())
     except (ValueError, RecursionError) as error:
         raise _invalid(f"it is no valid JSON ({first})", "Correct it.") from error
+
+
+def _half_pair(spec: TensorSpec) -> ServeError:
+    return _invalid(f"{spec.name!r} has half of a surrogate pair", "Send UTF-8.")
 
 
 def _names(fields: Any) -> str:

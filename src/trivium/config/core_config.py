@@ -8,7 +8,7 @@ import os
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
-from trivium.types.core_config import CoreConfig, ModelControlMode, WorkerBounds
+from trivium.types.core_config import CoreConfig, DeferredLimits, ModelControlMode, WorkerBounds
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
@@ -50,6 +50,7 @@ def core_config(
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=reserved_regions,
         watches_loop=True,
+        deferred=DeferredLimits(models.deferred_answers, models.deferred_bytes, models.deferred_seconds),
         kept_buffer_bytes=min(_MOST_KEPT, config.server.max_buffered_bytes // 4),
     )
 

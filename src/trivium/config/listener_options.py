@@ -47,6 +47,17 @@ class HttpConfig:
         "",
         "PEM file with authorities: only clients that have a certificate of theirs may connect.",
     )
+    cors_allowed_origin: str = option(
+        "--cors-allowed-origin",
+        "",
+        "Value of the header Access-Control-Allow-Origin of every answer: the pages that may read them; empty is none.",
+    )
+    cors_allowed_methods: str = option(
+        "--cors-allowed-methods", "", "The same for Access-Control-Allow-Methods."
+    )
+    cors_allowed_headers: str = option(
+        "--cors-allowed-headers", "", "The same for Access-Control-Allow-Headers."
+    )
     forward_headers: str = option(
         "--forward-headers",
         "",

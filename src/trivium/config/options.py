@@ -178,6 +178,18 @@ class ModelsConfig:
     queue_items: int = option(
         "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, ANY)
     )
+    deferred_answers: int = option(
+        "--deferred-answers",
+        10_000,
+        "Answers that are kept until they are fetched; more drop the oldest.",
+        (1, ANY),
+    )
+    deferred_bytes: int = option(
+        "--deferred-bytes", 256 * 2**20, "Bytes that such answers may take together.", (1, ANY)
+    )
+    deferred_seconds: float = option(
+        "--deferred-seconds", 3600.0, "Seconds for which such an answer is kept.", (0.001, LONG)
+    )
     cache_bytes: int = option(
         "--cache-bytes",
         0,
@@ -239,6 +251,24 @@ class WorkersConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DjlConfig:
+    """Settings of DJL Serving's protocol that its `config.properties` has."""
+
+    multi_status: bool = option(
+        "--djl-multi-status", False, "Answer /ping with 207 while a model is being loaded."
+    )
+    request_id_header: str = option(
+        "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
+    )
+    statuses: str = option(
+        "--djl-statuses",
+        "",
+        "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
+        "throttle (503) and server_error (500).",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
@@ -280,6 +310,11 @@ class SecurityConfig:
         "Let clients pass tensors in POSIX shared memory. For trusted ones only: one that shrinks its memory while "
         "it is read ends the server.",
     )
+    debuggable: bool = option(
+        "--debuggable",
+        False,
+        "Let debuggers look into the server, and core dumps be written; handlers can then read its memory, too.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +329,7 @@ class ServerConfig:
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
+    djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
 
     @property

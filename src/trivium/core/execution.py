@@ -8,7 +8,7 @@ from collections.abc import Set
 from time import monotonic
 
 from trivium.core.request import CANCELLED
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Runner
 from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
 
@@ -23,7 +23,7 @@ def execute(runner: Runner, batch: Batch) -> Executed:
         if len(ran.outcomes) != len(batch.items):
             ran = Ran(_failed(batch, _wrong_count(len(ran.outcomes), len(batch.items))))
     except BaseException as error:
-        ran = Ran(_failed(batch, _fault(error)))
+        ran = Ran(_failed(batch, frameless(_fault(error))))
     ended = monotonic()
     if ran.input_ready is None or ran.output_began is None:
         return Executed(batch.items, ran.outcomes, began, began, ended, ended)

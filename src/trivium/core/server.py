@@ -7,7 +7,8 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -27,6 +28,7 @@ from trivium.core.models.repository import Repository, chosen, loading_order
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
+from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
 from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
@@ -35,7 +37,7 @@ from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import (
     NO_GUARD,
     NO_OBSERVER,
@@ -49,8 +51,10 @@ from trivium.types.interfaces import (
 from trivium.types.operations import (
     Answer,
     CollectMetrics,
+    Defer,
     Describe,
     DescribeAll,
+    Fetch,
     Infer,
     List,
     Listing,
@@ -100,6 +104,10 @@ class CoreServices:
     guard: ProcessGuard = NO_GUARD
 
 
+def _make_token() -> str:
+    return str(uuid.uuid4())
+
+
 DEFAULTS = CoreConfig()
 CLOSING_SECONDS = 1.0
 """For each thing to be closed once a server's time to stop is over."""
@@ -111,6 +119,8 @@ class Server:
     All methods but `execute_sync` belong to the loop that entered it.
     """
 
+    _state = ServerState.STARTING
+
     def __init__(
         self,
         formats: Sequence[Format],
@@ -121,7 +131,6 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._config = config
         self._guard = services.guard
-        self._state = ServerState.STARTING
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._registry = Registry()
         self._routes = self._registry.routes
@@ -160,6 +169,7 @@ class Server:
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
+        self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     async def __aenter__(self) -> "Server":
@@ -183,9 +193,15 @@ class Server:
         """
         self._repository.add(path, form, asked)
 
-    async def start(self, progress: Progress | None = None, only: Collection[str] | None = None) -> Listing:
+    async def start(
+        self,
+        progress: Progress | None = None,
+        only: Collection[str] | None = None,
+        known: Callable[[], Awaitable[None]] | None = None,
+    ) -> Listing:
         """Load everything, or `only` these models and those that they need, the others becoming known; models that
-        fail are in the listing with their reason, the others serve.
+        fail are in the listing with their reason, the others serve. `known` is awaited when every model is known, and
+        none is loaded yet.
         """
         if progress is not None:
             self._lifecycle.report_to(progress)
@@ -195,14 +211,18 @@ class Server:
             for name in [one.name for one in found] + [one.name for one in broken]:
                 self._registry.record(name, "")
             found, broken = chosen(found, broken, only)
+        for unreadable in broken:
+            self._lifecycle.note(unreadable)
+        for spec in (spec for one in found for spec in one.wanted):
+            self._registry.record(spec.name, spec.version).spec = spec
+        self._registry.at_start = frozenset(record.name for record in self._registry.records())
+        if known is not None:
+            await known()
         for wave in loading_order(found):
             loads = (self._lifecycle.load(model) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, ServeError):
                     raise result
-        for unreadable in broken:
-            self._lifecycle.note(unreadable)
-        self._registry.at_start = frozenset(record.name for record in self._registry.records())
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
             self._control.start_watch()
@@ -238,7 +258,8 @@ class Server:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
-                    sink(ResponsePart(error=error, model=operation.model, version=operation.version))
+                    name, version = operation.model, operation.version
+                    sink(ResponsePart(error=frameless(error), model=name, version=version))
                     return COMPLETED
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Change):
@@ -251,7 +272,7 @@ class Server:
             try:
                 part = ResponsePart(answer=self._answer(operation))
             except ServeError as error:
-                part = ResponsePart(error=error)
+                part = ResponsePart(error=frameless(error))
             sink(part)
         return COMPLETED
 
@@ -390,6 +411,7 @@ class Server:
         if self._watch is not None:
             self._watch.close()
         self._workers.observer.close()
+        self._deferred.close()
         await self._control.close()
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
@@ -406,7 +428,9 @@ class Server:
 
     def _answer(
         self,
-        operation: Live
+        operation: Defer
+        | Fetch
+        | Live
         | Describe
         | DescribeAll
         | List
@@ -416,6 +440,10 @@ class Server:
         | TraceControl,
     ) -> Answer:
         match operation:
+            case Defer():
+                return self._deferred.begin(operation)
+            case Fetch():
+                return self._deferred.fetch(operation)
             case Live():
                 return Readiness(self._state is not ServerState.STOPPED)
             case Describe("", _):

@@ -5,7 +5,10 @@ Values only; who exceeds them, and what it is answered, is decided where the byt
 
 from dataclasses import dataclass
 
+from trivium.codecs.header_text import has_controls
+from trivium.config.listener_options import HttpConfig
 from trivium.config.options import ServerConfig
+from trivium.types.errors import Code, ServeError
 
 SMALL_BODY = 64 * 1024
 """Up to here a body passes through the connections' shared buffer; a declared larger one gets a lease."""
@@ -23,7 +26,8 @@ class HttpLimits:
     what a refused client still sends is read and thrown away, so that it gets to read why.
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
-    `record_timestamps` requests say how they came, so that they can be traced.
+    `record_timestamps` requests say how they came, so that they can be traced. `fields` are header lines of every
+    answer, each with its CRLF.
     """
 
     connections: int = 4096
@@ -41,6 +45,7 @@ class HttpLimits:
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
     record_timestamps: bool = False
+    fields: bytes = b""
 
 
 def http_limits(config: ServerConfig) -> HttpLimits:
@@ -57,4 +62,26 @@ def http_limits(config: ServerConfig) -> HttpLimits:
         slowest_rate=config.http.slowest_rate,
         access_log=config.server.access_log or None,
         record_timestamps=config.tracing.has_place,
+        fields=_shared(config.http),
     )
+
+
+def _shared(http: HttpConfig) -> bytes:
+    """Return the header lines by which pages of other servers may read answers (the Fetch standard, 3.3). INVALID for
+    a text that is no header's value.
+    """
+    allowed = {
+        "Origin": http.cors_allowed_origin,
+        "Methods": http.cors_allowed_methods,
+        "Headers": http.cors_allowed_headers,
+    }
+    lines = []
+    for what, text in allowed.items():
+        if has_controls(text) or not text.isascii():
+            raise ServeError(
+                Code.INVALID,
+                f"--cors-allowed-{what.lower()} {text!r} cannot be the value of a header. Write printable ASCII.",
+            )
+        if text:
+            lines.append(f"Access-Control-Allow-{what}: {text}\r\n".encode())
+    return b"".join(lines)

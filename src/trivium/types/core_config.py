@@ -30,6 +30,15 @@ class WorkerBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class DeferredLimits:
+    """Bounds of answers that are kept until they are fetched: so many, so many bytes together, so many seconds each."""
+
+    count: int = 10_000
+    size: int = 256 * 2**20
+    age: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
 class CoreConfig:
     """Holds every setting of the core that is no model's own.
 
@@ -40,7 +49,8 @@ class CoreConfig:
     after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one that has
     more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With `client_shared_memory`
     clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of buffers for request
-    bodies `kept_buffer_bytes` at most are kept while nobody uses them. With `watches_loop` what holds up the event loop
+    bodies `kept_buffer_bytes` at most are kept while nobody uses them, of answers that are fetched later as many as
+    `deferred` allows. With `watches_loop` what holds up the event loop
     is logged with its stack; one server of a process can have that.
     """
 
@@ -63,6 +73,7 @@ class CoreConfig:
     client_shared_memory: bool = False
     reserved_regions: tuple[str, ...] = ()
     kept_buffer_bytes: int = 2**28
+    deferred: DeferredLimits = DeferredLimits()
     watches_loop: bool = False
 
     def in_folder(self, scratch: Path) -> "CoreConfig":

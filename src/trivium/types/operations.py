@@ -76,6 +76,22 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     method: str = PREDICT
 
 
+class Defer(msgspec.Struct, frozen=True, gc=False):
+    """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched."""
+
+    infer: Infer
+
+
+class Fetch(msgspec.Struct, frozen=True, gc=False):
+    """Ask for parts of a deferred answer: those from the number `first` on, `most` of them at most (0: all that there
+    are). Answered with `Fetched`. NOT_FOUND for a token whose answer is not kept.
+    """
+
+    token: str
+    first: int = 0
+    most: int = 0
+
+
 class Live(msgspec.Struct, frozen=True, gc=False):
     """Is the process answering? Answered with `Readiness`."""
 
@@ -236,6 +252,8 @@ class TraceControl(msgspec.Struct, frozen=True):
 RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
 Operation = (
     Infer
+    | Defer
+    | Fetch
     | Live
     | Ready
     | Describe
@@ -272,6 +290,23 @@ class Readiness(msgspec.Struct, frozen=True, gc=False):
 
     ready: bool
     reason: str = ""
+
+
+class Deferred(msgspec.Struct, frozen=True, gc=False):
+    """Names the token by which an answer is fetched."""
+
+    token: str
+
+
+class Fetched(msgspec.Struct, frozen=True, gc=False):
+    """Holds parts of a deferred answer, none where no more have come yet; `following` is the number of the next one.
+    `is_last`: there will be no more; `is_whole`: the whole answer has come.
+    """
+
+    parts: tuple["ResponsePart", ...]
+    following: int
+    is_last: bool
+    is_whole: bool
 
 
 class ServerDescription(msgspec.Struct, frozen=True, gc=False):
@@ -372,6 +407,8 @@ class TraceReport(msgspec.Struct, frozen=True):
 
 Answer = (
     Readiness
+    | Deferred
+    | Fetched
     | ServerDescription
     | ModelDescription
     | ModelDescriptions
@@ -384,11 +421,11 @@ Answer = (
 )
 
 
-class ResponsePart(msgspec.Struct, frozen=True, gc=False):
+class ResponsePart(msgspec.Struct, frozen=True):
     """One part of an answer to an operation; the last one is `final`, and an error always is.
 
     Exactly one of `payload`, `answer` and `error` is set, but for an empty final part. `model` and `version`
-    name what served it.
+    name what served it. The garbage collector tracks it, since an error's frames may lead back to it.
     """
 
     payload: Payload | None = None

@@ -3,7 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trivium.types.access import AccessScope, Endpoint
@@ -21,12 +21,12 @@ class ProtocolContext:
     """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
     `roles` are the purposes of the listener: what is for another is not there. `as_original`: answers have the texts
-    and defaults of the protocol's original server. `may_change`: clients may
-    load and unload models and set the log. `regions`: clients' shared memory, which refuses by itself where it is
-    off; `shares_memory`: it is on. Header fields or metadata whose whole name `forwards` matches become parameters. A
-    body that comes compressed may have `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`.
-    `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads them. The last three say
-    which optional families of metrics are shown.
+    and defaults of the protocol's original server. `may_change`: clients may load and unload models and set the log.
+    `regions`: clients' shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields
+    or metadata whose whole name `forwards` matches become parameters. A body that comes compressed may have
+    `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's
+    own, by name. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads them. The last
+    three say which optional families of metrics are shown.
     """
 
     server_name: str = "trivium"
@@ -40,6 +40,7 @@ class ProtocolContext:
     forwards: re.Pattern[str] | None = None
     max_unpacked_bytes: int = 64 * 2**20
     max_total_unpacked_bytes: int = 2**30
+    own: Mapping[str, object] = field(default_factory=dict)
     restricted_apis: str = ""
     restricted_rpcs: str = ""
     has_duration_metrics: bool = True

@@ -35,7 +35,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     rows: list[int]
 
 
-class Ran(msgspec.Struct, frozen=True, gc=False):
+# What holds an error is tracked by the garbage collector: the error's frames may lead back to it.
+
+
+class Ran(msgspec.Struct, frozen=True):
     """Holds what a runner returns: an outcome per item, in order, and when its input was ready and its output began
     (`time.monotonic` seconds; None where a runner does not tell them apart).
     """
@@ -51,7 +54,7 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
     items: tuple[ItemId, ...]
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class Part(msgspec.Struct, frozen=True):
     """One part of an item's answer; an item that failed alone ends with `error`."""
 
     item: ItemId
@@ -62,7 +65,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Executed(msgspec.Struct, frozen=True, gc=False):
+class Executed(msgspec.Struct, frozen=True):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
     `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own.

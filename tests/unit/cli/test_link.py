@@ -82,7 +82,7 @@ def test_what_is_not_ours_stays(tmp_path: Path, kind: str, words: list[str]) -> 
 def test_names_that_there_are_not(tmp_path: Path, names: str) -> None:
     done = link(tmp_path, "--names", names)
     assert done.exit_code == 2
-    assert "there are: tritonserver" in done.output
+    assert "there are: djl-serving, tritonserver" in done.output
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,6 +24,7 @@ def test_groups():
         "tracing",
         "models",
         "workers",
+        "djl",
         "security",
     ]
     assert all(is_dataclass(getattr(ServerConfig(), name)) for name in GROUPS)

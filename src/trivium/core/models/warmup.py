@@ -6,10 +6,10 @@ from concurrent.futures import Executor
 
 import numpy as np
 
+from trivium.codecs.synthetic import synthetic_tensor
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.schedulers.sequence.controls import Controls
 from trivium.core.schedulers.sequence.states import firsts
-from trivium.core.synthetic import synthetic_tensor
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef
@@ -57,7 +57,8 @@ async def warm(instance: Instance, spec: ModelSpec, executor: Executor, port: Po
         instance.start(batch)
         name = batch.operations[0].id
         try:
-            run = await asyncio.wait_for(warming.done, spec.limits.startup_deadline)
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                run = await warming.done
         except TimeoutError as error:
             raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
         for outcome in (*run.outcomes, *warming.parts):

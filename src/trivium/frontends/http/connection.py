@@ -392,4 +392,4 @@ def _too_many(site: HttpState) -> bytes:
         "one address may have a quarter. Try again later, or reuse connections."
     )
     refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text, retry_after=RETRY_SECONDS), site.fallback)
-    return b"".join(whole(refusal, CLOSE, False))
+    return b"".join(whole(refusal, site.limits.fields + CLOSE, False))

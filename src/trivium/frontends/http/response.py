@@ -105,6 +105,7 @@ class Outbox:
         self._unread = unread
         self._transport = transport
         self._limits = limits
+        self._fixed = limits.fields
         self._sending: list[Exchange] = []  # answered, with leases
         self._backlog = 0  # bytes unsent when last looked at
         self._is_watched = False
@@ -114,6 +115,8 @@ class Outbox:
         """Write an answer or one part of it. `is_last`: the connection closes behind it."""
         if answer.final and not exchange.is_streaming:
             connection = CLOSE if is_last else b"" if exchange.request.is_http11 else KEEP_ALIVE
+            if self._fixed:
+                connection = self._fixed + connection
             buffers = whole(answer, connection, exchange.request.is_head)
         else:
             buffers = self._part(exchange, answer, is_last)
@@ -133,7 +136,7 @@ class Outbox:
             exchange.is_streaming = True
             exchange.request.keeps_alive &= is_chunked  # in HTTP/1.0 only the end of the connection ends it
             closing = b"" if exchange.request.keeps_alive and not is_last else CLOSE
-            buffers = opening(answer, (CHUNKED if is_chunked else b"") + closing)
+            buffers = opening(answer, self._fixed + (CHUNKED if is_chunked else b"") + closing)
         if not exchange.request.is_head:
             buffers += part(answer, is_chunked)
         self._backlog += answer.size  # it cannot have left yet

@@ -9,6 +9,7 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
+from trivium.protocols.djl.options import DjlOptions
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
@@ -31,17 +32,12 @@ _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 
 
 class DjlInferEncoder:
-    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's;
-    `tensors_as` holds where neither decides. `exact`: errors are in the words of the original.
-    """
+    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_exact", "_request_id", "_tensors_as")
+    __slots__ = ("_accept", "_begun", "_content_type", "_options", "_request_id")
 
-    def __init__(
-        self, request_id: str, accept: str, content_type: str, tensors_as: str, exact: bool = False
-    ) -> None:
-        self._exact = exact
-        self._tensors_as = tensors_as
+    def __init__(self, request_id: str, accept: str, content_type: str, options: DjlOptions) -> None:
+        self._options = options
         self._request_id = request_id
         self._accept = accept
         self._content_type = content_type
@@ -58,7 +54,7 @@ class DjlInferEncoder:
 
     def _failed(self, error: ServeError) -> HttpAnswer:
         if not self._begun:
-            return refuse(error, self._request_id, self._exact)
+            return refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
         body = chunk(error)
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -67,7 +63,7 @@ class DjlInferEncoder:
         if isinstance(payload, Raw):
             return self._raw(payload, part.final)
         if isinstance(payload, Tensors):
-            kind, buffers = negotiated(payload, self._accept, self._content_type, self._tensors_as)
+            kind, buffers = negotiated(payload, self._accept, self._content_type, self._options.tensors_as)
             size = sum(map(len, buffers))
             if self._begun:
                 return HttpAnswer(200, b"", buffers, size, part.final)
@@ -101,11 +97,14 @@ class DjlInferEncoder:
 
 
 class DjlPingEncoder:
-    """Writes the health of every model; `OPTIONS` is answered by an empty description."""
+    """Writes the health of every model; `OPTIONS` is answered by an empty description. `multi_status`: 207 while a
+    model is being loaded.
+    """
 
-    __slots__ = ("_is_ping", "_request_id")
+    __slots__ = ("_is_ping", "_multi_status", "_request_id")
 
-    def __init__(self, request_id: str, is_ping: bool) -> None:
+    def __init__(self, request_id: str, is_ping: bool, multi_status: bool = False) -> None:
+        self._multi_status = multi_status
         self._request_id = request_id
         self._is_ping = is_ping
 
@@ -116,9 +115,11 @@ class DjlPingEncoder:
         if part.answer is None or (self._is_ping and not isinstance(part.answer, Listing)):
             error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             return refuse(error, self._request_id)
-        health = _health(part.answer) if self._is_ping and isinstance(part.answer, Listing) else {}
-        body = indented(health)
-        status = 500 if any(entry["status"] == _FAILED for entry in health.values()) else 200
+        status = 200
+        health: dict[str, str] = {}
+        if self._is_ping and isinstance(part.answer, Listing):
+            status, health = ping_of(part.answer, self._multi_status)
+        body = indented({model: {"status": state} for model, state in health.items()})
         fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
 
@@ -128,17 +129,21 @@ def health_of(state: VersionState) -> str:
     return _HEALTH.get(state, "")
 
 
-def _health(listing: Listing) -> dict[str, dict[str, str]]:
-    """Return the worst state among each model's versions; those unloaded on purpose do not count."""
+def ping_of(listing: Listing, multi_status: bool) -> tuple[int, dict[str, str]]:
+    """Return the code of a ping, and the worst state among each model's versions; those unloaded on purpose do not
+    count.
+    """
     found: dict[str, set[str]] = {}
     for row in listing.versions:
         state = _HEALTH.get(row.state)
         if state is not None:
             found.setdefault(wire_text(row.model), set()).add(state)
-    return {
-        model: {"status": next(state for state in _WORST_FIRST if state in states)}
-        for model, states in found.items()
+    health = {
+        model: next(state for state in _WORST_FIRST if state in states) for model, states in found.items()
     }
+    states = set(health.values())
+    code = 207 if multi_status and _PENDING in states else 200
+    return (500 if _FAILED in states else code), health
 
 
 def _lines(payload: Raw, content_type: str) -> bytes:

@@ -66,8 +66,8 @@ class DjlRefusal(ServeError):
 
 @dataclass(frozen=True, slots=True)
 class ExactText:
-    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0, the
-    table's.
+    """Holds what the original says of an error: its text, its name for the type, its status; where one is empty or 0,
+    the table's.
     """
 
     text: str
@@ -86,10 +86,17 @@ _EXACT: Mapping[str, ExactText] = {
 }
 """The original's text of an error that the core has raised, by its reason."""
 
+_NO_TENSORS = ExactText("Input is not a NDList data type", status=400)
+_NO_NAME = ExactText("Parameter model_name is required.")
+_NO_ROUTE = ExactText("Requested resource is not found, please refer to API document.")
+
 _MANAGED: Mapping[str, ExactText] = {
     reasons.NOT_SERVING: ExactText("Model or workflow is not ready: {model}", "ServiceUnavailableException"),
 }
 """The same, where models are managed."""
+
+
+_NONE: Mapping[Code, int] = {}
 
 
 def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
@@ -98,6 +105,10 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """
     if isinstance(error, DjlRefusal) and error.exact is not None:
         return error.exact
+    if error.code is Code.UNSUPPORTED_MEDIA:
+        return _NO_TENSORS
+    if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:
+        return _NO_NAME
     table = {**_EXACT, **_MANAGED} if manages else _EXACT
     row = table.get(error.reason)
     if row is None:
@@ -106,11 +117,25 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     return replace(row, text=row.text.format(**{"model": "", "version": "", **facts}))
 
 
-def refuse(error: ServeError, request_id: str, exact: bool = False, manages: bool = False) -> HttpAnswer:
+def no_route(error: ServeError, request_id: str) -> "DjlRefusal":
+    """Return the refusal of a path at which nothing is served."""
+    refusal = DjlRefusal(Code.NOT_FOUND, error.message, b"", ROUTE_TYPE, request_id, _NO_ROUTE)
+    refusal.status, refusal.retry_after = error.status, error.retry_after
+    return refusal
+
+
+def refuse(
+    error: ServeError,
+    request_id: str,
+    exact: bool = False,
+    manages: bool = False,
+    statuses: Mapping[Code, int] = _NONE,
+) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
-    has some; see `exactly`.
+    has some; see `exactly`. `statuses` go before those of the table.
     """
     status, type_name = TABLE[error.code]
+    status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
     if row is not None:
         status, type_name = row.status or status, row.type_name or type_name

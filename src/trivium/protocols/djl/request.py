@@ -19,7 +19,6 @@ _MAX_ARGUMENTS = 1000
 
 def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
     """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED."""
-    _refuse_paging(head)
     properties = _properties(head)
     query = _query(head)
     content_type = properties.get("content-type", "")
@@ -102,19 +101,3 @@ def _priority(head: Head) -> int:
             Code.INVALID, f"The header x-priority is {text[:40]!r}; expected is an integer, such as 3."
         )
     return max(1, int(text))
-
-
-def _refuse_paging(head: Head) -> None:
-    headers = head.headers
-    if headers.get(b"x-synchronous", b"").strip().lower() == b"false":
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "x-synchronous: false asks for an answer to be fetched later, which is not supported in this version. "
-            "Send the request without this header and wait for its answer.",
-        )
-    if b"x-starting-token" in headers:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "x-starting-token asks for an answer kept from before, which is not supported in this version: no "
-            "answer is kept. Send the request itself again.",
-        )

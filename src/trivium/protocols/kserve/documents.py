@@ -19,6 +19,8 @@ from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
+    Deferred,
+    Fetched,
     Listing,
     LogReport,
     ModelDescription,
@@ -53,9 +55,9 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     extensions: tuple[str, ...]
 
 
-class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
+class DocumentEncoder(msgspec.Struct, frozen=True):
     """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
-    core has no error of its own.
+    core has no error of its own. The garbage collector tracks it, since an error's frames may lead back to it.
     """
 
     target: Target
@@ -114,7 +116,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
                 return _json(trace_document(answer))
             case Listing():
                 return _json([_index_entry(status) for status in answer.versions])
-            case MetricsReport() | ModelDescriptions():
+            case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
                 raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
                 assert_never(answer)

@@ -8,6 +8,7 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.protocols.djl.http import DjlHttp
+from trivium.protocols.djl.options import DjlOptions, read_statuses
 from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
@@ -36,7 +37,7 @@ from trivium.types.spec import Device, Dynamic, InstanceGroup
 from trivium.types.state import VersionState
 from trivium.types.wire import Body, Head, HttpAnswer
 
-EXACT = DjlHttp(lambda: "id", exact=True)
+EXACT = DjlHttp(lambda: "id", DjlOptions(exact=True))
 OURS = DjlHttp(lambda: "id")
 JSON = {b"content-type": b"application/json; charset=utf-8"}
 
@@ -379,8 +380,8 @@ def test_another_path_is_404(path: str) -> None:
 
 
 def test_each_listener_refuses_the_others_paths() -> None:
-    inference = DjlHttp(lambda: "id", exact=True, roles={Role.INFERENCE})
-    management = DjlHttp(lambda: "id", exact=True, roles={Role.MANAGEMENT})
+    inference = DjlHttp(lambda: "id", DjlOptions(exact=True, roles={Role.INFERENCE}))
+    management = DjlHttp(lambda: "id", DjlOptions(exact=True, roles={Role.MANAGEMENT}))
     assert refused("GET", "/models", protocol=inference)[0] == 404
     assert refused("POST", "/predictions/m", protocol=management)[0] == 404
     assert refused("POST", "/models/m/invoke", protocol=management)[0] == 405
@@ -390,7 +391,7 @@ def test_each_listener_refuses_the_others_paths() -> None:
 
 
 def test_who_may_change_nothing_may_still_look() -> None:
-    protocol = DjlHttp(lambda: "id", may_change=False)
+    protocol = DjlHttp(lambda: "id", DjlOptions(may_change=False))
     assert decoded("GET", "/models", protocol=protocol)[0] == List()
     for method, path in (("POST", "/models?url=/m"), ("DELETE", "/models/m"), ("POST", "/server/logging")):
         assert refused(method, path, protocol=protocol)[0] == 403
@@ -450,3 +451,42 @@ def test_a_worker_that_dies_with_many_requests_in_work_is_a_failed_engine() -> N
         _, encoder = decoded("POST", "/predictions/m", protocol=protocol)
         answer, body = shown(encoder.encode(ResponsePart(error=error)))[:2]
         assert (answer, body["code"], body["message"]) == (status, status, text)
+
+
+# -- what an operator sets (1.3) ---------------------------------------------------------------------------
+
+
+def test_statuses_of_inference_can_be_set_and_those_of_management_stay() -> None:
+    statuses = read_statuses("bad_request=422, throttle=429,wlm_error=500,server_error=502")
+    protocol = DjlHttp(lambda: "id", DjlOptions(statuses=statuses))
+    for code, status in (
+        (Code.INVALID, 422),
+        (Code.QUEUE_FULL, 429),
+        (Code.NOT_READY, 500),
+        (Code.INTERNAL, 502),
+    ):
+        error = ResponsePart(error=ServeError(code, "x"))
+        assert decoded("POST", "/predictions/m", protocol=protocol)[1].encode(error).status == status
+        assert decoded("PUT", "/models/m", protocol=protocol)[1].encode(error).status != status
+
+
+@pytest.mark.parametrize("text", ["x=400", "throttle", "throttle=99", "throttle=4x", "=400"])
+def test_statuses_that_cannot_be(text: str) -> None:
+    with pytest.raises(ServeError, match="--djl-statuses"):
+        read_statuses(text)
+
+
+def test_a_model_that_loads_makes_a_ping_207_where_that_is_wanted() -> None:
+    rows = Listing((row("a", state=VersionState.LOADING), row("b")))
+    for multi, status in ((True, 207), (False, 200)):
+        protocol = DjlHttp(lambda: "id", DjlOptions(multi_status=multi))
+        _, encoder = decoded("GET", "/ping", protocol=protocol)
+        answer = encoder.encode(ResponsePart(answer=rows))
+        assert shown(answer) == (status, {"a": {"status": "PENDING"}, "b": {"status": "Healthy"}})
+
+
+def test_the_header_of_a_requests_id_can_be_set() -> None:
+    protocol = DjlHttp(lambda: "id", DjlOptions(request_id=b"x-amzn-requestid"))
+    head = Head("GET", "/ping", "", {b"x-amzn-requestid": b"7", b"x-request-id": b"8"})
+    _, encoder = protocol.decode(head, protocol.head(head), Body(b""))
+    assert b"x-request-id: 7\r\n" in encoder.encode(ResponsePart(answer=Listing(()))).fields

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import msgspec
 
+from trivium.codecs.synthetic import synthetic_tensor
 from trivium.core.instances.delegating import DelegatingInstance
 from trivium.core.instances.scaler import Launch
-from trivium.core.synthetic import synthetic_tensor
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
 from trivium.types.payload import Tensor, Tensors

@@ -1,0 +1,103 @@
+"""The life of a DJL server: say what it is, load, listen, serve until a signal, drain.
+
+Decides the order of these and the exit status, as the original (spec sheet `djl`, sections 1.1, 1.3 and 1.5): it
+listens once every model is loaded, or before if `wait_model_loading` is false; a model that fails ends it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from trivium import app
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.djl_serving.report import bound
+from trivium.cli.djl_serving.settings import ServingSettings
+from trivium.cli.listeners import Listeners
+from trivium.cli.process import observer, settle
+from trivium.cli.stopping import CUT_OFF, StopSignals
+from trivium.core.server import Server
+from trivium.formats.djl.repository import DjlFormat
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.state import VersionState
+
+_log = logging.getLogger("ModelServer")
+FAILED, CANNOT_BIND = 1, 2
+"""Exit statuses: of a server whose models do not load, and of one that cannot listen."""
+
+LAST_PINGS = 3.0
+"""Seconds for which a server whose models failed still answers how they are."""
+
+
+async def live(settings: ServingSettings) -> int:
+    """Run from start to end; returns the exit status."""
+    config = settings.loaded.config
+    stop = StopSignals(config.server.drain_timeout)
+    form = DjlFormat(settings.under)
+    formats = (form, *(each for each in app.FORMATS if not isinstance(each, DjlFormat)))
+    async with app.build(config, observer(config.workers.shares_processor), formats) as server:
+        for model in settings.models:
+            _log.info("Initializing model: %s", model.source.uri)
+            claiming = next((each for each in formats if each.claims(model.path)), form)
+            server.add(model.path, claiming, model.source)
+        listeners = Listeners(server, config)
+        try:
+            return await _serve(server, listeners, settings, stop)
+        except CannotListen as error:
+            _log.error("Failed to listen: %s", error.message)
+            return CANNOT_BIND
+
+
+async def _serve(server: Server, listeners: Listeners, settings: ServingSettings, stop: StopSignals) -> int:
+    async def listen() -> None:
+        await listeners.start()
+        for line in bound(listeners.places, settings):
+            _log.info("%s", line)
+
+    known = None if settings.waits else listen
+    loading = asyncio.ensure_future(server.start(_tell, known=known))
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
+    if not loading.done():
+        loading.cancel()
+        await asyncio.wait({loading})
+        return await _go_down(server, listeners, stop)
+    if _say_failures(loading.result()):
+        if listeners.places:
+            await asyncio.wait({stopped}, timeout=LAST_PINGS)
+        stopped.cancel()
+        await listeners.close()
+        return FAILED
+    if settings.waits:
+        await listen()
+    settle()
+    await stopped
+    return await _go_down(server, listeners, stop)
+
+
+def _tell(status: VersionStatus) -> None:
+    if status.state is VersionState.LOADING:
+        _log.info("Loading model %s", status.model)
+    elif status.state is VersionState.READY:
+        _log.info("Model %s is ready", status.model)
+
+
+def _say_failures(listing: Listing) -> bool:
+    failed = [row for row in listing.versions if row.state is VersionState.FAILED]
+    for row in failed:
+        _log.error("Failed to load model %s: %s", row.model, row.reason)
+    return bool(failed)
+
+
+async def _go_down(server: Server, listeners: Listeners, stop: StopSignals) -> int:
+    server.begin_drain()
+    _log.info("Stopping model server.")
+    report = await listeners.drain(stop.left)
+    await listeners.close()
+    lines = (*report.unfinished, *await server.close(stop.left))
+    _say_cut(lines)
+    return CUT_OFF if lines else 0
+
+
+def _say_cut(lines: Iterable[str]) -> None:
+    for line in lines:
+        _log.warning("cut off: %s", line)

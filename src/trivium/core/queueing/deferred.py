@@ -1,0 +1,186 @@
+"""Keeps answers that nobody waits for, until they are fetched in pages by a token.
+
+Decides what is dropped: whatever is too old, the oldest where there are too many, and of those that are whole the
+oldest where they take too much memory. One that grows beyond that holds its producer until it is fetched.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from trivium.core.queueing.response_cache_policy import size_of as tensors_size
+from trivium.types import reasons
+from trivium.types.core_config import DeferredLimits
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Sink, Ticket
+from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
+from trivium.types.payload import Payload, Raw, Tensors
+
+PER_PART = 512
+"""Bytes that a part is taken to cost beside its data."""
+
+Submit = Callable[[Infer, Sink], Ticket]
+
+
+@dataclass(slots=True, eq=False)
+class DeferredAnswer:
+    """One answer: its parts from the number `first` on, and whether the last one has come. `held`: its producer waits
+    for somebody to fetch.
+    """
+
+    token: str
+    made_at: float
+    parts: list[ResponsePart] = field(default_factory=list)
+    first: int = 0
+    size: int = 0
+    is_whole: bool = False
+    ticket: Ticket | None = None
+    held: bool = False
+
+
+class DeferredAnswers:
+    """Holds all of them. Used on the loop only."""
+
+    def __init__(
+        self, limits: DeferredLimits, now: Callable[[], float], make_token: Callable[[], str], submit: Submit
+    ) -> None:
+        self._limits = limits
+        self._now = now
+        self._make_token = make_token
+        self._submit = submit
+        self._answers: dict[str, DeferredAnswer] = {}  # oldest first
+        self._size = 0
+
+    def begin(self, operation: Defer) -> Deferred:
+        """Run it, and return the token by which its answer is fetched. Raises what is refused at once."""
+        self._drop_old()
+        while len(self._answers) >= self._limits.count:
+            self._drop(next(iter(self._answers)))
+        answer = DeferredAnswer(self._make_token(), self._now())
+        self._answers[answer.token] = answer
+        infer = msgspec.structs.replace(operation.infer, payload=owned(operation.infer.payload))
+        ticket = self._submit(infer, lambda part: self._take(answer, part))
+        if not answer.is_whole:
+            answer.ticket = ticket
+        if answer.parts and (error := answer.parts[0].error) is not None:
+            self._drop(answer.token)
+            raise error
+        return Deferred(answer.token)
+
+    def fetch(self, operation: Fetch) -> Fetched:
+        """Return the parts from a number on, as many as there are or are wanted. Those in front of it are forgotten.
+        Raises NOT_FOUND for a token that nobody was given, or whose answer is there no more.
+        """
+        self._drop_old()
+        answer = self._answers.get(operation.token)
+        if answer is None or not answer.first <= operation.first <= answer.first + len(answer.parts):
+            raise ServeError(
+                Code.NOT_FOUND,
+                "No answer is kept for this token: it was never given, was continued behind this page already, or its "
+                "answer was dropped, for its age or for others. Send the request again.",
+                info=ErrorInfo.of(reasons.UNKNOWN_TOKEN, token=operation.token),
+            )
+        self._forget(answer, operation.first)
+        count = len(answer.parts) if operation.most <= 0 else operation.most
+        parts = tuple(answer.parts[:count])
+        is_last = answer.is_whole and len(parts) == len(answer.parts)
+        return Fetched(parts, operation.first + len(parts), is_last, answer.is_whole)
+
+    def close(self) -> None:
+        """Drop all, and end what still runs for them."""
+        for token in tuple(self._answers):
+            self._drop(token)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that is kept."""
+        return self._size
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def _take(self, answer: DeferredAnswer, part: ResponsePart) -> None:
+        if answer.token not in self._answers:
+            return
+        kept = msgspec.structs.replace(part, payload=None if part.payload is None else owned(part.payload))
+        size = size_of(kept)
+        answer.parts.append(kept)
+        if part.final:
+            answer.is_whole, answer.ticket = True, None  # the two hold one another
+        answer.size += size
+        self._size += size
+        self._make_room(answer)
+
+    def _make_room(self, growing: DeferredAnswer) -> None:
+        whole = [each for each in self._answers.values() if each.is_whole and each is not growing]
+        for each in whole:
+            if self._size <= self._limits.size:
+                return
+            self._drop(each.token)
+        if self._size <= self._limits.size:
+            return
+        if growing.is_whole:
+            self._replace(growing)
+        elif growing.ticket is not None:
+            growing.held = True
+            growing.ticket.hold()
+
+    def _replace(self, answer: DeferredAnswer) -> None:
+        """Keep a sentence in place of an answer for which there is no room."""
+        words = (
+            f"The answer has {answer.size} bytes, and of all that are fetched later {self._limits.size} at most are "
+            "kept (--deferred-bytes). Send the request without asking for that, or fetch others first."
+        )
+        part = ResponsePart(error=ServeError(Code.TOO_LARGE, words))
+        self._size += size_of(part) - answer.size
+        answer.parts, answer.size = [part], size_of(part)
+
+    def _forget(self, answer: DeferredAnswer, first: int) -> None:
+        """Free the parts in front of `first`, which the client has; a producer that waited for that goes on."""
+        count = first - answer.first
+        freed = sum(map(size_of, answer.parts[:count]))
+        del answer.parts[:count]
+        answer.first = first
+        answer.size -= freed
+        self._size -= freed
+        if answer.held and self._size <= self._limits.size and answer.ticket is not None:
+            answer.held = False
+            answer.ticket.resume()
+
+    def _drop_old(self) -> None:
+        oldest = self._now() - self._limits.age
+        for token in [each.token for each in self._answers.values() if each.made_at < oldest]:
+            self._drop(token)
+
+    def _drop(self, token: str) -> None:
+        answer = self._answers.pop(token)
+        self._size -= answer.size
+        ticket, answer.ticket = answer.ticket, None
+        if ticket is not None:
+            ticket.cancel(
+                ServeError(Code.CANCELLED, "Its answer is kept no longer, and nobody has fetched it.")
+            )
+
+
+def owned(payload: Payload) -> Payload:
+    """Return a payload with memory of its own: it outlives the request and the batch that it came with."""
+    if isinstance(payload, Tensors):
+        return payload.copied()
+    if isinstance(payload, Raw):
+        parts = tuple(msgspec.structs.replace(part, data=bytes(part.data)) for part in payload.parts)
+        return msgspec.structs.replace(payload, parts=parts, lease=None)
+    raise ServeError(
+        Code.UNSUPPORTED, "What this request holds cannot be kept for later. Send it without asking for that."
+    )
+
+
+def size_of(part: ResponsePart) -> int:
+    """Bytes that keeping a part costs."""
+    payload = part.payload
+    if isinstance(payload, Raw):
+        return PER_PART + sum(len(each.data) for each in payload.parts)
+    if isinstance(payload, Tensors):
+        return PER_PART + tensors_size(payload)
+    return PER_PART

@@ -1,0 +1,68 @@
+"""Options of DJL's protocol: what an operator can set about it, and what a listener is for."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Role
+from trivium.types.protocol_context import ProtocolContext
+
+_CODES: Mapping[str, tuple[Code, ...]] = {
+    "bad_request": (Code.INVALID,),
+    "wlm_error": (Code.NOT_READY, Code.WORKER_DIED, Code.EXPIRED, Code.DRAINING),
+    "throttle": (Code.QUEUE_FULL,),
+    "server_error": (Code.INTERNAL,),
+}
+"""The original's name for a kind of error of inference -> the codes of that kind (sheet `djl`, section 1.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DjlOptions:
+    """Holds how the protocol is spoken on one listener.
+
+    `tensors_as` is the content type of tensors for a client that asks for none. `exact`: errors have the original's
+    texts. What is for other `roles` is not there; with `may_change` clients may change what is served. `multi_status`:
+    /ping is 207 while a model is being loaded. A request's id is read from the header `request_id` (lower case).
+    `statuses` go before those of the table of errors, on inference.
+    """
+
+    tensors_as: str = "tensor/ndlist"
+    exact: bool = False
+    roles: Set[Role] = frozenset(Role)
+    may_change: bool = True
+    multi_status: bool = False
+    request_id: bytes = b"x-request-id"
+    statuses: Mapping[Code, int] = field(default_factory=dict)
+
+
+def options_of(context: ProtocolContext) -> DjlOptions:
+    """Read what the operator has set. Tensors go out as NDLists where DJL's own clients are served, else as JSON.
+
+    Raises INVALID for statuses that cannot be.
+    """
+    own = context.own
+    return DjlOptions(
+        "tensor/ndlist" if context.as_original else "application/json",
+        context.as_original,
+        context.roles,
+        context.may_change,
+        bool(own.get("multi_status", False)),
+        str(own.get("request_id_header", "x-request-id")).strip().lower().encode(),
+        read_statuses(str(own.get("statuses", ""))),
+    )
+
+
+def read_statuses(text: str) -> dict[Code, int]:
+    """Read `NAME=STATUS` pairs with commas between. Raises INVALID for what is none."""
+    found: dict[Code, int] = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, number = pair.partition("=")
+        codes = _CODES.get(name.strip())
+        if codes is None or not (number.strip().isdecimal() and 400 <= int(number) <= 599):
+            raise ServeError(
+                Code.INVALID,
+                f"--djl-statuses has {pair!r}; expected is one of {', '.join(_CODES)}, an equals sign and a status "
+                "from 400 to 599.",
+            )
+        found |= dict.fromkeys(codes, int(number))
+    return found

@@ -1,0 +1,195 @@
+"""What DJL's configuration makes of a server: listeners, defaults of models, and the models it starts with."""
+
+from pathlib import Path
+
+import pytest
+
+from trivium.cli.djl_serving.report import bound, summary
+from trivium.cli.djl_serving.settings import ServingSettings, settle
+from trivium.cli.djl_serving.sources import gather
+from trivium.dialects.djl.properties import read
+from trivium.types.errors import ConfigError, ServeError
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TRIVIUM_KEYS", "TRIVIUM_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def settled(home: Path, text: str = "", models: tuple[str, ...] = (), **environment: str) -> ServingSettings:
+    sources = gather(read("config.properties", text.encode()), models, "", environment)
+    return settle(sources, environment, home)
+
+
+def refusal(home: Path, text: str = "", models: tuple[str, ...] = (), **environment: str) -> str:
+    with pytest.raises(ServeError) as caught:
+        settled(home, text, models, **environment)
+    return caught.value.message
+
+
+def store(root: Path, *folders: str) -> Path:
+    place = root / "store"
+    for name in folders:
+        (place / name).mkdir(parents=True)
+        (place / name / "model.py").write_text("")
+    return place
+
+
+# -- listeners ---------------------------------------------------------------------------------------------
+
+
+def test_one_address_serves_both_apis(tmp_path: Path) -> None:
+    found = settled(tmp_path)
+    config = found.loaded.config
+    assert (config.server.host, config.http.port, config.management.is_on) == ("127.0.0.1", 8080, False)
+    assert (config.server.profile, config.grpc.no_grpc) == ("djl", True)
+    assert list(bound({"HTTP": "127.0.0.1:8080"}, found)) == ["BOTH API bind to: http://127.0.0.1:8080"]
+
+
+def test_two_addresses_are_two_listeners(tmp_path: Path) -> None:
+    found = settled(tmp_path, "inference_address=http://127.0.0.1:80\nmanagement_address=unix:/run/m")
+    config = found.loaded.config
+    assert (config.http.port, config.management.socket) == (80, "/run/m")
+    lines = bound({"HTTP": "127.0.0.1:80", "management": "unix:/run/m"}, found)
+    assert list(lines) == [
+        "INFERENCE API bind to: http://127.0.0.1:80",
+        "MANAGEMENT API bind to: unix:/run/m",
+    ]
+
+
+def test_management_goes_where_inference_goes_unless_it_is_set(tmp_path: Path) -> None:
+    assert not settled(tmp_path, "inference_address=http://127.0.0.1:9000").loaded.config.management.is_on
+    assert settled(tmp_path, "management_address=http://127.0.0.1:9000").loaded.config.management.port == 9000
+
+
+def test_beyond_this_machine_is_told_and_management_can_be_closed(tmp_path: Path) -> None:
+    wide = settled(tmp_path, "inference_address=http://0.0.0.0:8080")
+    assert "0.0.0.0 is reached from other machines" in wide.notices[-1]
+    assert wide.loaded.config.security.open_management
+    closed = settled(tmp_path, "inference_address=http://0.0.0.0:8080\ntrivium_management=closed")
+    assert not closed.loaded.config.security.open_management
+
+
+def test_tls_takes_pem_files(tmp_path: Path) -> None:
+    text = "inference_address=https://127.0.0.1:8443\n"
+    config = settled(tmp_path, text + "certificate_file=c.pem\nprivate_key_file=k.pem").loaded.config
+    assert (config.http.tls_certificate, config.http.tls_key) == ("c.pem", "k.pem")
+    assert "openssl req -x509" in refusal(tmp_path, text)
+    assert "openssl pkcs12" in refusal(tmp_path, text + "keystore=x.p12")
+
+
+def test_the_rest_of_the_protocol(tmp_path: Path) -> None:
+    config = settled(
+        tmp_path,
+        "max_request_size=7\nallow_multi_status=TRUE\nthrottle_error_http_code=429\nrequest_id_header_key=X-Id\n"
+        "cors_allowed_origin=*\nwait_model_loading=false",
+    )
+    djl = config.loaded.config.djl
+    assert (djl.multi_status, djl.statuses, djl.request_id_header) == (True, "throttle=429", "X-Id")
+    assert config.loaded.config.server.max_body_bytes == 7
+    assert config.loaded.config.http.cors_allowed_origin == "*"
+    assert not config.waits
+
+
+def test_every_fault_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settled(tmp_path, "batch_sise=1\njob_queue_size=x")
+    assert [(one.line, one.key) for one in caught.value.findings] == [
+        (1, "batch_sise"),
+        (2, "job_queue_size"),
+    ]
+
+
+# -- models ------------------------------------------------------------------------------------------------
+
+
+def test_each_entry_of_a_store_is_a_model(tmp_path: Path) -> None:
+    place = store(tmp_path, "b-1", "a")
+    (place / "empty").mkdir()
+    (place / "c.zip").write_bytes(b"")
+    found = settled(tmp_path, "model_store=store")
+    assert [(model.source.name, model.path) for model in found.models] == [
+        ("a", place / "a"),
+        ("b_1", place / "b-1"),
+        ("c", place / "c.zip"),
+    ]
+
+
+@pytest.mark.parametrize("stray", ["notes.txt", ".hidden"])
+def test_a_store_with_a_stray_file_is_one_model_and_the_file_is_named(tmp_path: Path, stray: str) -> None:
+    place = store(tmp_path, "a")
+    (place / stray).write_text("")
+    found = settled(tmp_path, "model_store=store")
+    assert [model.path for model in found.models] == [place]
+    assert stray in found.notices[-1]
+
+
+def test_none_all_and_no_store(tmp_path: Path) -> None:
+    store(tmp_path, "a")
+    assert not settled(tmp_path, "model_store=store\nload_models=none").models
+    found = settled(tmp_path)
+    assert not found.models
+    assert "nothing is loaded" in found.notices[-1]
+    assert "cannot be read" in refusal(tmp_path, "model_store=nowhere")
+
+
+def test_models_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    found = settled(tmp_path, models=(f"resnet::Python=file://{tmp_path}/m?topK=1", "m"))
+    first, second = found.models
+    assert (first.source.name, first.source.engine, first.path) == ("resnet", "Python", tmp_path / "m")
+    assert first.source.over["topK"].value == "1"
+    assert (second.source.name, second.path) == ("m", tmp_path / "m")
+
+
+@pytest.mark.parametrize("url", ["s3://b/m", "djl://a/b", "https://h/m.zip", "flow.json"])
+def test_what_is_elsewhere_or_a_workflow_is_refused_with_the_way_out(tmp_path: Path, url: str) -> None:
+    assert "not supported in this version" in refusal(tmp_path, models=(url,)) or "not fetched" in refusal(
+        tmp_path, models=(url,)
+    )
+
+
+def test_a_folder_with_a_workflow_is_a_workflow(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "workflow.json").write_text("{}")
+    assert "defines a workflow" in refusal(tmp_path, models=("m",))
+
+
+def test_a_model_of_the_hub_is_refused_and_one_of_this_machine_is_added(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    assert [model.source.name for model in settled(tmp_path, HF_MODEL_ID=str(tmp_path / "own")).models] == [
+        "own"
+    ]
+    assert "Hugging Face hub" in refusal(tmp_path, HF_MODEL_ID="gpt2")
+
+
+def test_defaults_of_models_lie_under_their_files(tmp_path: Path) -> None:
+    found = settled(
+        tmp_path,
+        "batch_size=4",
+        SERVING_MIN_WORKERS="2",
+        OPTION_PREDICT_TIMEOUT="9",
+        PREDICT_TIMEOUT="8",
+        SERVING_JOB_QUEUE_SIZE="5",
+    )
+    assert {key: setting.value for key, setting in found.under.items()} == {
+        "batch_size": "4",
+        "job_queue_size": "5",
+        "minWorkers": "2",
+        "option.predict_timeout": "9",
+    }
+
+
+# -- the record --------------------------------------------------------------------------------------------
+
+
+def test_the_record_has_what_the_originals_has_and_no_secret(tmp_path: Path) -> None:
+    text = summary(
+        settled(tmp_path, "batch_size=4"), {"HF_TOKEN": "hf_1", "SERVING_X": "1", "HOME": "/h"}, 0, ""
+    )
+    assert "Default batch_size: 4\n" in text
+    assert "Model Store: N/A\n" in text
+    assert "HF_TOKEN: ***" in text
+    assert "hf_1" not in text
+    assert "HOME" not in text
