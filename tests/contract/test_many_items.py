@@ -131,10 +131,28 @@ def test_an_error_is_its_items_own(id):
         await stage.settle()
         errors = [parts[0].error for parts in stage.parts.values()]
         assert errors[0] is errors[2] is None
-        assert (errors[1] is None) == (id == "nothing")
+        codes = {"bad": Code.INVALID, "nothing": None}
+        assert (errors[1] and errors[1].code) == codes.get(id, Code.MODEL_FAILED)
         assert not stage.model.deaths
 
     scene(play, in_flight=3)
+
+
+def test_one_that_is_cancelled_before_it_has_begun_never_runs():
+    async def play(stage):
+        await stage.begun(stage.submit("block"))
+        await stage.until((stage.workers.folder / "blocks").exists)
+        item = stage.submit()
+        await stage.until(lambda: credits(stage) == [6])
+        item.cancel(LEFT)
+        stage.submit()
+        await asyncio.sleep(0.1)  # the frames reach the worker
+        (stage.workers.folder / "enough").touch()
+        await stage.settle()
+        assert stage.codes() == [None, Code.CANCELLED, None]
+        assert "2" not in stage.workers.ran()
+
+    scene(play, in_flight=8)
 
 
 # -- a worker that dies ------------------------------------------------------------------------------------
