@@ -405,7 +405,11 @@ class ServedModel:
         since whoever is told may cancel at once what was recalled.
         """
         self._scaler.died(slot, post_mortem)
-        error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
+        error = ServeError(
+            Code.WORKER_DIED,
+            f"An instance of model '{self.spec.name}' died. {post_mortem}",
+            info=ErrorInfo.of(reasons.DIED_WITH_MANY, model=self.spec.name) if slot.in_flight else None,
+        )
         for item in reversed(recalled):
             item.state, item.instance = ItemState.QUEUED, 0
             self._queue.put_back(item)
