@@ -33,6 +33,8 @@ _OBJECTS = re.compile(rb"[ \t\r\n]*\[[ \t\r\n]*\{")
 _LISTS = ("inputs", "instances")
 LARGE_BYTES = 2**20
 """Bytes of a list beyond which it is read in groups."""
+LONGEST_WITH_WORDS = 4 * 2**20
+"""Bytes of a document that may hold bare words, which JSON does not have."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -245,7 +247,14 @@ def _tensor(spec: TensorSpec, nested: list[Any], rank: int) -> Tensor:
 
 
 def _parsed(text: bytes | memoryview, first: Exception) -> Any:
-    """Parsed by Python's own parser, which knows the bare words. `first` is what the fast parser said."""
+    """Parsed by Python's own parser, which knows the bare words; of a long text it would keep all others waiting.
+    `first` is what the fast parser said.
+    """
+    if len(text) > LONGEST_WITH_WORDS:
+        hint = (
+            "Correct it. Bare words, such as NaN, are read in shorter ones alone: send such tensors as npz."
+        )
+        raise _invalid(f"it is no valid JSON ({first})", hint)
     try:
         return json.loads(bytes(text).decode())
     except (ValueError, RecursionError) as error:

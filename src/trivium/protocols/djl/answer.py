@@ -4,7 +4,7 @@ Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes
 no property breaks out of its line. Framing headers belong to the front end.
 """
 
-from trivium.codecs.conversion import negotiated
+from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
-from trivium.types.wire import HttpAnswer
+from trivium.types.wire import HttpAnswer, costly
 
 _FRAMING = {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 _OURS = frozenset(_FRAMING | {"x-request-id", "pragma", "cache-control", "expires"})
@@ -45,6 +45,12 @@ class DjlInferEncoder:
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The part. An error after the first part is the last piece of the body, since the status is out."""
+        if is_slow_to_write(part.payload) and part.final:
+            return costly(lambda: self.written(part))
+        return self.written(part)
+
+    def written(self, part: ResponsePart) -> HttpAnswer:
+        """Write a part, however long it takes."""
         try:
             answer = self._failed(part.error) if part.error is not None else self._part(part)
         except Exception as error:
