@@ -4,7 +4,8 @@ import fcntl
 import os
 import time
 
-from trivium.guard import ServerGuard, sweep
+from trivium.guard import ServerGuard
+from trivium.scratch import sweep
 from trivium_child import guard
 
 

@@ -18,6 +18,7 @@ from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.models.launcher import PreparedLoad
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
@@ -59,7 +60,7 @@ ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
 class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, and who observes its runs.
+    what runs, who traces its requests, who observes its runs, and what was prepared for it.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -70,6 +71,7 @@ class ModelContext:
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
     observer: RunObserver = NO_OBSERVER
+    prepared: PreparedLoad | None = None
 
 
 PLAIN = ModelContext()
@@ -163,6 +165,8 @@ class ServedModel:
         for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
+        if self._context.prepared is not None:
+            self._context.prepared.undo(self._context.arena)
 
     # -- in ------------------------------------------------------------------------------------------------
 
