@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.harness import python_packages as packages
-from tests.harness.djl_serving import DjlServing, djl_serving
+from tests.harness.djl_serving import DJL_SERVING, DjlServing, djl_serving
 from tests.harness.server_process import serve_handlers, until
 
 HANG_SECONDS = 15
@@ -109,9 +109,7 @@ def test_serve_installs_with_the_switch_alone(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.glob("trivium-*")) == []
 
 
-def test_an_environment_without_requirements(
-    tmp_path: Path, place: Path, variables: dict[str, str]
-) -> None:
+def test_an_environment_without_requirements(tmp_path: Path, place: Path, variables: dict[str, str]) -> None:
     """Two models that ask for one each: nobody shares what is private, and both see the packages of the interpreter."""
     code = packages.NEEDS.replace(packages.PYTHON, "numpy").replace("numpy.STAMP", "numpy.__version__")
     for name in ("a", "b"):
@@ -155,7 +153,7 @@ def test_a_package_that_is_nowhere_fails_the_model_that_needs_it_alone(
         assert server.wait() == 1
     said = server.said()
     assert "model 'serves': The packages of" in said
-    reason = next(line for line in said.splitlines() if "Failed to load model needs" in line)
+    reason = said.partition("Failed to load model needs")[2]
     for words in ("No module named 'tiny_stamp'", "No matching distribution found for tiny-stamp==9.9"):
         assert words in reason
     assert list(place.iterdir()) == []
@@ -220,8 +218,6 @@ def test_packages_that_fill_the_disk_leave_it_as_it_was(tmp_path: Path, variable
         f'mount -t tmpfs -o size=16m tmpfs {small} && exec "$@"; exit 99',
         "sh",
     ]
-    from tests.harness.djl_serving import DJL_SERVING
-
     allowed = {**variables, "DJL_VENV_DIR": str(small), "SERVING_TRIVIUM_INSTALL_PACKAGES": "all"}
     with djl_serving(
         tmp_path / "log",

@@ -76,9 +76,7 @@ def model(root: Path, name: str, requirements: str, *lines: str, code: str = NEE
 
 def bundled(root: Path, name: str, version: str, *lines: str, code: str = NEEDS) -> Path:
     """A model folder with the wheel of that version in `local_wheels`, named by its requirements.txt."""
-    folder = model(
-        root, name, f"./local_wheels/{PYTHON}-{version}-py3-none-any.whl\n", *lines, code=code
-    )
+    folder = model(root, name, f"./local_wheels/{PYTHON}-{version}-py3-none-any.whl\n", *lines, code=code)
     wheel(folder / "local_wheels", version)
     return folder
 

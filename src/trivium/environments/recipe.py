@@ -1,7 +1,7 @@
 """Recipes of environments for Python: the command lines that make one, its variables, and the key that it has.
 
 An environment lies on top of its interpreter's: a `.pth` file adds the packages of the interpreter that it was made
-from, behind its own (ADR 19). Starts nothing; of the disk it reads what the key is made of.
+from, behind its own (ADR 21). Starts nothing; of the disk it reads what the key is made of.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """Makes environments and keeps them while somebody has them: equal ones once, however many models ask.
 
-An environment whose packages could not all be installed is given to who waits for it and to nobody after. Each lies in
-a scratch folder of its own, which is removed at the last release, or swept if the server dies before.
+An environment whose packages could not all be installed has none of them; it is given to who waits for it alone. Each
+lies in a scratch folder of its own, which is removed at the last release, or swept if the server dies before.
 """
 
 import os
@@ -178,6 +178,10 @@ class _Build:
         (packages / PTH).write_text(below(folders))
         warning = self._install() if self._recipe.wish.requirements else ""
         shutil.rmtree(self._temporary, ignore_errors=True)
+        if warning:  # half of a package helps nobody, and may fill the disk
+            shutil.rmtree(packages)
+            packages.mkdir()
+            (packages / PTH).write_text(below(folders))
         return warning
 
     def _probe(self) -> tuple[list[str], bool]:

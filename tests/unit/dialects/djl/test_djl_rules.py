@@ -155,7 +155,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
         ("option.rolling_batch=Disable", PYTHON, None),
         ("option.async_mode=true", PYTHON, Severity.ERROR),
-        ("option.enable_venv=true", PYTHON, Severity.NOTICE),
+        ("option.enable_venv=true", PYTHON, None),
         ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
         ("translatorFactory=a.b.C", PYTHON, None),
         ("translatorFactory=a.b.C", ONNX, Severity.ERROR),
