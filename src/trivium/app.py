@@ -39,6 +39,7 @@ from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
+from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
@@ -79,7 +80,7 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")

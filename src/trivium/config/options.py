@@ -317,6 +317,11 @@ class SecurityConfig:
         "Let clients pass tensors in POSIX shared memory. For trusted ones only: one that shrinks its memory while "
         "it is read ends the server.",
     )
+    debuggable: bool = option(
+        "--debuggable",
+        False,
+        "Let debuggers look into the server, and core dumps be written; handlers can then read its memory, too.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,16 +56,17 @@ def run_command(
     say: Callable[[str], None],
 ) -> CommandEnd:
     """Run it to its end, or until `stop` is set. Blocking. Raises OSError where it cannot be started."""
+    environment = guard.marked(variables)
     process = subprocess.Popen(
         command,
         cwd=directory,
-        env=dict(variables),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    guard.watch(process.pid)
+    guard.watch(process.pid, environment)
     assert process.stdout is not None, "it was started with a pipe from it"
     lines = _Lines(say)
     try:

@@ -402,13 +402,16 @@ NO_OBSERVER: RunObserver = NoObserver()
 
 
 class ProcessGuard(Protocol):
-    """Cleans up behind a server that dies. `watch` and `release` may be called in any thread."""
+    """Cleans up behind a server that dies and processes that end. All but `close` may be called in any thread."""
 
-    def watch(self, group: int) -> None:
-        """Have a process group killed when the server dies."""
+    def marked(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment for one new process, by which whatever that process starts can be found."""
+
+    def watch(self, group: int, environment: Mapping[str, str]) -> None:
+        """Have a process group killed when the server dies; its leader was started in this `marked` environment."""
 
     def release(self, group: int) -> None:
-        """Leave a process group alone from now on: it has ended."""
+        """Leave a process group alone from now on: it has ended. What has left it is killed."""
 
     def close(self) -> None:
         """Remove the server's scratch folder: it ends as it should. Blocking."""
@@ -417,7 +420,10 @@ class ProcessGuard(Protocol):
 class NoGuard:
     """Implements `ProcessGuard`, and does nothing."""
 
-    def watch(self, group: int) -> None:
+    def marked(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        return environment
+
+    def watch(self, group: int, environment: Mapping[str, str]) -> None:
         pass
 
     def release(self, group: int) -> None:

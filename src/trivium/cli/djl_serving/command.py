@@ -85,7 +85,7 @@ def command(words: Sequence[str]) -> None:
     for notice in (*settings.loaded.notices, *settings.notices):
         _log.warning("%s", notice)
     try:
-        run(live(settings))
+        run(live(settings), is_debuggable=settings.loaded.config.security.debuggable)
     except ServeError as error:
         _refuse(error)
 

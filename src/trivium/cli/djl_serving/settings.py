@@ -100,7 +100,7 @@ def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
     is_closed = sources.text("trivium_management").lower() == "closed"
     fields: dict[str, object] = {
         "profile": "djl",
-        "no_grpc": True,
+        **_grpc(sources),
         "open": True,
         "open_management": not is_closed,
         "install_packages": sources.text("trivium_install_packages").lower(),
@@ -127,6 +127,13 @@ def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
     elif loaded.config.wide:
         notices.append(_wide(loaded.config.wide, is_closed))
     return loaded
+
+
+def _grpc(sources: ServingSources) -> dict[str, object]:
+    """Return where the gRPC service listens; off where nobody has said so, as without the original's plug-in."""
+    if not (sources.is_given("grpc_address") or sources.is_given("grpc_port")):
+        return {"no_grpc": True}
+    return {"grpc_host": sources.text("grpc_address"), "grpc_port": sources.number("grpc_port")}
 
 
 def _wide(place: str, is_closed: bool) -> str:

@@ -74,7 +74,8 @@ class Launcher:
         future = self._executor.submit(self._open, placement)
         deadline = self._spec.limits.startup_deadline
         try:
-            runner = await asyncio.wait_for(asyncio.wrap_future(future), deadline)
+            async with asyncio.timeout(deadline):
+                runner = await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             future.add_done_callback(_close_late)
             raise

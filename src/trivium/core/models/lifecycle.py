@@ -124,7 +124,7 @@ class Lifecycle:
             self.check_new(entry)
             records = [self._registry.record(entry.name, spec.version) for spec in entry.specs]
             for record in records:
-                record.source = source
+                record.source, record.vanished = source, False
             loads = (
                 self._load(record, spec, entry.form)
                 for record, spec in zip(records, entry.specs, strict=True)
@@ -140,8 +140,11 @@ class Lifecycle:
                 raise failures[0]
 
     def check_new(self, entry: ModelEntry) -> None:
-        """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is."""
-        there = {record.version for record in self._registry.records(entry.name)}
+        """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is. One that was
+        unregistered, and still finishes what it has in work, is not known any more.
+        """
+        records = self._registry.records(entry.name)
+        there = {record.version for record in records if not record.vanished}
         for spec in entry.specs:
             if spec.version in there or (there and not spec.is_versioned):
                 raise _registered_twice(spec)

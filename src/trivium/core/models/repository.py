@@ -1,6 +1,7 @@
 """The paths that a server was given, and what is in them: which format reads each, who holds which model."""
 
 import asyncio
+import shutil
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
@@ -121,7 +122,7 @@ class Repository:
 
     async def read_overridden(self, load: Load, into: Path) -> ModelEntry:
         """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
-        format can do this, the one counts that has the model, or the first.
+        format can do this, the one counts that has the model, or the first. LOAD_FAILED where there is no room.
         """
         sources = [source for source in self.sources if isinstance(source.form, SupportsOverride)]
         holders = [source for source in sources if (source.path / load.model).exists()]
@@ -135,8 +136,18 @@ class Repository:
         form, loop = source.form, asyncio.get_running_loop()
 
         def lay_out() -> Path:
-            into.mkdir(parents=True)
-            return form.override(load, source.path, into)
+            try:
+                into.mkdir(parents=True)
+                return form.override(load, source.path, into)
+            except Exception as error:  # what has been written takes up room, and is of no use
+                shutil.rmtree(into, ignore_errors=True)
+                if not isinstance(error, OSError):
+                    raise
+                raise ServeError(
+                    Code.LOAD_FAILED,
+                    f"What was sent for model '{load.model}' cannot be written to {into}: {error.strerror or error}. "
+                    "Make room there, or have the server keep its temporary files elsewhere (TMPDIR), and load again.",
+                ) from error
 
         path = await loop.run_in_executor(self._executor, lay_out)
         reading = await self._read(Source(path, source.form, is_registered=True))

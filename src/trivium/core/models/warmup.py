@@ -54,7 +54,8 @@ async def warm(instance: Instance, spec: ModelSpec, executor: Executor, port: Po
         instance.start(batch)
         name = batch.operations[0].id
         try:
-            run = await asyncio.wait_for(warming.done, spec.limits.startup_deadline)
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                run = await warming.done
         except TimeoutError as error:
             raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
         for outcome in run.outcomes:

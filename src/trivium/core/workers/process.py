@@ -62,6 +62,7 @@ class ProcessInstance:
         self._port: Port | None = None
         self._number = 0
         self.ended_items = 0
+        self.serves = False  # it is open, warm, and has been handed over
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._items: dict[ItemId, Infer] = {}
         self.connection = WorkerConnection(
@@ -172,7 +173,7 @@ class ProcessInstance:
     @property
     def was_killed(self) -> bool:
         """Has it been made to end, once it served? One that was only being opened has cut nobody off."""
-        return self._process.was_killed_here and self._port is not None
+        return self._process.was_killed_here and self.serves
 
     @property
     def check(self) -> Check | None:
@@ -277,7 +278,8 @@ class ProcessInstance:
         status, text = self._process.finalize()
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
-        self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
+        is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
+        self._log.log(logging.DEBUG if expected or is_told else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
         self.connection.probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()

@@ -145,13 +145,15 @@ class ProcessLauncher:
                 worker.opened.cancel()
             raise
         worker.attach(port)
+        worker.serves = True
         Watch(worker, self._around.limits(self._spec), port, self._log)
         return worker
 
     async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
         deadline = self._spec.limits.startup_deadline
         try:
-            await asyncio.wait_for(asyncio.shield(worker.opened), deadline)
+            async with asyncio.timeout(deadline):
+                await asyncio.shield(worker.opened)
         except TimeoutError as error:
             raise ServeError(
                 Code.LOAD_FAILED,
