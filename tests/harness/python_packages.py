@@ -26,7 +26,7 @@ PAUSE = 3600
 _HANGING_BACKEND = f"""
 import os, subprocess, sys, time
 def get_requires_for_build_wheel(settings=None):
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep({PAUSE})"])
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep({PAUSE})"], start_new_session=True)
     time.sleep({PAUSE})
 """
 
@@ -49,7 +49,7 @@ def wheel(folder: Path, version: str, size: int = 0) -> Path:
 
 
 def hanging_sdist(folder: Path, name: str) -> Path:
-    """A source package whose build starts a process, sleeps, and would never end."""
+    """A source package whose build starts a process that leaves its session, sleeps, and would never end."""
     source = folder / "source"
     source.mkdir(parents=True)
     (source / "backend.py").write_text(_HANGING_BACKEND)
