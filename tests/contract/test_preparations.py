@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -175,3 +176,17 @@ def test_an_interpreter_that_is_a_virtual_environment_itself_is_seen_from_above(
     assert asked(engine, prepared)[0] == "1.0"
     upper.undo()
     lower.undo()
+
+
+def test_an_interpreter_without_pip_gets_one_in_the_environment_alone(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=120
+    )
+    engine, folder = ENGINES["python-djl"], bundled(tmp_path, "m", "1.0")
+    spec = spec_of(folder)
+    handler = replace(spec.handler, python=str(tmp_path / "bare" / "bin" / "python"))
+    preparation = engine.preparation(replace(spec, handler=handler), tmp_path / "scratch", NO_GUARD)
+    assert preparation.run().warning == ""
+    assert len(list((tmp_path / "scratch").glob("*/environment/lib/*/site-packages/tiny_stamp.py"))) == 1
+    assert list((tmp_path / "bare").glob("lib/*/site-packages/*")) == []
+    preparation.undo()

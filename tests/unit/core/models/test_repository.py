@@ -12,6 +12,7 @@ from trivium.core.models.repository import Repository
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ReadResult
 
 
@@ -124,3 +125,26 @@ def test_a_path_that_nobody_claims(tmp_path: Path):
         f"Nothing to serve was found in {tmp_path / 'z'}. It holds: p, q. "
     )
     assert refusal(tmp_path / "z" / "p") == f"Nothing to serve was found in {tmp_path / 'z' / 'p'}. {known}"
+
+
+@pytest.mark.parametrize(
+    ("installs", "registered", "expected"),
+    [(False, False, [False, False]), (True, False, [True, False]), (True, True, [True, True])],
+)
+def test_packages_of_registered_models_are_a_matter_of_their_own(tmp_path, installs, registered, expected):
+    """Also when the paths are read again later."""
+    form = Named("a", lambda path: versions(path.name, "1")(path))
+    config = CoreConfig(defaults=Defaults(installs=installs), installs_registered=registered)
+    paths = [tmp_path / "a-start", tmp_path / "a-registered"]
+    for path in paths:
+        path.touch()
+
+    async def scene(repository):
+        repository.add(paths[0])
+        await repository.register(ModelSource(str(paths[1])))
+        await repository.read()
+
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(scene(Repository((form,), config, executor)))
+    told = [(path, defaults.installs) for path, defaults in form.asked]
+    assert told == [(paths[1], expected[1]), *zip(paths, expected, strict=True)]
