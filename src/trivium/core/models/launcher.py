@@ -136,12 +136,11 @@ class Preparations:
         preparation = engine.preparation(spec, self._scratch, self._around.guard)
         if preparation is None:
             return PreparedLoad(self, Prepared(spec))
-        with self._around.observer.opening():
-            return PreparedLoad(self, await self._run(preparation, spec), preparation)
+        return PreparedLoad(self, await self._run(preparation, spec), preparation)
 
     async def _run(self, preparation: Preparation, spec: ModelSpec) -> Prepared:
         deadline = spec.limits.startup_deadline
-        running = asyncio.ensure_future(self._in_thread(preparation.run))
+        running = self._in_thread(preparation.run)
         try:
             await asyncio.wait({running}, timeout=deadline)
             if not running.done():
@@ -171,10 +170,11 @@ class Preparations:
             await self._around.ended(arena)
         await self._in_thread(preparation.undo)
 
-    async def _in_thread(self, call: Callable[[], Result]) -> Result:
+    def _in_thread(self, call: Callable[[], Result]) -> "asyncio.Future[Result]":
         if self._executor is None:
             self._executor = ThreadPoolExecutor(2 * self._threads, thread_name_prefix="trivium-prepare")
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        with self._around.observer.opening():  # while its thread is born: what it runs may take minutes
+            return asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def close(self, seconds: float) -> None:
         """Wait so long at most until all is undone."""
