@@ -3,6 +3,7 @@ installation fails, hangs or fills the disk.
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -182,6 +183,25 @@ def test_an_installation_that_hangs_ends_at_the_deadline_of_the_load_with_all_th
         until(lambda: not any(one.is_running() for one in seen), server.said)
         until(lambda: list(place.iterdir()) == [], server.said)
         assert server.infer("POST", "/predictions/near", b"x").body == b"served"
+
+
+def test_a_server_that_dies_takes_the_installation_with_it(tmp_path: Path) -> None:
+    """By its guard: pip, what left pip's session, and the scratch folder."""
+    scratch = tmp_path / "temporary"
+    scratch.mkdir()
+    folder = packages.model(tmp_path, "hangs", "./hanging-1.tar.gz\n")
+    packages.hanging_sdist(tmp_path / "made", "hanging").rename(folder / "hanging-1.tar.gz")
+    with djl_serving(
+        tmp_path / "log",
+        *("-m", f"hangs=file://{folder}"),
+        variables={"SERVING_WAIT_MODEL_LOADING": "false", "PIP_NO_INDEX": "1", "TMPDIR": str(scratch)},
+        status=-signal.SIGKILL,
+    ) as server:
+        until(lambda: len(sleepers(server)) >= 2, server.said)
+        seen = sleepers(server)
+        server.signal(signal.SIGKILL)
+        until(lambda: not any(one.is_running() for one in seen), lambda: str(seen))
+        until(lambda: list(scratch.iterdir()) == [], lambda: str(list(scratch.iterdir())))
 
 
 def sleepers(server: DjlServing) -> list[psutil.Process]:
