@@ -315,6 +315,13 @@ class Instance(Protocol):
         ...
 
     @property
+    def in_flight(self) -> int:
+        """Return how many items it may have in work at once, each an execution of its own whose end gives back a
+        credit; 0 for an instance that runs one batch at a time. It does not change once the instance is open.
+        """
+        ...
+
+    @property
     def check(self) -> Check | None:
         """None where user code has no say in whether it is ready: it is from the moment it is open."""
         ...
@@ -326,7 +333,9 @@ class Instance(Protocol):
         ...
 
     def start(self, batch: Batch) -> None:
-        """Take the items and return at once. Costs the caller one credit."""
+        """Take the items and return at once. Costs the caller one credit, or one per item where it may have many in
+        work.
+        """
         ...
 
     def cancel(self, item: ItemId) -> None:
@@ -345,8 +354,9 @@ class Instance(Protocol):
 
     @property
     def running_since(self) -> float | None:
-        """Return since when the model has had the batch in hand, in monotonic seconds. None where it has none, where
-        its receiver is full, or where what runs are other models.
+        """Return since when the model has had the batch in hand, or of many items the one that has gone without a sign
+        for longest, in monotonic seconds. None where it has none, where its receiver is full, or where what runs are
+        other models.
         """
         ...
 

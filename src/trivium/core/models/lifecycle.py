@@ -23,7 +23,7 @@ from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
@@ -49,7 +49,7 @@ Progress = Callable[[VersionStatus], None]
 @dataclass(frozen=True, slots=True)
 class LoadServices:
     """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
-    the metrics that a model counted once it is gone.
+    the metrics that a model counted once it is gone, `offload` reads long bodies in threads.
     """
 
     engines: Mapping[str, Engine]
@@ -60,6 +60,7 @@ class LoadServices:
     workers: WorkerServices
     tracing: Tracing
     forget: Callable[[str], None]
+    offload: Offload = at_once
 
 
 class Lifecycle:
@@ -75,6 +76,7 @@ class Lifecycle:
             calls=self._calls,
             measures=config.measures,
             tracing=services.tracing,
+            offload=services.offload,
             observer=services.workers.observer,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None

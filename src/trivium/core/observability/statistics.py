@@ -88,12 +88,21 @@ class VersionCounters:
         self._runs: dict[tuple[int, int], list[float]] = {}
         """By rows and items that ended well: how many, and their seconds on input, in the model and on output."""
         self._weight = 1.0  # of the next run in the means
+        self._one_weight = 1.0  # likewise of an item that was one of many
+        self._mean_one = 0.0
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self._wait_at = self._time_at = 0
         self.wasted = 0
         self.mean_run = 0.0
         self.mean_rows = 1.0
+
+    @property
+    def mean_execution(self) -> float:
+        """Mean seconds for which recent executions were in work: runs, or items that each were one of many. Unlike
+        `mean_run` it does not say when an instance can take more.
+        """
+        return self.mean_run or self._mean_one
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
@@ -104,6 +113,9 @@ class VersionCounters:
             if rows != self.mean_rows:
                 self.mean_rows += self._weight * (rows - self.mean_rows)
             self._weight = 0.1
+        elif run.is_one_of_many:
+            self._mean_one += self._one_weight * (ended - began - self._mean_one)
+            self._one_weight = 0.1
         kind = rows, len(succeeded)
         alike = self._runs.get(kind)
         if alike is None:

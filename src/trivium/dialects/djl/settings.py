@@ -62,6 +62,15 @@ class DjlSettings:
                 return Setting(value, self._origin(key))
         return Setting(default, Origin(why, ""))
 
+    def switch(self, key: str, default: bool) -> Setting[bool]:
+        """The key as a truth value."""
+        text = self.text([key])
+        if text.value.lower() in ("true", "false"):
+            return Setting(text.value.lower() == "true", text.origin)
+        if text.value:
+            self.fault(key, f"{key}={text.value}", "true or false", "Write one of them.")
+        return Setting(default, text.origin)
+
     def environment(self, key: str) -> Mapping[str, str]:
         """`A=1,B=2` as variables."""
         entry = self.properties.entries.get(key)

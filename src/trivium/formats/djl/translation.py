@@ -12,6 +12,7 @@ from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.environment import EnvironmentRules, own_environment
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
+from trivium.types.running import MOST_IN_FLIGHT
 from trivium.types.spec import (
     MOST_INSTANCES,
     All,
@@ -25,6 +26,11 @@ from trivium.types.spec import (
     ModelSpec,
     Origin,
 )
+
+IN_FLIGHT = 1000
+"""Requests that one worker of an asynchronous handler has in work at once, where the model says nothing. The original
+has no bound.
+"""
 
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
@@ -88,6 +94,9 @@ class Translation:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
         if not self._is_python:
             size = self._native_batch(size, key)
+        elif self._choice.is_asynchronous.value and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
+            size = Setting(1, self._choice.is_asynchronous.origin)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
         self._rule("rule: requests are put together, never their tensors", "batching.batch_axis")
@@ -180,9 +189,22 @@ class Translation:
             path=(folder.path,),
             directory=folder.path,
             environment=settings.environment("option.env"),
-            settings={"properties": settings.options()},
+            settings={"properties": settings.options(), **self._in_flight()},
             own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
+
+    def _in_flight(self) -> dict[str, object]:
+        """Return how many requests a worker has in work at once, of an asynchronous handler."""
+        settings, key = self._settings, "trivium_in_flight"
+        bound = settings.number([key], IN_FLIGHT, why="the server's own bound")
+        if not self._choice.is_asynchronous.value:
+            if bound.origin.key:
+                settings.notice(key, f"{key} has no effect: the handler is not asynchronous")
+            return {}
+        if bound.value > MOST_IN_FLIGHT:
+            found, expected = f"{key}={bound.value}", f"a number from 1 to {MOST_IN_FLIGHT}"
+            settings.fault(key, found, expected, "Write how many requests one worker can have in work.")
+        return {"in_flight": self._from("handler.settings[in_flight]", bound)}
 
     def _from(self, field: str, setting: Setting[Value]) -> Value:
         self._origin[field] = setting.origin

@@ -81,6 +81,7 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
+    reasons.DIED_WITH_MANY: ExactText("Inference Engine Failure", status=500),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
 }
 """The original's text of an error that the core has raised, by its reason."""

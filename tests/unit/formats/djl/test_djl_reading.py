@@ -18,6 +18,8 @@ from trivium.types.spec import (
     TensorSpec,
 )
 
+ASYNC = "async def handle(inputs): pass"
+
 
 def test_a_bare_folder_with_a_handler(tmp_path):
     folder = make(tmp_path, "my-model", model_py=HANDLER)
@@ -191,8 +193,10 @@ def test_batches_of_native_engines(tmp_path):
         (["option.model_id=s3://b/x"], {"model_py": HANDLER}, "fetching models"),
         (["engine=PyTorch"], {"other_pt": ""}, "Set option.modelName=other"),
         (["engine=OnnxRuntime"], {}, "m.onnx or model.onnx"),
-        (["option.async_mode=true"], {"model_py": HANDLER}, "Asynchronous handlers"),
-        (["a=1"], {"model_py": "async def handle(inputs): pass"}, "async function"),
+        (["option.async_mode=yes"], {"model_py": HANDLER}, "expected true or false"),
+        (["option.async_mode=false"], {"model_py": ASYNC}, "handle in model.py is an async function"),
+        (["trivium_in_flight=65537"], {"model_py": ASYNC}, "expected a number from 1 to 65536"),
+        (["trivium_in_flight=many"], {"model_py": ASYNC}, "expected an integer"),
         (["batch_size=1000"], {"model_py": HANDLER}, "at most 999"),
         (["batch_size=x"], {"model_py": HANDLER}, "expected an integer"),
         (["a=\\u12"], {"model_py": HANDLER}, "the escape"),
@@ -209,10 +213,48 @@ def test_what_cannot_be_served_says_why(tmp_path, settings, files, words):
 
 
 def test_every_fault_is_named_at_once(tmp_path):
-    folder = make(
-        tmp_path, "m", "batch_size=x", "job_queue_size=y", "option.async_mode=true", model_py=HANDLER
-    )
+    folder = make(tmp_path, "m", "batch_size=x", "job_queue_size=y", "option.async_mode=z", model_py=HANDLER)
     assert sorted(fault.line for fault in faults(folder)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "in_flight", "why"),
+    [
+        ([], ASYNC, 1000, "the server's own bound"),
+        (["option.async_mode=True"], ASYNC, 1000, "the server's own bound"),
+        (
+            ["option.async_mode=true"],
+            HANDLER,
+            1000,
+            "the server's own bound",
+        ),  # it may return what can be awaited
+        (["trivium_in_flight=7"], ASYNC, 7, "trivium_in_flight"),
+        (["trivium_in_flight=0"], ASYNC, 1000, "the server's own bound"),
+        (["option.async_mode=true", "option.entryPoint=some.module"], "", 1000, "the server's own bound"),
+        (["option.async_mode=false"], HANDLER, None, ""),
+        (["option.async_mode="], HANDLER, None, ""),
+    ],
+)
+def test_an_asynchronous_handler_has_many_requests_in_work(tmp_path, settings, text, in_flight, why):
+    spec = one(make(tmp_path, "m", "engine=Python", *settings, model_py=text))
+    assert spec.handler.settings.get("in_flight") == in_flight
+    assert spec.reports == ()
+    if in_flight:
+        assert why in str(spec.origin["handler.settings[in_flight]"])
+
+
+def test_an_asynchronous_handler_gets_requests_one_by_one(tmp_path):
+    spec = one(make(tmp_path, "m", "batch_size=8", model_py=ASYNC))
+    assert spec.batching == Batching()
+    assert spec.origin["batching.max_rows"].file == "handle in model.py is an async function"
+    (report,) = spec.reports
+    assert (report.key, report.line) == ("batch_size", 1)
+    assert "one by one" in report.found
+
+
+def test_a_bound_without_an_asynchronous_handler_is_reported(tmp_path):
+    (report,) = one(make(tmp_path, "m", "trivium_in_flight=8", model_py=HANDLER)).reports
+    assert "has no effect" in report.found
 
 
 # -- archives and stores ----------------------------------------------------------------------------------
