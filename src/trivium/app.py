@@ -27,6 +27,7 @@ from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
+from trivium.environments.store import EnvironmentStore
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
@@ -57,8 +58,16 @@ VERSION = version("trivium")
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
 _DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
 _WORDS = {"triton": translate_error}
+_ENVIRONMENTS = EnvironmentStore()
 _HANDLERS = [
-    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, unchanged))
+    PythonEngine(
+        dialect,
+        frozenset(takes),
+        sys.executable,
+        os.environ,
+        _WORDS.get(dialect, unchanged),
+        _ENVIRONMENTS,
+    )
     for dialect, takes in _DIALECTS.items()
 ]
 

@@ -1,12 +1,9 @@
 """Keeps what a server could leave behind when it dies: it has a guard process, and a scratch folder that is locked.
 
-Decides how the guard is started, kept alive and spoken to, how processes are marked for it, and which folders nobody
-owns any more. What the guard does is `trivium_child.guard`'s business. Must not know what the processes and files are
-for.
+Decides how the guard is started, kept alive and spoken to, and how processes are marked for it. What the guard does is
+`trivium_child.guard`'s business. Must not know what the processes and files are for.
 """
 
-import contextlib
-import fcntl
 import itertools
 import os
 import secrets
@@ -15,16 +12,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from trivium.scratch import make_scratch, sweep
 from trivium_child import guard
 
-PREFIX = "trivium-scratch-"
-_UNFINISHED = "trivium-new-"
-_UNFINISHED_SECONDS = 3600.0
-"""After which a folder that nobody has locked was left by a server that died before it could."""
 END_SECONDS = 2.0
 
 
@@ -41,7 +34,7 @@ class ServerGuard:
         """
         parent = Path(tempfile.gettempdir()) if parent is None else parent
         sweep(parent)
-        self.scratch, self._folder = _make(parent)
+        self.scratch, self._folder = make_scratch(parent)
         self._lock = threading.Lock()
         self._groups: dict[int, str] = {}
         self._is_closed = False
@@ -125,48 +118,3 @@ def _start(scratch: Path, server: str) -> tuple["subprocess.Popen[bytes]", int]:
     finally:
         os.close(reading)
     return process, writing
-
-
-def _make(parent: Path) -> tuple[Path, int]:
-    """Make a scratch folder and lock it; it, and the descriptor that holds the lock. It has its name only once it is
-    locked, so that nobody who sweeps meanwhile takes it for one that was left.
-    """
-    made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
-    descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # a file system without locks: then nobody else can lock it either
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    named = parent / (PREFIX + made.name.removeprefix(_UNFINISHED))
-    made.rename(named)
-    return named, descriptor
-
-
-def sweep(parent: Path) -> list[Path]:
-    """Remove the scratch folders in `parent` that are this user's and of servers that are no more. Returns them."""
-    return [folder for folder in _left(parent) if _remove(folder)]
-
-
-def _left(parent: Path) -> Iterator[Path]:
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            if not entry.name.startswith((PREFIX, _UNFINISHED)) or not entry.is_dir(follow_symlinks=False):
-                continue
-            about = entry.stat(follow_symlinks=False)
-            is_young = time.time() - about.st_mtime < _UNFINISHED_SECONDS
-            if about.st_uid == os.geteuid() and not (entry.name.startswith(_UNFINISHED) and is_young):
-                yield Path(entry.path)
-
-
-def _remove(folder: Path) -> bool:
-    """Remove it, unless somebody holds its lock."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

@@ -5,7 +5,8 @@ import os
 import subprocess
 import time
 
-from trivium.guard import ServerGuard, sweep
+from trivium.guard import ServerGuard
+from trivium.scratch import sweep
 from trivium_child import guard
 
 

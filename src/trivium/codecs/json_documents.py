@@ -169,12 +169,12 @@ def _grouped(spec: TensorSpec, rank: int, text: bytes) -> Tensor:
             parts.append(part.array)
     except Unbalanced as error:
         raise _invalid(f"it is no valid JSON ({error})", "Correct it.") from error
-    shapes = {part.shape[1:] for part in parts if part.size}
-    if len(shapes) > 1:
+    kept = [part for part in parts if part.shape[0]] or parts[:1]
+    if len({part.shape[1:] for part in kept}) > 1:
         raise _invalid(
             f"{spec.name!r} is ragged (its lists have different lengths)", "Send lists of equal length."
         )
-    array = np.concatenate([part for part in parts if part.size or len(parts) == 1])
+    array = np.concatenate(kept)
     return Tensor(spec.name, spec.datatype, array.shape, array)
 
 

@@ -155,7 +155,7 @@ class Server:
             self._offload,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)
-        self._repository = Repository(formats, config.defaults, self._opening, config.unique_names)
+        self._repository = Repository(formats, config, self._opening)
         self._numbers = itertools.count(1)
         self._control = ModelControl(
             self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
@@ -423,6 +423,7 @@ class Server:
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
         killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
+        await self._lifecycle.undone(self._left(until))
         await _in_time(self._tracing.close, self._left(until))
         await _in_time(self._guard.close, self._left(until))
         self._mailbox.close()

@@ -10,7 +10,7 @@ from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
+from trivium.types.running import Batch, Event, ItemId, Placement, Prepared, Ran, WorkerCommand
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, ReadResult
 from trivium.types.wire import Body, Head, HttpAnswer, RpcAnswer, RpcCall, RpcKind, Target
@@ -143,6 +143,37 @@ class WorkerEngine(Protocol):
 
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """Return what to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+
+
+class Preparation(Protocol):
+    """Does what one load of a model needs once, before its instances are opened, and undoes it when they are gone. All
+    of it is blocking and called off the loop, in threads of its own.
+    """
+
+    def run(self) -> Prepared:
+        """Prepare, and return the spec that the instances are opened with. Raises LOAD_FAILED, with nothing left."""
+        ...
+
+    def stop(self) -> None:
+        """Have `run` end soon, with what there is by then or by raising; from any thread, returns at once."""
+        ...
+
+    def undo(self) -> None:
+        """Free all that was prepared, once `run` has ended; one that is in hand is stopped. Further calls have no
+        effect, nor has a `run` that follows: it raises.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsPreparation(Protocol):
+    """Extends an engine that prepares some of its models."""
+
+    def preparation(self, spec: ModelSpec, scratch: Path | None, guard: "ProcessGuard") -> Preparation | None:
+        """Return how this load is prepared, None if there is nothing to do. `scratch` is the server's folder for what
+        lies on disk; processes are in the care of `guard`. Returns at once.
+        """
+        ...
 
 
 class WireProtocol(Protocol):

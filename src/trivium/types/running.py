@@ -16,7 +16,7 @@ from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Operation
 from trivium.types.payload import Payload, Scalar
 from trivium.types.resources import ResourceRequest
-from trivium.types.spec import Device, Isolation
+from trivium.types.spec import Device, Isolation, ModelSpec
 
 MOST_IN_FLIGHT = 2**16
 """Items that one instance may have in work at once at most."""
@@ -125,6 +125,16 @@ TranslateError = Callable[[ServeError, Operation, bool], ServeError]
 def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     """Return the error in the server's own words."""
     return error
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Holds what preparing a load made of its spec. `warning` is one or more sentences on what did not succeed: the
+    load goes on, and if it fails they are part of its reason.
+    """
+
+    spec: ModelSpec
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

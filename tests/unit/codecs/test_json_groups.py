@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trivium.codecs import json_documents, json_groups
@@ -40,6 +40,7 @@ def test_what_does_not_fit_together_is_found(text: bytes) -> None:
         list(groups(text))
 
 
+@example([5, 0], DataType.FP32)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=3), st.sampled_from([DataType.FP32, DataType.INT64]))
 def test_a_tensor_of_any_shape_is_read_as_at_once(shape: list[int], datatype: DataType) -> None:
     array = np.arange(np.prod(shape)).reshape(shape).astype(datatype.dtype)
@@ -65,6 +66,7 @@ def test_long_strings_are_read_in_groups() -> None:
         b'{"x": [[1, 2], [3, 4], [5], [6, 7], [8, 9], [1, 2], [3, 4]]}',
         b'{"x": [[1, 2], [3, "a"], [5, 6], [6, 7], [8, 9], [1, 2], [3, 4]]}',
         b'{"x": [[1, 2], [3, 4], 7, [6, 7], [8, 9], [1, 2], [3, 4], [1, 2], [3, 4]]}',
+        b'{"x": [[1, 2], [3, 4], [5, 6], [7, 8], [], [], [], [], [], [], [], [], [], []]}',
     ],
 )
 def test_what_is_no_tensor_is_refused(text: bytes) -> None:

@@ -163,6 +163,14 @@ _ROWS = (
         _PARTLY,
         "Trivium's own: closed keeps others than this machine out",
     ),
+    ConfigKey(
+        "trivium_install_packages",
+        _T,
+        "start",
+        _PARTLY,
+        "Trivium's own: whose requirements.txt is installed: none, start (that of models which the server starts with) "
+        "or all (also that of models which clients register)",
+    ),
 )
 KEYS: Mapping[str, ConfigKey] = {row.name: row for row in _ROWS}
 """Key -> its row."""

@@ -15,6 +15,7 @@ from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.dialects.djl.naming import ARCHIVES, archive_suffix
+from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
@@ -71,6 +72,7 @@ class ServingSettings:
     notices: Sequence[str]
     sources: ServingSources
     home: Path
+    environments: EnvironmentRules
 
 
 def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
@@ -87,6 +89,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         notices,
         sources,
         home,
+        environment_rules(environment),
     )
 
 
@@ -100,6 +103,7 @@ def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
         **_grpc(sources),
         "open": True,
         "open_management": not is_closed,
+        "install_packages": sources.text("trivium_install_packages").lower(),
         "max_body_bytes": sources.number("max_request_size"),
         "cors_allowed_origin": sources.text("cors_allowed_origin"),
         "cors_allowed_methods": sources.text("cors_allowed_methods"),

@@ -20,7 +20,7 @@ from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, engine_of
+from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
@@ -85,6 +85,7 @@ class Lifecycle:
         self._turn = asyncio.Semaphore(config.loads_at_once)
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
+        self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
 
     def report_to(self, progress: Progress) -> None:
         """Call `progress` with every change of a version's state from now on."""
@@ -246,6 +247,10 @@ class Lifecycle:
                     drain.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
 
+    async def undone(self, seconds: float) -> None:
+        """Wait so long at most until what was prepared for models that are gone is undone; after their workers' end."""
+        await self._preparations.close(seconds)
+
     def _waves(self) -> list[list[str]]:
         """All models that are known, each after those that it needs."""
         needs: dict[str, set[str]] = {}
@@ -285,10 +290,24 @@ class Lifecycle:
         return await self._open(spec, form)
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
+        if isinstance(spec.scheduling, Graph):
+            return await self._open_prepared(spec, form, None)
+        prepared = await self._preparations.prepare(self._engine(spec), spec)
+        try:
+            return await self._open_prepared(prepared.spec, form, prepared)
+        except BaseException as error:
+            prepared.undo()
+            if isinstance(error, ServeError):
+                prepared.blame(error)
+            raise
+
+    async def _open_prepared(
+        self, spec: ModelSpec, form: Format, prepared: PreparedLoad | None
+    ) -> tuple[ModelSpec, ServedModel]:
         spec = await self.complete(spec, form)
         for finding in spec.reports:
             log.warning("%s", finding)
-        loaded = self._built(spec)
+        loaded = self._built(spec, prepared)
         try:
             await loaded.open()
         except BaseException:
@@ -296,7 +315,7 @@ class Lifecycle:
             raise
         return loaded.spec, loaded
 
-    def _built(self, spec: ModelSpec) -> ServedModel:
+    def _built(self, spec: ModelSpec, prepared: PreparedLoad | None) -> ServedModel:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._services.workers.submits, self._services.clock.now)
@@ -305,7 +324,9 @@ class Lifecycle:
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
         section = self._section(spec)
-        means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
+        means = self._means(
+            takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared
+        )
         return ServedModel(
             spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
         )

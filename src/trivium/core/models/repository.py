@@ -5,19 +5,20 @@ import shutil
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
-from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
+from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 READ_SECONDS = 120.0
 """In which the models of one path must have been read, unpacking included: a network share may hang for ever."""
@@ -25,11 +26,12 @@ READ_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One path with the format that claims it."""
+    """One path with the format that claims it. `is_registered`: it was while the server ran."""
 
     path: Path
     form: Format
     asked: ModelSource | None = None
+    is_registered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,13 @@ class ModelEntry:
 class Repository:
     """Reads its sources anew each time it is asked."""
 
-    def __init__(
-        self, formats: Sequence[Format], defaults: Defaults, executor: Executor, unique_names: bool = False
-    ) -> None:
+    def __init__(self, formats: Sequence[Format], config: CoreConfig, executor: Executor) -> None:
         self._formats = formats
         self._executor = executor
-        self.defaults = defaults
-        self._unique_names = unique_names
+        self.defaults = config.defaults
+        installs = config.defaults.installs and config.installs_registered
+        self._registered_defaults = replace(config.defaults, installs=installs)
+        self._unique_names = config.unique_names
         self.sources: list[Source] = []
 
     def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
@@ -79,7 +81,7 @@ class Repository:
         ConfigError with everything that is wrong, and then nothing is kept.
         """
         self.add(Path(source.uri), asked=source)
-        kept = self.sources[-1]
+        kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
             reading = await self._read(kept)
             for invalid in reading.unreadable:
@@ -148,22 +150,21 @@ class Repository:
                 ) from error
 
         path = await loop.run_in_executor(self._executor, lay_out)
-        reading = await self._read(Source(path, source.form))
+        reading = await self._read(Source(path, source.form, is_registered=True))
         for unreadable in reading.unreadable:
             raise ConfigError(unreadable.findings)
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
         form, asked = source.form, source.asked
+        defaults = self._registered_defaults if source.is_registered else self.defaults
         takes_settings = asked is not None and isinstance(form, SupportsSource)
         read = partial(form.read, source.path)
         if asked is not None and isinstance(form, SupportsSource):
             read = partial(form.read_source, source.path, asked)
         try:
             async with asyncio.timeout(READ_SECONDS):
-                reading = await asyncio.get_running_loop().run_in_executor(
-                    self._executor, read, self.defaults
-                )
+                reading = await asyncio.get_running_loop().run_in_executor(self._executor, read, defaults)
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
         return reading if asked is None else applied(reading, asked, takes_settings)

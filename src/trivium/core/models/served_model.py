@@ -18,6 +18,7 @@ from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.models.launcher import PreparedLoad
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
@@ -68,7 +69,8 @@ def at_once(work: Callable[[], Infer | ServeError], done: Callable[[Infer | Serv
 class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, who observes its runs, and how long bodies are read where nobody waits.
+    what runs, who traces its requests, who observes its runs, how long bodies are read where nobody waits, and what was
+    prepared for it.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -80,6 +82,7 @@ class ModelContext:
     tracing: Tracing = NOTHING_TRACED
     observer: RunObserver = NO_OBSERVER
     offload: Offload = at_once
+    prepared: PreparedLoad | None = None
 
 
 PLAIN = ModelContext()
@@ -174,6 +177,8 @@ class ServedModel:
         for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
+        if self._context.prepared is not None:
+            self._context.prepared.undo(self._context.arena)
 
     # -- in ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
+from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.formats.djl.folder import (
     PROPERTIES,
     DjlModelFolder,
@@ -31,14 +32,19 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
+NO_RULES = EnvironmentRules()
+
 
 class DjlFormat:
     """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
-    environment and of a server's configuration.
+    environment and of a server's configuration; `rules` say where environments are made.
     """
 
-    def __init__(self, under: Mapping[str, SourceSetting] | None = None) -> None:
+    def __init__(
+        self, under: Mapping[str, SourceSetting] | None = None, rules: EnvironmentRules = NO_RULES
+    ) -> None:
         self._under = under or {}
+        self._rules = rules
 
     name = "djl"
     expects = (
@@ -68,7 +74,7 @@ class DjlFormat:
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:
-            spec = _read_model(_opened(place, defaults), source, self._under, defaults)
+            spec = _read_model(_opened(place, defaults), source, self._under, self._rules, defaults)
             if spec.name in known:
                 raise ConfigError((_twice(spec, known[spec.name]),))
             known[spec.name] = spec
@@ -108,7 +114,11 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
 
 
 def _read_model(
-    folder: DjlModelFolder, source: ModelSource, under: Mapping[str, SourceSetting], defaults: Defaults
+    folder: DjlModelFolder,
+    source: ModelSource,
+    under: Mapping[str, SourceSetting],
+    rules: EnvironmentRules,
+    defaults: Defaults,
 ) -> ModelSpec:
     file = folder.path / PROPERTIES
     if PROPERTIES in folder.files:
@@ -122,7 +132,7 @@ def _read_model(
     if choice is None:
         raise ConfigError(tuple(settings.findings))
     settings.findings += judge(properties, choice.engine.value)
-    spec = Translation(settings, folder, choice, defaults).spec()
+    spec = Translation(settings, folder, choice, defaults, rules).spec()
     _note_contents(settings, folder, choice)
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
@@ -132,9 +142,6 @@ def _read_model(
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
     if not choice.engine.value.runs_handlers:
         return
-    if "requirements.txt" in folder.files:
-        hint = "Install them for the interpreter that option.pythonExecutable names."
-        settings.notice("", "the packages of requirements.txt are not installed", hint)
     if "adapters" in folder.folders:
         settings.notice(
             "",
@@ -160,4 +167,4 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
 
 def made(variables: Mapping[str, str]) -> DjlFormat:
     """Make the format for a server with this environment."""
-    return DjlFormat(from_environment(variables))
+    return DjlFormat(from_environment(variables), environment_rules(variables))

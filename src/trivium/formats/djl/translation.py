@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
+from trivium.formats.djl.environment import EnvironmentRules, own_environment
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.running import MOST_IN_FLIGHT
@@ -43,12 +44,18 @@ class Translation:
     """One folder's; `spec` is made once. Errors gather in `settings`."""
 
     def __init__(
-        self, settings: DjlSettings, folder: DjlModelFolder, choice: Choice, defaults: Defaults
+        self,
+        settings: DjlSettings,
+        folder: DjlModelFolder,
+        choice: Choice,
+        defaults: Defaults,
+        rules: EnvironmentRules,
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._choice = choice
         self._defaults = defaults
+        self._rules = rules
         self._is_python = choice.engine.value.runs_handlers
         self._origin: dict[str, Origin] = {}
 
@@ -175,6 +182,7 @@ class Translation:
         python = settings.text(["option.pythonExecutable"], "", "the server's own interpreter")
         self._rule("serving.properties", "handler.settings", "handler.environment")
         self._rule("the model directory", "handler.path", "handler.directory")
+        self._rule("requirements.txt and option.enable_venv", "handler.own")
         return Handler(
             python=self._from("handler.python", python),
             function=self._from("handler.function", self._choice.function),
@@ -182,6 +190,7 @@ class Translation:
             directory=folder.path,
             environment=settings.environment("option.env"),
             settings={"properties": settings.options(), **self._in_flight()},
+            own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
 
     def _in_flight(self) -> dict[str, object]:

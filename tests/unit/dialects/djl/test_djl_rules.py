@@ -156,7 +156,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("option.rolling_batch=Disable", PYTHON, None),
         ("option.async_mode=true", PYTHON, None),
         ("trivium_in_flight=9", PYTHON, None),
-        ("option.enable_venv=true", PYTHON, Severity.NOTICE),
+        ("option.enable_venv=true", PYTHON, None),
         ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
         ("translatorFactory=a.b.C", PYTHON, None),
         ("translatorFactory=a.b.C", ONNX, Severity.ERROR),

@@ -132,10 +132,10 @@ def test_mpi_runs_as_one_process(tmp_path):
 
 
 def test_what_is_left_out_is_reported(tmp_path):
-    folder = make(tmp_path, "m", "option.enable_venv=true", model_py=HANDLER, requirements_txt="x")
+    folder = make(tmp_path, "m", "option.mpi_mode=true", model_py=HANDLER, requirements_txt="x")
     (folder / "adapters").mkdir()
     words = "; ".join(map(str, one(folder).reports))
-    assert "option.enable_venv" in words
+    assert "option.mpi_mode" in words
     assert "requirements.txt" in words
     assert "adapters" in words
 
