@@ -56,7 +56,7 @@ def to_outputs(raw: Raw, outputs: tuple[TensorSpec, ...], model: str) -> tuple[T
 
 
 def is_slow_to_write(payload: Payload | None) -> bool:
-    """Would writing it keep others waiting, in whichever form? Not of what cannot be written: who tries will say why."""
+    """Would writing it keep others waiting, in whichever form? False for what cannot be written at all."""
     try:
         return isinstance(payload, Tensors) and any(map(jsontensors.is_large, payload.items))
     except TypeError:
