@@ -21,6 +21,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
+from trivium.devices import count_gpus
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -58,17 +59,10 @@ VERSION = version("trivium")
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
 _DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
 _WORDS = {"triton": translate_error}
-_ENVIRONMENTS = EnvironmentStore()
+_STORE = EnvironmentStore()
 _HANDLERS = [
-    PythonEngine(
-        dialect,
-        frozenset(takes),
-        sys.executable,
-        os.environ,
-        _WORDS.get(dialect, unchanged),
-        _ENVIRONMENTS,
-    )
-    for dialect, takes in _DIALECTS.items()
+    PythonEngine(name, frozenset(takes), sys.executable, os.environ, _WORDS.get(name, unchanged), _STORE)
+    for name, takes in _DIALECTS.items()
 ]
 
 _ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
@@ -86,11 +80,6 @@ PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 AnyPath = str | PathLike[str]
-
-
-def count_gpus(devices: Path = Path("/dev")) -> int:
-    """NVIDIA GPUs that this process may use, by their device files; whether an engine can is its own to say."""
-    return len(list(devices.glob("nvidia[0-9]*")))
 
 
 def build(
