@@ -21,12 +21,14 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
+from trivium.devices import count_gpus
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
+from trivium.environments.store import EnvironmentStore
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
@@ -38,6 +40,7 @@ from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
+from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
@@ -56,9 +59,10 @@ VERSION = version("trivium")
 RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
 _DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
 _WORDS = {"triton": translate_error}
+_STORE = EnvironmentStore()
 _HANDLERS = [
-    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, unchanged))
-    for dialect, takes in _DIALECTS.items()
+    PythonEngine(name, frozenset(takes), sys.executable, os.environ, _WORDS.get(name, unchanged), _STORE)
+    for name, takes in _DIALECTS.items()
 ]
 
 _ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
@@ -70,17 +74,12 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 AnyPath = str | PathLike[str]
-
-
-def count_gpus(devices: Path = Path("/dev")) -> int:
-    """NVIDIA GPUs that this process may use, by their device files; whether an engine can is its own to say."""
-    return len(list(devices.glob("nvidia[0-9]*")))
 
 
 def build(

@@ -22,7 +22,7 @@ SCOPES: Mapping[str, AccessScope] = {
 """Words of the file -> scopes."""
 
 _FIELDS = ("name", "sha256", "scopes", "expires")
-_HEADER = re.compile(r"^\s*\[\[\s*key\s*\]\]", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*key[ \t]*\]\]", re.MULTILINE)
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -48,10 +48,9 @@ def parse_keys(text: str, file: str) -> tuple[AccessKey, ...]:
     """Read the keys. Raises ConfigError with all faults, each with its line and what to do."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            (_fault(file, None, "", f"not TOML: {error}", "tables [[key]]", "Correct that line."),)
-        ) from error
+    except (ValueError, RecursionError) as error:  # the second is of arrays in arrays, without end
+        found = f"not TOML: {error}"
+        raise ConfigError((_fault(file, None, "", found, "tables [[key]]", "Correct that line."),)) from error
     lines = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     faults = [
         _fault(file, None, word, "no such table", "[[key]] alone", "Remove it.")

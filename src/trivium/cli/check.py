@@ -13,7 +13,8 @@ from trivium.cli.djl_serving.checking import CheckedConfig, check_config
 from trivium.cli.findings import print_check, print_file
 from trivium.cli.screen import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
-from trivium.dialects.djl.layers import from_environment, threads_of
+from trivium.dialects.djl.layers import from_environment
+from trivium.formats.djl.environment import environment_rules
 from trivium.formats.djl.repository import DjlFormat
 from trivium.types.errors import ServeError
 from trivium.types.sources import SourceSetting
@@ -46,7 +47,7 @@ def command(paths: tuple[Path, ...], model_config_name: str, djl_config: Path | 
             config = ServerConfig(models=ModelsConfig(config_name=model_config_name))
             formats = app.FORMATS
             if under:
-                form = DjlFormat({**under, **from_environment(os.environ)}, threads_of(os.environ))
+                form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))
                 formats = [form if isinstance(each, DjlFormat) else each for each in formats]
             specs, unreadable = asyncio.run(app.examine(paths, config, formats))
             is_servable = print_check(console, specs, unreadable) and is_servable

@@ -145,7 +145,7 @@ def _decode_slices(name: str, datatype: DataType, shape: tuple[int, ...], text: 
     for part in flat_slices(text, datatype is DataType.BYTES):
         elements = _elements(name, datatype, form, msgspec.Raw(part), count)
         if datatype is DataType.BYTES:
-            blobs.append(pack_elements(name, [one.encode() for one in elements]))
+            blobs.append(pack_elements(name, _encoded(name, elements)))
         else:
             arrays.append(_array(name, datatype, elements, count))
         count += len(elements)
@@ -170,6 +170,8 @@ def _elements(name: str, datatype: DataType, form: _Form, data: msgspec.Raw, beg
         index = _FAULTY_INDEX.search(str(error))
         assert index is not None, "msgspec names the index of a faulty element"
         raise _unfit(name, datatype, form.expected, int(index[1]), elements, begin) from error
+    except UnicodeEncodeError as error:
+        raise _half_pair(name) from error
 
 
 def _parse(name: str, data: msgspec.Raw) -> list[Any]:
@@ -202,7 +204,7 @@ def _flatten(name: str, nested: list[Any], depth: int, into: list[Any]) -> None:
 
 def _array(name: str, datatype: DataType, elements: list[Any], begin: int = 0) -> Array:
     if datatype is DataType.BYTES:
-        return object_array([text.encode() for text in elements], (len(elements),))
+        return object_array(_encoded(name, elements), (len(elements),))
     if datatype is DataType.FP32:
         with np.errstate(over="ignore"):
             return np.array(elements, datatype.dtype)
@@ -211,6 +213,14 @@ def _array(name: str, datatype: DataType, elements: list[Any], begin: int = 0) -
     except OverflowError as error:  # the upper bound of UINT64
         index = next(index for index, element in enumerate(elements) if element > _MAX_UINT64)
         raise _unfit(name, datatype, _FORMS[datatype].expected, index, elements, begin) from error
+
+
+def _encoded(name: str, elements: Iterable[str]) -> list[bytes]:
+    """Python's own parser takes half of a surrogate pair for a character."""
+    try:
+        return [text.encode() for text in elements]
+    except UnicodeEncodeError as error:
+        raise _half_pair(name) from error
 
 
 def _texts(name: str, elements: Iterable[bytes], begin: int) -> list[str]:
@@ -228,7 +238,10 @@ def _texts(name: str, elements: Iterable[bytes], begin: int) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return "too deeply nested to be shown"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
@@ -274,6 +287,15 @@ def _other_count(name: str, datatype: DataType, expected: int, found: int) -> Er
         return ErrorInfo.of(data_reasons.ELEMENT_COUNT, input=name)
     kind = reasons.FEW_STRINGS if found < expected else data_reasons.MANY_STRINGS
     return ErrorInfo.of(kind, input=name, expected=expected, found=found)
+
+
+def _half_pair(name: str) -> ServeError:
+    found = f"the data of tensor {name!r} has half of a surrogate pair, which UTF-8 does not know"
+    return ServeError(
+        Code.INVALID,
+        f"{found[:1].upper()}{found[1:]}. Send whole characters.",
+        info=ErrorInfo.of(data_reasons.NO_JSON, found=found),
+    )
 
 
 def _too_deep(name: str) -> ServeError:

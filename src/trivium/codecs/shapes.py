@@ -21,15 +21,15 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
 
     Dims that are not zero count against `MAX_ELEMENTS` even beside a zero, as they do in numpy.
     """
-    count = prod(shape)
-    if 0 < count <= MAX_ELEMENTS and len(shape) <= MAX_RANK and min(shape, default=0) >= 0:
-        return count
-    if len(shape) > MAX_RANK:
+    if len(shape) > MAX_RANK:  # first: a product of very many dims takes very long
         raise ServeError(
             Code.INVALID,
             f"The shape of tensor {name!r} has {len(shape)} dimensions; at most {MAX_RANK} can be served. "
             "Reshape the tensor.",
         )
+    count = prod(shape)
+    if 0 < count <= MAX_ELEMENTS and min(shape, default=0) >= 0:
+        return count
     for axis, dim in enumerate(shape):
         if dim < 0:
             raise ServeError(

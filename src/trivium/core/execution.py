@@ -8,7 +8,7 @@ from collections.abc import Set
 from time import monotonic
 
 from trivium.core.request import CANCELLED
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Runner
 from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
 
@@ -23,7 +23,7 @@ def execute(runner: Runner, batch: Batch) -> Executed:
         if len(ran.outcomes) != len(batch.items):
             ran = Ran(_failed(batch, _wrong_count(len(ran.outcomes), len(batch.items))))
     except BaseException as error:
-        ran = Ran(_failed(batch, _fault(error)))
+        ran = Ran(_failed(batch, frameless(_fault(error))))
     ended = monotonic()
     if ran.input_ready is None or ran.output_began is None:
         return Executed(batch.items, ran.outcomes, began, began, ended, ended)
@@ -42,11 +42,16 @@ def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:
 
 
 def unrun(batch: Batch, error: Exception, now: float) -> Executed:
-    """The end of a batch that could not be handed over. What is no ServeError is our own fault."""
-    if not isinstance(error, ServeError):
-        log.error("a batch could not be written", exc_info=error)
-        error = ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
-    return Executed(batch.items, _failed(batch, error), now, now, now, now)
+    """The end of a batch that could not be handed over."""
+    return Executed(batch.items, _failed(batch, not_written(error)), now, now, now, now)
+
+
+def not_written(error: Exception) -> ServeError:
+    """Return what is said of items that could not be handed over. What is no ServeError is our own fault."""
+    if isinstance(error, ServeError):
+        return error
+    log.error("a batch could not be written", exc_info=error)
+    return ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
 
 
 def _failed(batch: Batch, error: ServeError) -> list[Outcome]:

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import trivium_child
+from trivium.environments.preparation import EnvironmentPreparation
+from trivium.environments.store import EnvironmentStore
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
@@ -46,14 +49,18 @@ class PythonEngine:
         interpreter: str,
         environment: Mapping[str, str],
         words: TranslateError = unchanged,
+        store: EnvironmentStore | None = None,
     ) -> None:
-        """`words` is the form in which the handlers hear what their calls of other models end with."""
+        """`words` is the form in which the handlers hear what their calls of other models end with; `store` has the
+        environments of models that ask for one of their own, which engines may share.
+        """
         self.name = f"python-{dialect}"
         self.takes = takes
         self._dialect = dialect
         self._interpreter = interpreter
         self._environment = environment
         self._words = words
+        self._store = store or EnvironmentStore()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """The configuration as the handler completes it, under its own interpreter; what the configuration says where
@@ -84,7 +91,7 @@ class PythonEngine:
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
-        environment = {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
+        environment = self._variables(handler)
         return WorkerCommand(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),
@@ -106,6 +113,22 @@ class PythonEngine:
             },
             self._words,
         )
+
+    def preparation(
+        self, spec: ModelSpec, scratch: Path | None, guard: ProcessGuard
+    ) -> EnvironmentPreparation | None:
+        """See `SupportsPreparation`: it makes the environment that a handler asks for. LOAD_FAILED as `program`."""
+        handler = spec.handler
+        if handler is None or handler.own is None:
+            return None
+        environment = self._variables(handler)
+        python = self._python(spec, handler, environment)
+        return EnvironmentPreparation(
+            spec, handler, handler.own, python, environment, self._store, scratch, guard
+        )
+
+    def _variables(self, handler: Handler) -> Mapping[str, str]:
+        return {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
 
     def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:
         if not handler.python:

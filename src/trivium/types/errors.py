@@ -6,6 +6,7 @@ it at the border and keep the cause (`raise ... from error`).
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import TypeVar
 
 from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Finding, Severity
@@ -83,6 +84,24 @@ class ConfigError(ServeError):
         info = next((finding.info for finding in faults), None)
         super().__init__(Code.LOAD_FAILED, "; ".join(map(str, faults)), info=info)
         self.findings = findings
+
+
+Raised = TypeVar("Raised", bound=BaseException)
+
+
+def frameless(error: Raised) -> Raised:
+    """Return the error without its frames, and those that it comes from without theirs.
+
+    For an error that is handed on as a value: its frames and those of their callers would keep whatever they had in
+    hand, the request and the error itself among it, until the garbage collector looks.
+    """
+    one: BaseException | None = error
+    seen: set[int] = set()
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return error
 
 
 def unwritable(error: Exception) -> ServeError:

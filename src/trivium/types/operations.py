@@ -421,11 +421,11 @@ Answer = (
 )
 
 
-class ResponsePart(msgspec.Struct, frozen=True, gc=False):
+class ResponsePart(msgspec.Struct, frozen=True):
     """One part of an answer to an operation; the last one is `final`, and an error always is.
 
     Exactly one of `payload`, `answer` and `error` is set, but for an empty final part. `model` and `version`
-    name what served it.
+    name what served it. The garbage collector tracks it, since an error's frames may lead back to it.
     """
 
     payload: Payload | None = None

@@ -12,6 +12,7 @@ UNKNOWN_VERSION: Final = "unknown_version"  # model, version
 NOT_SERVING: Final = "not_serving"  # model, version
 SCALED_TO_NONE: Final = "scaled_to_none"  # model, version
 QUEUE_FULL: Final = "queue_full"  # model
+DIED_WITH_MANY: Final = "died_with_many"  # model; the instance had many items in work
 UNKNOWN_TOKEN: Final = "unknown_token"  # token
 SEVERAL_PARTS: Final = "several_parts"  # model
 ENDLESS: Final = "endless"  # chain

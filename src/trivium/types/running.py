@@ -1,7 +1,8 @@
 """Values that pass between the core and an instance: batches down, events up.
 
 An item ends exactly once: with its final part, or with its outcome in an execution. Credits come back apart
-from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
+from results: a plain instance gives one back when it can take another batch, one that has many items in work gives
+one back per item.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,10 @@ from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Operation
 from trivium.types.payload import Payload, Scalar
 from trivium.types.resources import ResourceRequest
-from trivium.types.spec import Device, Isolation
+from trivium.types.spec import Device, Isolation, ModelSpec
+
+MOST_IN_FLIGHT = 2**16
+"""Items that one instance may have in work at once at most."""
 
 ItemId = int
 InstanceId = int
@@ -31,7 +35,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     rows: list[int]
 
 
-class Ran(msgspec.Struct, frozen=True, gc=False):
+# What holds an error is tracked by the garbage collector: the error's frames may lead back to it.
+
+
+class Ran(msgspec.Struct, frozen=True):
     """Holds what a runner returns: an outcome per item, in order, and when its input was ready and its output began
     (`time.monotonic` seconds; None where a runner does not tell them apart).
     """
@@ -47,7 +54,7 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
     items: tuple[ItemId, ...]
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class Part(msgspec.Struct, frozen=True):
     """One part of an item's answer; an item that failed alone ends with `error`."""
 
     item: ItemId
@@ -58,9 +65,10 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Executed(msgspec.Struct, frozen=True, gc=False):
+class Executed(msgspec.Struct, frozen=True):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
+    `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own.
     """
 
     items: list[ItemId]
@@ -71,11 +79,12 @@ class Executed(msgspec.Struct, frozen=True, gc=False):
     ended: float
     rows: int = 0
     batch: Sequence[ItemId] = ()
+    is_one_of_many: bool = False
 
 
 @final
 class Credit(msgspec.Struct, frozen=True, gc=False):
-    """The instance can take `count` more batches (a rolling one: items)."""
+    """The instance can take `count` more batches (one that has many items in work: items)."""
 
     count: int
 
@@ -116,6 +125,16 @@ TranslateError = Callable[[ServeError, Operation, bool], ServeError]
 def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeError:
     """Return the error in the server's own words."""
     return error
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Holds what preparing a load made of its spec. `warning` is one or more sentences on what did not succeed: the
+    load goes on, and if it fails they are part of its reason.
+    """
+
+    spec: ModelSpec
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

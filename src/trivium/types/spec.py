@@ -199,11 +199,29 @@ def version_order(version: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnEnvironment:
+    """Asks for an environment of a handler's own, which is made once per load: on top of what its interpreter has, with
+    the packages that the file `requirements` names, from the folder `wheels` first and, if `is_offline`, from nowhere
+    else. Both lie in the handler's directory; empty for none.
+
+    `is_private`: no other model shares it, and the model is not loaded without it. `parent` is where it is made; None
+    for the server's scratch folder.
+    """
+
+    requirements: str = ""
+    wheels: str = ""
+    is_offline: bool = False
+    is_private: bool = False
+    parent: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
     `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`:
-    it is asked, before any instance is opened, what of the configuration it wants otherwise.
+    it is asked, before any instance is opened, what of the configuration it wants otherwise. `own` is the environment
+    that is made for it; None where it runs in that of its interpreter.
     """
 
     python: str = ""
@@ -213,6 +231,7 @@ class Handler:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     completes: bool = False
+    own: OwnEnvironment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +322,7 @@ class ModelFacts:
 class Defaults:
     """Holds what a format may fall back on. `scratch` is a private folder, removed when the server ends, in which
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
-    a model's configurations `config_name` is preferred.
+    a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     """
 
     queue_items: int = 1000
@@ -314,6 +333,7 @@ class Defaults:
     scratch: Path | None = None
     completes: bool = True
     config_name: str = ""
+    installs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

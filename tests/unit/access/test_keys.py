@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def test_a_key_and_its_end_which_without_a_zone_is_utc(written: str, seconds: fl
     [
         ("", "keys.toml: key: no key; expected at least one [[key]]. Run `trivium key`"),
         ("[[key]\n", "keys.toml: not TOML: "),
+        ("a = " + "[" * 3000, "keys.toml: not TOML: "),
+        ("a = " + "9" * 5000, "keys.toml: not TOML: "),
         ("key = 1", "no list of tables"),
         ("[key]\nname = 'x'\n", "no list of tables"),
         (row() + "[other]\n", "keys.toml: other: no such table"),
@@ -70,6 +73,14 @@ def test_all_faults_are_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_keys(row(name="") + row(scopes="[]"), "keys.toml")
     assert [finding.line for finding in caught.value.findings] == [1, 4]
+
+
+def test_blank_lines_cost_no_more_than_themselves() -> None:
+    began = time.process_time()
+    with pytest.raises(ConfigError) as caught:
+        parse_keys("\n" * 200_000 + row(name=""), "keys.toml")
+    assert [finding.line for finding in caught.value.findings] == [200_001]
+    assert time.process_time() - began < 5
 
 
 def test_a_key_is_found_by_its_text() -> None:

@@ -94,6 +94,9 @@ def test_no_dimensions_take_one_element():
         (DataType.BYTES, b"[1]", "BYTES takes a string"),
         (DataType.BYTES, b'["\xff"]', "no valid JSON"),
         (DataType.FP32, b"[{}]", "Element 0"),
+        (DataType.BYTES, b'["\\ud800"]', "half of a surrogate pair"),
+        (DataType.BYTES, b'["' + b"x" * 2**19 + b'\\ud800"]', "half of a surrogate pair"),
+        (DataType.FP32, b'["\\ud800"]', "half of a surrogate pair"),
         (DataType.FP32, b"5", "expected an array"),
         (DataType.FP32, b"null", "expected an array"),
         (DataType.FP32, b"[nan]", "no valid JSON"),
@@ -110,6 +113,13 @@ def test_refuses_and_says_why(datatype, text, words):
         decode(datatype, (1,), text)
     assert refused.value.code is Code.INVALID
     assert "'x'" in refused.value.message
+
+
+def test_an_element_of_any_depth_is_shown_or_not():
+    """Python reads a little deeper than it writes."""
+    for depth in range(850, 1000):
+        with pytest.raises(ServeError):
+            decode(DataType.FP32, (1,), b"[" + b'{"a":' * depth + b"1" + b"}" * depth + b"]")
 
 
 def test_depth_100_is_served():

@@ -1,5 +1,8 @@
 """A runner's one function, whatever it does, becomes one end per item."""
 
+import gc
+import weakref
+
 import pytest
 from tests.harness.virtual_models import make_infer
 
@@ -101,3 +104,27 @@ def test_a_runner_that_wants_to_exit_fails_its_batch_only():
     run = execute(Quitter(), Batch([1, 2], [make_infer(), make_infer()], [1, 1]))
     assert [outcome.code for outcome in run.outcomes] == [Code.MODEL_FAILED] * 2
     assert "SystemExit" in run.outcomes[0].message
+
+
+def test_a_failure_keeps_nothing_of_what_the_runner_had_in_hand():
+    """It is freed by itself, without the garbage collector."""
+    held = []
+
+    class Large:
+        """What a frame has in hand."""
+
+    def run(batch):
+        large = Large()
+        held.append(weakref.ref(large))
+        raise ValueError("bad")
+
+    gc.disable()
+    try:
+        done = ran(run, 4)
+        assert held[0]() is None
+        assert done.outcomes[0].message == "The model raised ValueError: bad"
+        kept = weakref.ref(done.outcomes[0])
+        del done
+        assert kept() is None
+    finally:
+        gc.enable()

@@ -148,6 +148,25 @@ def test_without_waiting_what_fails_stays_known_as_failed():
     played(play)
 
 
+def test_one_that_was_unregistered_may_come_again_while_the_first_still_works():
+    async def play(stage):
+        await stage.server.register(stage.bring(spec("n", stamp="5")))
+        gate = stage.gate("run", "5")
+        asked = stage.later("n")
+        await gate.reached()
+        await stage.server.unregister("n")
+        assert stage.versions()[("n", "1")] == "unloading"
+        await stage.server.register(stage.bring(spec("n", stamp="6"), path="other"))
+        assert await stage.stamp("n") == 6
+        gate.open()
+        assert await asked == 5
+        await stage.until(lambda: stage.versions()[("n", "1")] == "ready")
+        assert await stage.stamp("n") == 6
+        assert stage.server.describe("n").source.uri == "other"
+
+    played(play)
+
+
 def test_a_version_that_nobody_gave_stands_alone():
     async def play(stage):
         await stage.server.unregister("m")

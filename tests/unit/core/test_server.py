@@ -1,7 +1,9 @@
 """Every operation through the core's face; cancelling; other threads."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -263,3 +265,21 @@ def test_a_format_that_breaks_fails_the_operation_and_not_the_server():
             assert await stage.stamp() == 1
 
     asyncio.run(scene())
+
+
+def test_a_refusal_is_freed_with_its_part():
+    """Without the garbage collector: anybody can ask for what is not there, as often as he likes."""
+    found = []
+
+    async def scene():
+        async with serving(spec()) as stage:
+            for operation in (Describe("nobody"), Statistics("nobody"), Infer("nobody", Raw(()))):
+                stage.server.submit(operation, lambda part: found.append(weakref.ref(part.error)))
+
+    gc.disable()
+    try:
+        asyncio.run(scene())
+        assert len(found) == 3
+        assert [error() for error in found] == [None] * 3
+    finally:
+        gc.enable()

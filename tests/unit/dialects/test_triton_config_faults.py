@@ -55,6 +55,7 @@ EARLY = [
     'platform: "odd"',
     "odd: 1",
     "input {",
+    "input [ text, { } ]",  # its second block is the first of the message
 ]
 
 

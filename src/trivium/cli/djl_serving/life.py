@@ -6,7 +6,6 @@ listens once every model is loaded, or before if `wait_model_loading` is false; 
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterable
 
 from trivium import app
@@ -17,7 +16,6 @@ from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
-from trivium.dialects.djl.layers import threads_of
 from trivium.formats.djl.repository import DjlFormat
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
@@ -34,7 +32,7 @@ async def live(settings: ServingSettings) -> int:
     """Run from start to end; returns the exit status."""
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
-    form = DjlFormat(settings.under, threads_of(os.environ))
+    form = DjlFormat(settings.under, settings.environments)
     formats = (form, *(each for each in app.FORMATS if not isinstance(each, DjlFormat)))
     async with app.build(config, observer(config.workers.shares_processor), formats) as server:
         for model in settings.models:

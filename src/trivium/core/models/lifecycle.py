@@ -20,10 +20,10 @@ from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, engine_of
+from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
 from trivium.core.observability.host_metrics import FreeMemory
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
@@ -50,7 +50,8 @@ Progress = Callable[[VersionStatus], None]
 @dataclass(frozen=True, slots=True)
 class LoadServices:
     """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
-    the metrics that a model counted once it is gone, `memory` tells what is free.
+    the metrics that a model counted once it is gone, `offload` reads long bodies in threads, `memory` tells
+    what is free.
     """
 
     engines: Mapping[str, Engine]
@@ -61,6 +62,7 @@ class LoadServices:
     workers: WorkerServices
     tracing: Tracing
     forget: Callable[[str], None]
+    offload: Offload = at_once
     memory: FreeMemory = field(default_factory=FreeMemory)
 
 
@@ -77,6 +79,7 @@ class Lifecycle:
             calls=self._calls,
             measures=config.measures,
             tracing=services.tracing,
+            offload=services.offload,
             observer=services.workers.observer,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
@@ -86,6 +89,7 @@ class Lifecycle:
         self._memory = MemoryGuard(services.memory)
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
+        self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
 
     def report_to(self, progress: Progress) -> None:
         """Call `progress` with every change of a version's state from now on."""
@@ -126,7 +130,7 @@ class Lifecycle:
             self.check_new(entry)
             records = [self._registry.record(entry.name, spec.version) for spec in entry.specs]
             for record in records:
-                record.source = source
+                record.source, record.vanished = source, False
             loads = (
                 self._load(record, spec, entry.form)
                 for record, spec in zip(records, entry.specs, strict=True)
@@ -142,8 +146,11 @@ class Lifecycle:
                 raise failures[0]
 
     def check_new(self, entry: ModelEntry) -> None:
-        """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is."""
-        there = {record.version for record in self._registry.records(entry.name)}
+        """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is. One that was
+        unregistered, and still finishes what it has in work, is not known any more.
+        """
+        records = self._registry.records(entry.name)
+        there = {record.version for record in records if not record.vanished}
         for spec in entry.specs:
             if spec.version in there or (there and not spec.is_versioned):
                 raise _registered_twice(spec)
@@ -244,6 +251,10 @@ class Lifecycle:
                     drain.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
 
+    async def undone(self, seconds: float) -> None:
+        """Wait so long at most until what was prepared for models that are gone is undone; after their workers' end."""
+        await self._preparations.close(seconds)
+
     def _waves(self) -> list[list[str]]:
         """All models that are known, each after those that it needs."""
         needs: dict[str, set[str]] = {}
@@ -284,18 +295,32 @@ class Lifecycle:
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         async with self._memory.loading(spec):
-            spec = await self.complete(spec, form)
-            for finding in spec.reports:
-                log.warning("%s", finding)
-            loaded = self._built(spec)
+            if isinstance(spec.scheduling, Graph):
+                return await self._open_prepared(spec, form, None)
+            prepared = await self._preparations.prepare(self._engine(spec), spec)
             try:
-                await loaded.open()
-            except BaseException:
-                await loaded.close()
+                return await self._open_prepared(prepared.spec, form, prepared)
+            except BaseException as error:
+                prepared.undo()
+                if isinstance(error, ServeError):
+                    prepared.blame(error)
                 raise
+
+    async def _open_prepared(
+        self, spec: ModelSpec, form: Format, prepared: PreparedLoad | None
+    ) -> tuple[ModelSpec, ServedModel]:
+        spec = await self.complete(spec, form)
+        for finding in spec.reports:
+            log.warning("%s", finding)
+        loaded = self._built(spec, prepared)
+        try:
+            await loaded.open()
+        except BaseException:
+            await loaded.close()
+            raise
         return loaded.spec, loaded
 
-    def _built(self, spec: ModelSpec) -> ServedModel:
+    def _built(self, spec: ModelSpec, prepared: PreparedLoad | None) -> ServedModel:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._services.workers.submits, self._services.clock.now)
@@ -304,7 +329,9 @@ class Lifecycle:
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
         section = self._section(spec)
-        means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
+        means = self._means(
+            takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared
+        )
         return ServedModel(
             spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
         )

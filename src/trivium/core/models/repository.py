@@ -1,22 +1,24 @@
 """The paths that a server was given, and what is in them: which format reads each, who holds which model."""
 
 import asyncio
+import shutil
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
-from trivium.types.spec import Defaults, InvalidModel, ModelSpec, ReadResult
+from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 READ_SECONDS = 120.0
 """In which the models of one path must have been read, unpacking included: a network share may hang for ever."""
@@ -24,11 +26,12 @@ READ_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One path with the format that claims it."""
+    """One path with the format that claims it. `is_registered`: it was while the server ran."""
 
     path: Path
     form: Format
     asked: ModelSource | None = None
+    is_registered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,13 @@ class ModelEntry:
 class Repository:
     """Reads its sources anew each time it is asked."""
 
-    def __init__(
-        self, formats: Sequence[Format], defaults: Defaults, executor: Executor, unique_names: bool = False
-    ) -> None:
+    def __init__(self, formats: Sequence[Format], config: CoreConfig, executor: Executor) -> None:
         self._formats = formats
         self._executor = executor
-        self.defaults = defaults
-        self._unique_names = unique_names
+        self.defaults = config.defaults
+        installs = config.defaults.installs and config.installs_registered
+        self._registered_defaults = replace(config.defaults, installs=installs)
+        self._unique_names = config.unique_names
         self.sources: list[Source] = []
 
     def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
@@ -78,7 +81,7 @@ class Repository:
         ConfigError with everything that is wrong, and then nothing is kept.
         """
         self.add(Path(source.uri), asked=source)
-        kept = self.sources[-1]
+        kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
             reading = await self._read(kept)
             for invalid in reading.unreadable:
@@ -119,7 +122,7 @@ class Repository:
 
     async def read_overridden(self, load: Load, into: Path) -> ModelEntry:
         """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
-        format can do this, the one counts that has the model, or the first.
+        format can do this, the one counts that has the model, or the first. LOAD_FAILED where there is no room.
         """
         sources = [source for source in self.sources if isinstance(source.form, SupportsOverride)]
         holders = [source for source in sources if (source.path / load.model).exists()]
@@ -133,26 +136,35 @@ class Repository:
         form, loop = source.form, asyncio.get_running_loop()
 
         def lay_out() -> Path:
-            into.mkdir(parents=True)
-            return form.override(load, source.path, into)
+            try:
+                into.mkdir(parents=True)
+                return form.override(load, source.path, into)
+            except Exception as error:  # what has been written takes up room, and is of no use
+                shutil.rmtree(into, ignore_errors=True)
+                if not isinstance(error, OSError):
+                    raise
+                raise ServeError(
+                    Code.LOAD_FAILED,
+                    f"What was sent for model '{load.model}' cannot be written to {into}: {error.strerror or error}. "
+                    "Make room there, or have the server keep its temporary files elsewhere (TMPDIR), and load again.",
+                ) from error
 
         path = await loop.run_in_executor(self._executor, lay_out)
-        reading = await self._read(Source(path, source.form))
+        reading = await self._read(Source(path, source.form, is_registered=True))
         for unreadable in reading.unreadable:
             raise ConfigError(unreadable.findings)
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
         form, asked = source.form, source.asked
+        defaults = self._registered_defaults if source.is_registered else self.defaults
         takes_settings = asked is not None and isinstance(form, SupportsSource)
         read = partial(form.read, source.path)
         if asked is not None and isinstance(form, SupportsSource):
             read = partial(form.read_source, source.path, asked)
         try:
             async with asyncio.timeout(READ_SECONDS):
-                reading = await asyncio.get_running_loop().run_in_executor(
-                    self._executor, read, self.defaults
-                )
+                reading = await asyncio.get_running_loop().run_in_executor(self._executor, read, defaults)
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
         return reading if asked is None else applied(reading, asked, takes_settings)

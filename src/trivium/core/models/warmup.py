@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Tensor, Tensors
-from trivium.types.running import Batch, Dead, Event, Executed
+from trivium.types.running import Batch, Dead, Event, Executed, Outcome, Part
 from trivium.types.schedules import Sequence
 from trivium.types.spec import ModelSpec
 from trivium.types.warmups import Warmup
@@ -26,6 +26,7 @@ class WarmUpPort:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Executed] = self._loop.create_future()
+        self.parts: list[Outcome] = []  # errors of items that ended by parts of their own
 
     def push(self, events: Events[Event]) -> None:
         """See `Port`."""
@@ -38,6 +39,8 @@ class WarmUpPort:
                 return
             if isinstance(event, Executed):
                 self.done.set_result(event)
+            elif isinstance(event, Part):
+                self.parts.append(event.error)
             elif isinstance(event, Dead):
                 self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
 
@@ -54,10 +57,11 @@ async def warm(instance: Instance, spec: ModelSpec, executor: Executor, port: Po
         instance.start(batch)
         name = batch.operations[0].id
         try:
-            run = await asyncio.wait_for(warming.done, spec.limits.startup_deadline)
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                run = await warming.done
         except TimeoutError as error:
             raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
-        for outcome in run.outcomes:
+        for outcome in (*run.outcomes, *warming.parts):
             if isinstance(outcome, ServeError):
                 raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
     instance.attach(port)

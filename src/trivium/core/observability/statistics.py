@@ -144,12 +144,21 @@ class VersionCounters:
         self._runs: dict[tuple[int, int], list[float]] = {}
         """By rows and items that ended well: how many, and their seconds on input, in the model and on output."""
         self._weight = 1.0  # of the next run in the means
+        self._one_weight = 1.0  # likewise of an item that was one of many
+        self._mean_one = 0.0
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self._wait_at = self._time_at = 0
         self.wasted = 0
         self.mean_run = 0.0
         self.mean_rows = 1.0
+
+    @property
+    def mean_execution(self) -> float:
+        """Mean seconds for which recent executions were in work: runs, or items that each were one of many. Unlike
+        `mean_run` it does not say when an instance can take more.
+        """
+        return self.mean_run or self._mean_one
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
@@ -160,6 +169,9 @@ class VersionCounters:
             if rows != self.mean_rows:
                 self.mean_rows += self._weight * (rows - self.mean_rows)
             self._weight = 0.1
+        elif run.is_one_of_many:
+            self._mean_one += self._one_weight * (ended - began - self._mean_one)
+            self._one_weight = 0.1
         kind = rows, len(succeeded)
         alike = self._runs.get(kind)
         if alike is None:
@@ -189,10 +201,8 @@ class VersionCounters:
                 self._time_at = at = bisect_left(TIME_BUCKETS, spent)
             self._times[at] += 1
         self._last = time.time_ns()
-        if self._recent is not None:
-            self._remember(self._recent, run, succeeded, now)
-        if self._log is not None:
-            self._log.ran(run, succeeded, now)
+        if self._recent is not None or self._log is not None:
+            self._remember(run, succeeded, now)
 
     def streamed(self, item: Item, now: float) -> None:
         """An item ended well by parts of its own. Its execution may be over, or not yet."""
@@ -298,9 +308,12 @@ class VersionCounters:
             for name, values in zip(DURATIONS, self._recent or (), strict=False)
         }
 
-    @staticmethod
-    def _remember(recent: list[RecentValues], run: Executed, succeeded: Sequence[Item], now: float) -> None:
-        whole, queue, on_input, on_infer, on_output = recent
+    def _remember(self, run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        if self._log is not None:
+            self._log.ran(run, succeeded, now)
+        if self._recent is None:
+            return
+        whole, queue, on_input, on_infer, on_output = self._recent
         for item in succeeded:
             whole.add(now - item.enqueued_at, 1, now)
             queue.add(run.began - item.enqueued_at, 1, now)

@@ -199,9 +199,12 @@ class Upcalls:
         """A frame of the worker. Raises ProtocolError."""
         if kind == frames.CALL:
             number, call = read_call(body)
+            self._check_new(number)
             self._call(number, call)
         elif kind == frames.ASK:
-            self._ask(convert(read(body), ServerRequest))
+            asked = convert(read(body), ServerRequest)
+            self._check_new(asked.call)
+            self._ask(asked)
         elif kind == frames.HANG_UP:
             self._hang_up(number_of(body))
         elif kind == frames.HEARD:
@@ -229,6 +232,10 @@ class Upcalls:
         self._unheard.clear()
         for _, ticket in tickets.values():
             ticket.cancel(LEFT)
+
+    def _check_new(self, number: int) -> None:
+        if number in self._tickets:
+            raise ProtocolError(f"a call under the number {number}, which one that has not ended has")
 
     def _call(self, number: int, call: Upcall) -> None:
         parent, operation = self._operation(call)

@@ -65,17 +65,12 @@ EVERY = {
 PYTHON = {
     **EVERY,
     **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
-    **_used("option.predict_timeout"),
+    **_used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
     **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
     **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
     **_reported(
         "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
-    ),
-    **_reported(
-        "no virtual environment is made: install the packages and name the interpreter in option.pythonExecutable",
-        "option.enable_venv",
-        harmless=_NO,
     ),
     **_reported(
         "adapters are not supported in this version: merge the adapter into the model's weights",
@@ -92,11 +87,6 @@ PYTHON = {
         "option.tensor_parallel_degree",
         "option.pipeline_parallel_degree",
         harmless=_ONE,
-    ),
-    **_refused(
-        "Asynchronous handlers are not supported in this version: remove it, and let the handler return its Output.",
-        "option.async_mode",
-        harmless=_NO,
     ),
     **_refused(
         "Continuous batching is not supported in this version: remove it, or set it to disable.",

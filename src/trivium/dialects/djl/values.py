@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from trivium.types.running import MOST_IN_FLIGHT
 from trivium.types.spec import MOST_INSTANCES
 
 LARGEST = 2**31 - 1
@@ -122,6 +123,7 @@ FORMS: Mapping[str, ValueForm] = {
     **_numbers(1, "option.predict_timeout", "option.model_loading_timeout"),
     **_numbers(1, "option.max_rolling_batch_size", "option.max_output_size", "option.sessions_expiration"),
     **_numbers(1, "option.pipeline_parallel_degree"),
+    **_numbers(1, "trivium_in_flight", most=MOST_IN_FLIGHT),
     "option.tensor_parallel_degree": ValueForm(ValueType.NUMBER, words=("max",)),
     **_switches("option.parallel_loading", "option.enable_venv", "option.mpi_mode", "option.async_mode"),
     **_switches("option.use_passive_workers", "option.enable_lora", "option.enable_stateful_sessions"),

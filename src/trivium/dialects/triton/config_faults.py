@@ -36,9 +36,9 @@ def in_tritons_words(
     """Return the findings, errors with the facts that a client of Triton reads. `version` is the one that
     would have been loaded.
     """
-    read = {finding for finding in text.findings if finding.severity is Severity.ERROR}
+    # Of a file that cannot be read whole, the keys may number other blocks than the message has.
     return [
-        replace(finding, info=_fault(About(text, model, finding, {}), version, finding in read))
+        replace(finding, info=_fault(About(text, model, finding, {}), version, text.has_errors))
         if finding.severity is Severity.ERROR and finding.info is None
         else finding
         for finding in findings

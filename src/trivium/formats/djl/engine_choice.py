@@ -17,6 +17,7 @@ from trivium.types.spec import Origin
 
 _ENTRY = "option.entryPoint"
 _FUNCTION = "option.handler"
+_ASYNC = "option.async_mode"
 _MODEL_ID = "option.model_id"
 _REMOTE = ("http://", "https://")
 _STORES = ("s3://", "djl://", "gs://", "hdfs://")
@@ -24,11 +25,12 @@ _STORES = ("s3://", "djl://", "gs://", "hdfs://")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The engine and its entry. `function` is what to call in user code."""
+    """The engine and its entry. `function` is what to call in user code; is it an async function?"""
 
     engine: Setting[DjlEngine]
     entry: Setting[str]
     function: Setting[str]
+    is_asynchronous: Setting[bool]
 
 
 def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
@@ -42,7 +44,31 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
         entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
-    return None if entry is None else Choice(engine, entry, function)
+    if entry is None:
+        return None
+    has_mode = engine.value.runs_handlers
+    mode = _mode(settings, folder, entry.value, function.value) if has_mode else Setting(False, engine.origin)
+    return Choice(engine, entry, function, mode)
+
+
+def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> Setting[bool]:
+    """Is the handler asynchronous: by the option, or, without it, by the text of its file?"""
+    is_file = entry.endswith(".py")
+    is_async = is_file and is_asynchronous(folder.text(entry), function)
+    mode = settings.switch(_ASYNC, is_async)
+    if is_async and not mode.value:
+        found = f"{_ASYNC}=false, and {function} in {entry} is an async function"
+        settings.fault(
+            _ASYNC, found, "true, or a plain function", "Leave it out, or define the function without async."
+        )
+    if settings.text([_ASYNC]).value:
+        return mode
+    rule = (
+        f"{function} in {entry} is {'an async' if is_async else 'a plain'} function"
+        if is_file
+        else "DJL's default"
+    )
+    return Setting(is_async, Origin(rule, ""))
 
 
 def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
@@ -108,9 +134,6 @@ def _entry_point(
     if not _check_entry(settings, folder, entry.value):
         return None
     _check_function(settings, folder, entry.value, function)
-    if entry.value.endswith(".py") and is_asynchronous(folder.text(entry.value), function):
-        found = f"{function} in {entry.value} is an async function, which is not supported in this version"
-        settings.fault(_FUNCTION, found, "a function that returns its Output", "Define it without async.")
     return entry
 
 

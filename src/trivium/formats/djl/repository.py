@@ -10,12 +10,13 @@ from pathlib import Path
 
 from trivium.dialects.djl.engines import UNDECIDED
 from trivium.dialects.djl.judging import judge
-from trivium.dialects.djl.layers import from_environment, layered, threads_of
+from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
+from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.formats.djl.folder import (
     PROPERTIES,
     DjlModelFolder,
@@ -32,15 +33,20 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Defaults, Join, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
 
+NO_RULES = EnvironmentRules()
+
 
 class DjlFormat:
     """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
-    environment and of a server's configuration. `threads` is the OMP_NUM_THREADS of its workers, 0 for none.
+    environment and of a server's configuration; `rules` say where environments are made, and
+    how many threads workers have.
     """
 
-    def __init__(self, under: Mapping[str, SourceSetting] | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, under: Mapping[str, SourceSetting] | None = None, rules: EnvironmentRules = NO_RULES
+    ) -> None:
         self._under = under or {}
-        self._threads = threads
+        self._rules = rules
 
     name = "djl"
     expects = (
@@ -80,7 +86,7 @@ class DjlFormat:
             folder = _opened(place, defaults)
             properties = without_stray_commas(layered(_properties(folder), source, self._under))
             try:
-                spec = _read_model(folder, properties, defaults, self._threads)
+                spec = _read_model(folder, properties, self._rules, defaults)
             except ConfigError as error:
                 raise ConfigError(_shown(folder, error.findings)) from error
             spec = replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
@@ -156,14 +162,14 @@ def _properties(folder: DjlModelFolder) -> Properties:
 
 
 def _read_model(
-    folder: DjlModelFolder, properties: Properties, defaults: Defaults, threads: int
+    folder: DjlModelFolder, properties: Properties, rules: EnvironmentRules, defaults: Defaults
 ) -> ModelSpec:
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
         raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
     settings.findings += judge(properties, choice.engine.value)
-    spec = Translation(settings, folder, choice, defaults, threads).spec()
+    spec = Translation(settings, folder, choice, defaults, rules).spec()
     _note_contents(settings, folder, choice)
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
@@ -184,9 +190,6 @@ def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Findi
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
     if not choice.engine.value.runs_handlers:
         return
-    if "requirements.txt" in folder.files:
-        hint = "Install them for the interpreter that option.pythonExecutable names."
-        settings.notice("", "the packages of requirements.txt are not installed", hint)
     if "adapters" in folder.folders:
         settings.notice(
             "",
@@ -212,4 +215,4 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
 
 def made(variables: Mapping[str, str]) -> DjlFormat:
     """Make the format for a server with this environment."""
-    return DjlFormat(from_environment(variables), threads_of(variables))
+    return DjlFormat(from_environment(variables), environment_rules(variables))

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
+from trivium.formats.djl.environment import EnvironmentRules, own_environment
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
 from trivium.types.metrics import ModelMetrics
@@ -28,6 +29,11 @@ from trivium.types.spec import (
     ModelSpec,
     Origin,
 )
+
+IN_FLIGHT = 1000
+"""Requests that one worker of an asynchronous handler has in work at once, where the model says nothing. The original
+has no bound.
+"""
 
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
@@ -58,14 +64,13 @@ class Translation:
         folder: DjlModelFolder,
         choice: Choice,
         defaults: Defaults,
-        threads: int,
+        rules: EnvironmentRules,
     ) -> None:
-        """`threads` is what OMP_NUM_THREADS is to be for workers, 0 where it is not set."""
-        self._threads = threads
         self._settings = settings
         self._folder = folder
         self._choice = choice
         self._defaults = defaults
+        self._rules = rules
         self._is_python = choice.engine.value.runs_handlers
         self._origin: dict[str, Origin] = {}
 
@@ -105,6 +110,9 @@ class Translation:
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
+        if self._choice.is_asynchronous.value and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
+            size = Setting(1, self._choice.is_asynchronous.origin)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
         self._rule("rule: clients send whole tensors", "batching.batch_axis")
@@ -163,10 +171,14 @@ class Translation:
 
     def _most_on_cpus(self) -> tuple[int, str]:
         cpus = self._defaults.cpus
-        if not self._threads:
+        if not self._rules.threads:
             return 2, "DJL's default without OMP_NUM_THREADS"
-        why = "" if self._threads == 1 else f", of which each worker uses {self._threads} (OMP_NUM_THREADS)"
-        return cpus // min(self._threads, cpus), f"DJL's default: one per CPU{why}"
+        why = (
+            ""
+            if self._rules.threads == 1
+            else f", of which each worker uses {self._rules.threads} (OMP_NUM_THREADS)"
+        )
+        return cpus // min(self._rules.threads, cpus), f"DJL's default: one per CPU{why}"
 
     def _metrics(self) -> ModelMetrics:
         settings = self._settings
@@ -217,22 +229,34 @@ class Translation:
         settings, folder = self._settings, self._folder
         python = settings.text(["option.pythonExecutable"], "", "the server's own interpreter")
         environment = dict(settings.environment("option.env"))
-        if self._threads:
-            environment.setdefault("OMP_NUM_THREADS", str(self._threads))
+        if self._rules.threads:
+            environment.setdefault("OMP_NUM_THREADS", str(self._rules.threads))
         if python.value and shutil.which(python.value, path=environment.get("PATH")) is None:
             found = f"{python.value}, which is not there or may not be run"
             hint = "Give the path of a Python 3.8 or newer, or leave it out for the server's own."
             settings.fault(python.origin.key, found, "an interpreter", hint)
         self._rule("serving.properties", "handler.settings", "handler.environment")
         self._rule("the model directory", "handler.path", "handler.directory")
+        self._rule("requirements.txt and option.enable_venv", "handler.own")
         return Handler(
             python=self._from("handler.python", python),
             function=self._from("handler.function", self._choice.function),
             path=(folder.path,),
             directory=folder.path,
             environment=environment,
-            settings={"properties": settings.options()},
+            settings={"properties": settings.options(), **self._in_flight()},
+            own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
+
+    def _in_flight(self) -> dict[str, object]:
+        """Return how many requests a worker has in work at once, of an asynchronous handler."""
+        settings, key = self._settings, "trivium_in_flight"
+        bound = settings.number([key], IN_FLIGHT, why="the server's own bound")
+        if not self._choice.is_asynchronous.value:
+            if bound.origin.key:
+                settings.notice(key, f"{key} has no effect: the handler is not asynchronous")
+            return {}
+        return {"in_flight": self._from("handler.settings[in_flight]", bound)}
 
     def _from(self, field: str, setting: Setting[Value]) -> Value:
         self._origin[field] = setting.origin

@@ -75,20 +75,21 @@ class ExactText:
     status: int = 0
 
 
-_CODES: Mapping[str, Code] = {reasons.UNKNOWN_TOKEN: Code.INVALID}
-"""The code of an error, by its reason, where it is another one in this protocol."""
-
 _EXACT: Mapping[str, ExactText] = {
     reasons.UNKNOWN_MODEL: ExactText("Model or workflow not found: {model}"),
     reasons.UNKNOWN_VERSION: ExactText("Model or workflow not found: {model}/{version}"),
     reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
-    reasons.UNKNOWN_TOKEN: ExactText("Invalid x-starting-token: {token}"),
     reasons.NO_MEMORY: ExactText("No enough memory to load the model."),
+    reasons.DIED_WITH_MANY: ExactText("Inference Engine Failure", status=500),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
 }
 """The original's text of an error that the core has raised, by its reason."""
+
+_NO_TENSORS = ExactText("Input is not a NDList data type", status=400)
+_NO_NAME = ExactText("Parameter model_name is required.")
+_NO_ROUTE = ExactText("Requested resource is not found, please refer to API document.")
 
 _MANAGED: Mapping[str, ExactText] = {
     reasons.NOT_SERVING: ExactText("Model or workflow is not ready: {model}", "ServiceUnavailableException"),
@@ -105,12 +106,23 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """
     if isinstance(error, DjlRefusal) and error.exact is not None:
         return error.exact
+    if error.code is Code.UNSUPPORTED_MEDIA:
+        return _NO_TENSORS
+    if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:
+        return _NO_NAME
     table = {**_EXACT, **_MANAGED} if manages else _EXACT
     row = table.get(error.reason)
     if row is None:
         return None
     facts = {name: wire_text(str(value)) for name, value in error.metadata.items()}
     return replace(row, text=row.text.format(**{"model": "", "version": "", **facts}))
+
+
+def no_route(error: ServeError, request_id: str) -> "DjlRefusal":
+    """Return the refusal of a path at which nothing is served."""
+    refusal = DjlRefusal(Code.NOT_FOUND, error.message, b"", ROUTE_TYPE, request_id, _NO_ROUTE)
+    refusal.status, refusal.retry_after = error.status, error.retry_after
+    return refusal
 
 
 def refuse(
@@ -123,7 +135,7 @@ def refuse(
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
     has some; see `exactly`. `statuses` go before those of the table.
     """
-    status, type_name = TABLE[_CODES.get(error.reason, error.code)]
+    status, type_name = TABLE[error.code]
     status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
     if row is not None:

@@ -7,7 +7,7 @@ Source: spec sheet `djl`, section 4.
 from collections.abc import Callable, Mapping, Sequence
 
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
-from trivium.protocols.djl.errors import DjlRefusal, exactly, refuse
+from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
 from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.options import DjlOptions, options_of
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
@@ -81,6 +81,8 @@ class DjlHttp:
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
         request_id = error.request_id if isinstance(error, DjlRefusal) else ""
+        if error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
+            error = no_route(error, request_id)
         return refuse(error, request_id or self._make_id(), self._options.exact)
 
     def _id(self, head: Head) -> str:

@@ -11,8 +11,9 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.answer import health_of
-from trivium.protocols.djl.errors import refuse
-from trivium.types.errors import unwritable
+from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
+from trivium.types import reasons
+from trivium.types.errors import ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -47,7 +48,7 @@ class ManagementEncoder:
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer."""
         if part.error is not None:
-            return refuse(part.error, self._request_id, self._exact, manages=True)
+            return refuse(self._worded(part.error), self._request_id, self._exact, manages=True)
         try:
             assert part.answer is not None, "management is answered by one part"
             status, document = self._write(part.answer)
@@ -55,6 +56,19 @@ class ManagementEncoder:
         except Exception as error:
             return refuse(unwritable(error), self._request_id, self._exact, manages=True)
         return HttpAnswer(status, uncached_lines(self._request_id) + JSON, (body,), len(body))
+
+    def _worded(self, error: ServeError) -> ServeError:
+        """Return the error of a description with the text that the original has for those alone."""
+        if self._write is not described or error.reason not in (
+            reasons.UNKNOWN_MODEL,
+            reasons.UNKNOWN_VERSION,
+        ):
+            return error
+        version = error.metadata.get("version")
+        name = f"{error.metadata.get('model', '')}{f'/{version}' if version else ''}"
+        return DjlRefusal(
+            error.code, error.message, exact=ExactText(f"Workflow not found: {wire_text(name)}")
+        )
 
 
 def registered(name: str, waits: bool, is_workflow: bool) -> Write:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
 
 from trivium.codecs.path_segments import decoded, quoted
-from trivium.protocols.djl.errors import ROUTE_TYPE, DjlRefusal, ExactText
+from trivium.protocols.djl.errors import DjlRefusal, ExactText, no_route
 from trivium.types.access import AccessScope, Endpoint
-from trivium.types.errors import Code
+from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Role
 from trivium.types.wire import Head, Target
 
@@ -69,7 +69,6 @@ ENDPOINTS: Sequence[Endpoint] = (
 
 _INFERENCE = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke"
 _MANAGEMENT = "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], /server/logging"
-_UNKNOWN = "Requested resource is not found, please refer to API document."
 _NOT_ALLOWED = "Requested method is not allowed, please refer to API document."
 
 
@@ -89,12 +88,8 @@ def find_target(head: Head, roles: Set[Role] = frozenset(Role)) -> Target:
     routes = [
         text for role, text in ((Role.INFERENCE, _INFERENCE), (Role.MANAGEMENT, _MANAGEMENT)) if role in roles
     ]
-    raise DjlRefusal(
-        Code.NOT_FOUND,
-        f"There is no route {quoted(head.path)}. There are: {', '.join(routes)}, /ping.",
-        type_name=ROUTE_TYPE,
-        exact=ExactText(_UNKNOWN),
-    )
+    words = f"There is no route {quoted(head.path)}. There are: {', '.join(routes)}, /ping."
+    raise no_route(ServeError(Code.NOT_FOUND, words), "")
 
 
 def _inference(head: Head, segments: Sequence[str]) -> Target | None:

@@ -55,9 +55,9 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     extensions: tuple[str, ...]
 
 
-class DocumentEncoder(msgspec.Struct, frozen=True, gc=False):
+class DocumentEncoder(msgspec.Struct, frozen=True):
     """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
-    core has no error of its own.
+    core has no error of its own. The garbage collector tracks it, since an error's frames may lead back to it.
     """
 
     target: Target

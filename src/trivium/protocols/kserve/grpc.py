@@ -82,9 +82,10 @@ _NO_ABILITIES = KServeOptions()
 _NOTHING = Listing(())
 
 
-class ReadEncoder(msgspec.Struct, frozen=True, gc=False):
+class ReadEncoder(msgspec.Struct, frozen=True):
     """Writes the answer of one RPC other than the inferring ones. `write` raises ServeError where the request had a
-    fault that the core's own errors go before.
+    fault that the core's own errors go before. The garbage collector tracks it, since an error's frames may lead back
+    to it.
     """
 
     write: Write

@@ -24,7 +24,7 @@ from trivium.protocols.kserve.grpc_infer_request import values_of
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_rpc
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.operations import (
     Answer,
     List,
@@ -164,13 +164,15 @@ def _trace(data: bytes, abilities: KServeOptions) -> Reading:
     except ServeError as error:
         if not request.model_name:
             raise
-        return TraceControl(request.model_name), _refusing(error)  # one that is not there is told of first
+        return TraceControl(request.model_name), _refusing(
+            frameless(error)
+        )  # one that is not there is told of first
     return TraceControl(request.model_name, change), documents.trace_settings
 
 
 def _refusing(error: ServeError) -> Callable[[Answer], Message]:
     def write(answer: Answer) -> Message:
-        raise error
+        raise error.with_traceback(None)  # it may be raised again and again
 
     return write
 

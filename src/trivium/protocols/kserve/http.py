@@ -34,7 +34,7 @@ from trivium.protocols.kserve.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics, TraceControl
@@ -122,7 +122,8 @@ class KServeHttp:
         except ServeError as error:
             told = self._words.of_request(error, target, json_of(head, body), len(body.data))
             if _waits_for_model(target, error):
-                return TraceControl(target.model), DocumentEncoder(target, self._identity, self._words, told)
+                kept = frameless(told)
+                return TraceControl(target.model), DocumentEncoder(target, self._identity, self._words, kept)
             if told is error:
                 raise
             raise told from error

@@ -26,6 +26,8 @@ _MOST = 2**31 - 1
 _MOST_TOLD = 2**32 - 1
 _ANY_NUMBER = -1
 _WHOLE = re.compile(r"\s*([+-]?\d+)")
+_LONGEST = 4000
+"""Characters of a number, zeros in front included; Python reads a few more."""
 
 
 def trace_document(report: TraceReport) -> dict[str, str | list[str]]:
@@ -117,7 +119,7 @@ def _number(key: str, values: Sequence[str], is_lenient: bool) -> int:
     match = _WHOLE.match(text)
     if match is None:
         raise _wrong(key, text, ErrorInfo.of(request_reasons.TRACE_NUMBER, key=key, value=text))
-    number = int(match[1])
+    number = int(match[1]) if len(match[1]) <= _LONGEST else _MOST_TOLD + 1
     least = _ANY_NUMBER if key == "trace_count" else 0
     if key == "trace_count" and -_MOST <= number < least:
         raise _wrong(key, text, ErrorInfo.of(request_reasons.TRACE_COUNT, key=key, value=text))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.harness.djl_folders import DEFAULTS, FORMAT, HANDLER, TORCHSERVE, faults, make, one, zipped
 
+from trivium.formats.djl.environment import EnvironmentRules
 from trivium.formats.djl.repository import DjlFormat
 from trivium.types.datatype import DataType
 from trivium.types.errors import ConfigError
@@ -24,6 +25,7 @@ from trivium.types.spec import (
 )
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+ASYNC = "async def handle(inputs): pass"
 
 
 def test_a_bare_folder_with_a_handler(tmp_path):
@@ -162,7 +164,7 @@ def test_of_two_files_the_one_with_a_handler(tmp_path):
 )
 def test_threads_of_workers_and_how_many_there_are_by_default(tmp_path, threads, line, variable, most):
     folder = make(tmp_path, "m", "topK=1", line, model_py=HANDLER)
-    (spec,) = DjlFormat(threads=threads).read(folder, DEFAULTS).specs
+    (spec,) = DjlFormat(rules=EnvironmentRules(threads=threads)).read(folder, DEFAULTS).specs
     assert spec.handler.environment.get("OMP_NUM_THREADS") == variable
     assert spec.groups[0].maximum == most
 
@@ -209,10 +211,10 @@ def test_mpi_runs_as_one_process(tmp_path):
 
 
 def test_what_is_left_out_is_reported(tmp_path):
-    folder = make(tmp_path, "m", "option.enable_venv=true", model_py=HANDLER, requirements_txt="x")
+    folder = make(tmp_path, "m", "option.mpi_mode=true", model_py=HANDLER, requirements_txt="x")
     (folder / "adapters").mkdir()
     words = "; ".join(map(str, one(folder).reports))
-    assert "option.enable_venv" in words
+    assert "option.mpi_mode" in words
     assert "requirements.txt" in words
     assert "adapters" in words
 
@@ -327,8 +329,9 @@ def test_where_requests_are_stacked_the_first_dimension_is_the_servers(tmp_path)
         (["option.model_id=s3://b/x"], {"model_py": HANDLER}, "fetching models"),
         (["engine=PyTorch"], {"other_pt": ""}, "set option.modelName=other"),
         (["engine=OnnxRuntime"], {}, "m.onnx or model.onnx"),
-        (["option.async_mode=true"], {"model_py": HANDLER}, "Asynchronous handlers"),
-        (["a=1"], {"model_py": "async def handle(inputs): pass"}, "async function"),
+        (["option.async_mode=false"], {"model_py": ASYNC}, "handle in model.py is an async function"),
+        (["trivium_in_flight=65537"], {"model_py": ASYNC}, "expected an integer from 1 to 65536"),
+        (["trivium_in_flight=many"], {"model_py": ASYNC}, "expected an integer"),
         (["batch_size=1000"], {"model_py": HANDLER}, "at most 999"),
         (["batch_size=x"], {"model_py": HANDLER}, "expected an integer"),
         (["a=\\u12"], {"model_py": HANDLER}, "the escape"),
@@ -391,9 +394,49 @@ def test_what_is_said_of_an_archive_names_the_archive(tmp_path):
 
 def test_every_fault_is_named_at_once(tmp_path):
     folder = make(
-        tmp_path, "m", "batch_size=x", "job_queue_size=y", "option.async_mode=true", model_py=HANDLER
+        tmp_path, "m", "batch_size=x", "job_queue_size=y", "option.predict_timeout=z", model_py=HANDLER
     )
     assert sorted(fault.line for fault in faults(folder)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "in_flight", "why"),
+    [
+        ([], ASYNC, 1000, "the server's own bound"),
+        (["option.async_mode=True"], ASYNC, 1000, "the server's own bound"),
+        (
+            ["option.async_mode=true"],
+            HANDLER,
+            1000,
+            "the server's own bound",
+        ),  # it may return what can be awaited
+        (["trivium_in_flight=7"], ASYNC, 7, "trivium_in_flight"),
+        (["trivium_in_flight=0"], ASYNC, 1000, "the server's own bound"),
+        (["option.async_mode=true", "option.entryPoint=some.module"], "", 1000, "the server's own bound"),
+        (["option.async_mode=false"], HANDLER, None, ""),
+        (["option.async_mode="], HANDLER, None, ""),
+    ],
+)
+def test_an_asynchronous_handler_has_many_requests_in_work(tmp_path, settings, text, in_flight, why):
+    spec = one(make(tmp_path, "m", "engine=Python", *settings, model_py=text))
+    assert spec.handler.settings.get("in_flight") == in_flight
+    assert all("is read as not set" in finding.found for finding in spec.reports)
+    if in_flight:
+        assert why in str(spec.origin["handler.settings[in_flight]"])
+
+
+def test_an_asynchronous_handler_gets_requests_one_by_one(tmp_path):
+    spec = one(make(tmp_path, "m", "batch_size=8", model_py=ASYNC))
+    assert spec.batching == Batching()
+    assert spec.origin["batching.max_rows"].file == "handle in model.py is an async function"
+    (report,) = spec.reports
+    assert (report.key, report.line) == ("batch_size", 1)
+    assert "one by one" in report.found
+
+
+def test_a_bound_without_an_asynchronous_handler_is_reported(tmp_path):
+    (report,) = one(make(tmp_path, "m", "trivium_in_flight=8", model_py=HANDLER)).reports
+    assert "has no effect" in report.found
 
 
 # -- archives and stores ----------------------------------------------------------------------------------

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -5,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivium.dialects.triton.texts import error_text
+from trivium.protocols.kserve.abilities import KServeOptions
+from trivium.protocols.kserve.http import KServeHttp
+from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.trace_settings import KEYS, read_json, read_rpc, trace_document
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import TraceReport
 from trivium.types.tracing import Detail, TraceChange, TraceSettings
+from trivium.types.wire import Body, Head, Target
 
 TIMES = frozenset({Detail.TIMES})
 
@@ -137,3 +143,27 @@ def test_anything_is_a_change_or_a_refusal(fields, is_lenient):
     with suppress(ServeError):
         change = read_json(fields, is_lenient)
         assert change is None or isinstance(change, TraceChange)
+
+
+@pytest.mark.parametrize("sign", ["", "-", "+"])
+@pytest.mark.parametrize("key", ["trace_rate", "trace_count"])
+def test_a_number_longer_than_python_reads_is_refused(key, sign):
+    assert refusal({key: sign + "9" * 5000}).code is Code.INVALID
+    assert refusal({key: [sign + "9" * 5000]}, True, read_rpc).code is Code.INVALID
+
+
+def test_a_fault_that_waits_for_its_answer_is_freed_with_it():
+    """Also where whoever asked still has the encoder in hand: the error does not lead back to it."""
+    target = Target(Verb.TRACE_SETTINGS, "m", "", True)
+
+    def ask():
+        _, encoder = KServeHttp("t", "1", KServeOptions(may_change=True)).decode(
+            Head("POST", "/", "", {}), target, Body(b'{"a"')
+        )
+        return weakref.ref(encoder.refusal)
+
+    gc.disable()
+    try:
+        assert ask()() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,29 @@
+"""Every target: a row for each family of readers. What reads bytes of strangers has its row here."""
+
+from collections.abc import Mapping
+
+from tests.fuzz import (
+    archives,
+    config_files,
+    forms,
+    http1,
+    http2,
+    rpc_messages,
+    tensor_files,
+    v2_json,
+    worker_wire,
+)
+from tests.fuzz.target import Target
+
+FAMILIES = (
+    http1,
+    http2,
+    v2_json,
+    rpc_messages,
+    tensor_files,
+    forms,
+    config_files,
+    archives,
+    worker_wire,
+)
+TARGETS: Mapping[str, Target] = {target.name: target for family in FAMILIES for target in family.TARGETS}
