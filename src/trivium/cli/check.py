@@ -1,7 +1,6 @@
 """`trivium check PATH...`: what would be served, where each value comes from, and what stands in the way."""
 
 import asyncio
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -10,8 +9,9 @@ from trivium import app
 from trivium.cli.findings import print_check
 from trivium.cli.options import PATHS
 from trivium.cli.screen import only_text
-from trivium.config.options import ModelsConfig, ServerConfig
+from trivium.config.options import OPTIONS, ModelsConfig, ServerConfig
 from trivium.types.errors import ServeError
+from trivium.types.sources import Place
 
 
 @click.command("check")
@@ -19,10 +19,16 @@ from trivium.types.errors import ServeError
 @click.option(
     "--model-config-name", default="", help="Configuration to prefer in a Triton model's folder configs."
 )
-def command(paths: tuple[Path, ...], model_config_name: str) -> None:
+@click.option(
+    "--fetch-from",
+    default="",
+    envvar=OPTIONS["fetch_from"].variable,
+    help="Places that models may be fetched from, as for `trivium serve`.",
+)
+def command(paths: tuple[Place, ...], model_config_name: str, fetch_from: str) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     try:
-        config = ServerConfig(models=ModelsConfig(config_name=model_config_name))
+        config = ServerConfig(models=ModelsConfig(config_name=model_config_name, fetch_from=fetch_from))
         specs, unreadable = asyncio.run(app.examine(paths, config))
     except ServeError as error:
         raise click.ClickException(error.message) from error

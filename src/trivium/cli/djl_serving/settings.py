@@ -54,9 +54,9 @@ _STATUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StartupModel:
-    """A model that the server starts with: where its files are, and what is asked of it."""
+    """A model that the server starts with: where its files are (None: they are fetched), and what is asked of it."""
 
-    path: Path
+    path: Path | None
     source: ModelSource
 
 
@@ -222,11 +222,11 @@ def _is_model_entry(entry: Path) -> bool:
 
 
 def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
-    """Return a model of this machine. Raises UNSUPPORTED for a URL that is elsewhere, or defines a workflow."""
+    """Return a model. Raises UNSUPPORTED for a URL that defines a workflow, or is of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
     if url.scheme == LOCAL and not path.exists() and said_by == "HF_MODEL_ID":
         raise _elsewhere(f"HF_MODEL_ID={url.place}", "the Hugging Face hub")
-    if url.scheme != LOCAL:
+    if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     is_definition = path.suffix.lower() in _DEFINITIONS or any(
         (path / f"workflow{suffix}").is_file() for suffix in _DEFINITIONS
@@ -236,6 +236,8 @@ def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
             Code.UNSUPPORTED,
             f"{url.place} defines a workflow, which is not supported in this version. Name its models one by one (-m).",
         )
+    if url.scheme != LOCAL:
+        return StartupModel(None, url.source(said_by))
     return StartupModel(path, url.source(said_by, str(path)))
 
 

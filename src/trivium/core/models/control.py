@@ -123,7 +123,7 @@ class ModelControl:
                 return await self._register(operation)
             case Unregister(model, version):
                 for source in await self._lifecycle.unregister(model, version):
-                    self._repository.forget(source)
+                    self._forget(source, model)
             case Scale():
                 await self._lifecycle.scale(operation)
             case SetDefault(model, version):
@@ -139,7 +139,7 @@ class ModelControl:
             for entry in entries:
                 self._lifecycle.check_new(entry)
         except ServeError:
-            self._repository.forget(source)
+            self._forget(source, entries[0].name)
             raise
         if operation.wait:
             await self._load_registered(entries, source)
@@ -161,8 +161,14 @@ class ModelControl:
             for entry in reversed(done):
                 for spec in entry.specs:
                     await self._lifecycle.unregister(spec.name, spec.version)
-            self._repository.forget(source)
+            self._forget(source, entries[0].name)
             raise
+
+    def _forget(self, source: ModelSource, model: str) -> None:
+        """Read a source no more, and remove what was fetched for it once nothing in flight needs it."""
+        if folder := self._repository.forget(source):
+            self._folders[model].append(folder)
+            self._free_later(model)
 
     async def _load_behind(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
         """Load all of them, whatever becomes of one: nobody waits, and who looks finds those that failed."""

@@ -177,7 +177,7 @@ def _servable(url: DjlModelUrl) -> DjlModelUrl:
             f"{url.place} is the definition of a workflow, which is not supported in this version. Register its models "
             "one by one.",
         )
-    if url.scheme != LOCAL:
+    if url.scheme != LOCAL and "://" not in url.place:
         raise ServeError(
             Code.UNSUPPORTED,
             f"{url.place}: models are not fetched from {url.scheme}:// in this version. Download the model, and give "

@@ -9,6 +9,7 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.repository import Repository
+from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Defaults, InvalidModel, ReadResult
@@ -40,7 +41,7 @@ def versions(name, *numbers):
 
 def read(paths, *formats, defaults=Defaults()):  # noqa: B008
     with ThreadPoolExecutor(1) as executor:
-        repository = Repository(formats, defaults, executor)
+        repository = Repository(formats, executor, CoreConfig(defaults=defaults))
         for path in paths:
             path.touch()
             repository.add(path)
@@ -85,7 +86,7 @@ def test_a_second_model_of_one_name_is_refused_and_the_first_stays(tmp_path):
 
 
 def refusal(path):
-    repository = Repository((Named("a"), Named("b")), Defaults(), None)
+    repository = Repository((Named("a"), Named("b")), None, CoreConfig())
     with pytest.raises(ServeError) as caught:
         repository.add(path)
     assert caught.value.code is Code.NOT_FOUND
