@@ -21,7 +21,7 @@ from trivium.dialects.torchserve.manifest import read_manifest
 from trivium.dialects.torchserve.model_config import read_model_config
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.reader import read_config
-from trivium.formats.djl.repository import FORMAT as DJL
+from trivium.formats.djl.repository import DjlFormat
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE_FORMAT
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.types.interfaces import Format
@@ -220,7 +220,7 @@ TARGETS = (
     Target(
         "djl_folder",
         PROPERTIES,
-        reading(DJL, "djl", "serving.properties", model_py=HANDLER),
+        reading(DjlFormat(), "djl", "serving.properties", model_py=HANDLER),
         tokens=PROPERTY_TOKENS,
     ),
     Target(

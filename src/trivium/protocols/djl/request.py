@@ -15,6 +15,7 @@ _ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
 _PRIORITY = b"x-priority"
 _LONGEST_NUMBER = 9
 _MAX_ARGUMENTS = 1000
+Query = tuple[tuple[str, str], ...]
 
 
 def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
@@ -26,7 +27,7 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
     model = target.model or _named("model_name", query, properties, parts)
     version = target.version
     if not target.model:
-        version = query.get("model_version") or _property(properties, "model_version")
+        version = _argument(query, "model_version") or _property(properties, "model_version")
     return Infer(
         model,
         Raw(parts, properties, query, lease=body.lease),
@@ -53,11 +54,11 @@ def _properties(head: Head) -> dict[str, str]:
     return properties
 
 
-def _query(head: Head) -> dict[str, str]:
+def _query(head: Head) -> Query:
     if not head.query:
-        return {}
+        return ()
     try:
-        return dict(
+        return tuple(
             parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=_MAX_ARGUMENTS)
         )
     except ValueError as error:  # of which UnicodeDecodeError is one
@@ -68,9 +69,9 @@ def _query(head: Head) -> dict[str, str]:
         ) from error
 
 
-def _named(name: str, query: dict[str, str], properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
+def _named(name: str, query: Query, properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
     """A value that the query, a property or a form field may give; empty where none does."""
-    found = query.get(name) or _property(properties, name)
+    found = _argument(query, name) or _property(properties, name)
     if found:
         return found
     for part in parts:
@@ -80,6 +81,11 @@ def _named(name: str, query: dict[str, str], properties: dict[str, str], parts: 
             except UnicodeDecodeError as error:
                 raise ServeError(Code.INVALID, f"The form field {name} is not UTF-8. Send text.") from error
     return ""
+
+
+def _argument(query: Query, name: str) -> str:
+    """Return an argument of the query, of repeated ones the first."""
+    return next((value for key, value in query if key == name), "")
 
 
 def _property(properties: dict[str, str], name: str) -> str:
