@@ -7,13 +7,16 @@ kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` p
 import logging
 import sys
 import traceback
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from trivium_child.adapter import Adapter, Host, Setup
-from trivium_child.djl_entry import load_function
+from trivium_child.djl_entry import function_of, load_entry
 from trivium_child.djl_request import Shown, batched, initialisation, show, single
 from trivium_child.djl_result import batch_payloads, closing, content_type_of, formatted, whole
 from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
+
+_METHODS = ("predict", "explain")
+"""What the handler itself answers."""
 
 _NO_CONTENT = 204
 _FAILED = 424
@@ -31,7 +34,9 @@ class DjlAdapter(Adapter):
         logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
         self._output_type = Output
         self._name = setup.function or "handle"
-        self._function = load_function(setup.root, setup.entry, self._name)
+        self._entry = setup.entry
+        self._module = load_entry(setup.root, setup.entry)
+        self._function = function_of(self._module, setup.entry, self._name)
         self._always = {
             "handler": self._name,
             "device_id": str(setup.device_id) if setup.device == "gpu" else "-1",
@@ -40,7 +45,9 @@ class DjlAdapter(Adapter):
         self._initialise(setup.settings.get("properties", {}))
 
     def run(self, items: List[Item]) -> List[Outcome]:
-        """An outcome per item; None for one that has ended by its own parts."""
+        """An outcome per item; None for one that has ended by its own parts. A call of another function comes alone."""
+        if len(items) == 1 and items[0].method not in _METHODS:
+            return [_guarded(self._run_named, items[0])]
         requests = [_guarded(show, item) for item in items]
         good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
         if len(good) == 1:
@@ -72,10 +79,17 @@ class DjlAdapter(Adapter):
             text = "%s refused to start: %s %s. %s" % (self._name, output.code, output.message, body[:1000])
             raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
 
-    def _call(self, inputs: Any) -> Any:
+    def _run_named(self, item: Item) -> Outcome:
+        """Call the function that an item names, in place of the handler."""
+        name = item.method
+        function = function_of(self._module, self._entry, name)
+        output = self._call(single(show(item), name, dict(self._always, handler=name)), function)
+        return output if isinstance(output, (Failure, Raw)) else whole(output)
+
+    def _call(self, inputs: Any, function: Optional[Callable[[Any], Any]] = None) -> Any:
         """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
         try:
-            output = self._function(inputs)
+            output = (function or self._function)(inputs)
         except Exception as error:
             return _failure(error)
         if output is None:

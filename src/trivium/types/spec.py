@@ -13,6 +13,7 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
 from trivium.types.metrics import ModelMetrics
+from trivium.types.payload import Raw
 from trivium.types.resources import ResourceRequest
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.warmups import Warmup
@@ -216,13 +217,23 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingCall:
+    """A call of a named function of user code that every instance makes before it serves; `topic` is its name."""
+
+    topic: str
+    function: str
+    payload: Raw
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
-    the same inputs may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where
-    its value was found.
+    the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
+    calls that each instance makes before it serves, from the start. `origin` maps a field's name (`inputs[0].dims`,
+    `batching.max_rows`) to where its value was found.
     """
 
     name: str
@@ -250,6 +261,8 @@ class ModelSpec:
     batch_shapes: BatchShapes = field(default_factory=BatchShapes)
     is_versioned: bool = True
     in_turns: bool = False
+    functions: tuple[str, ...] = ()
+    standing: tuple[StandingCall, ...] = ()
 
     @property
     def dynamic(self) -> Dynamic:

@@ -76,7 +76,9 @@ EVERY = {
 
 PYTHON = {
     **EVERY,
-    **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
+    **_used(
+        "option.pythonExecutable", "option.entryPoint", "option.handler", "option.env", "option.enable_lora"
+    ),
     **_used("option.predict_timeout"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
     **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
@@ -87,11 +89,6 @@ PYTHON = {
     **_reported(
         "no virtual environment is made: install the packages and name the interpreter in option.pythonExecutable",
         "option.enable_venv",
-        harmless=_NO,
-    ),
-    **_reported(
-        "adapters are not supported in this version: merge the adapter into the model's weights",
-        "option.enable_lora",
         harmless=_NO,
     ),
     **_reported(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.dialects.djl import adapters
 from trivium.dialects.djl.engines import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
@@ -135,12 +136,9 @@ def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice
     if "requirements.txt" in folder.files:
         hint = "Install them for the interpreter that option.pythonExecutable names."
         settings.notice("", "the packages of requirements.txt are not installed", hint)
-    if "adapters" in folder.folders:
-        settings.notice(
-            "",
-            "the folder adapters is not looked into: adapters are not supported in this version",
-            "Merge the adapter into the model's weights.",
-        )
+    if adapters.FOLDER in folder.folders and not settings.takes_adapters:
+        hint = "Write option.enable_lora=true, and let the handler define register_adapter."
+        settings.notice("", "the folder adapters is not looked into: the model takes no adapters", hint)
 
 
 def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:

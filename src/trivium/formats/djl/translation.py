@@ -7,6 +7,7 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 from collections.abc import Iterator
 from typing import TypeVar
 
+from trivium.dialects.djl import adapters
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
@@ -23,6 +24,7 @@ from trivium.types.spec import (
     Limits,
     ModelSpec,
     Origin,
+    StandingCall,
 )
 
 MOST_IN_BATCH = 999
@@ -48,8 +50,8 @@ class Translation:
 
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
-        folder, choice = self._folder, self._choice
-        own = parameters(self._settings, choice.engine.value)
+        folder, choice, settings = self._folder, self._choice, self._settings
+        own = parameters(settings, choice.engine.value)
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -66,12 +68,21 @@ class Translation:
             limits=self._limits(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
+            functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
+            standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
         self._rule("rule for a folder without a version", "version", "version_policy")
         self._rule(str(folder.path), "root")
         return spec
+
+    def _adapters(self) -> Iterator[StandingCall]:
+        """Yield the adapters that the model's folder holds. Raises OSError."""
+        place = self._folder.path / adapters.FOLDER
+        for entry in sorted(place.iterdir()) if adapters.FOLDER in self._folder.folders else ():
+            if entry.is_dir() and not entry.name.startswith("."):
+                yield adapters.found(entry.name, str(entry))
 
     def _batching(self) -> Batching:
         settings = self._settings

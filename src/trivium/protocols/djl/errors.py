@@ -82,6 +82,8 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
+    reasons.NO_FUNCTION: ExactText("LoRA is not enabled."),
+    reasons.UNKNOWN_CALL: ExactText("The adapter {topic} has not been registered"),
 }
 """The original's text of an error that the core has raised, by its reason."""
 

@@ -6,6 +6,7 @@ Source: spec sheet `djl`, section 4.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from trivium.protocols.djl.adapters import VERBS, decode_adapters
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
 from trivium.protocols.djl.management import decode_management
@@ -24,7 +25,7 @@ from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
     Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
-    Role.MANAGEMENT: ("", "models", "workflows", "server", "ping"),
+    Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
 
@@ -65,6 +66,8 @@ class DjlHttp:
             operation = Describe(target.model, target.version) if target.model else Live()
             return operation, DjlPingEncoder(request_id, False)
         try:
+            if target.verb in VERBS:
+                return decode_adapters(head, target, body, request_id, options.exact)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
             accept = head.headers.get(b"accept", b"").decode("latin-1")

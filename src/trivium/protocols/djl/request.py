@@ -3,9 +3,11 @@
 Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this is its dialect's business.
 """
 
+import json
 from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
+from trivium.codecs.header_text import essence
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart
@@ -13,6 +15,11 @@ from trivium.types.wire import Body, Head, Target
 
 _ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
 _PRIORITY = b"x-priority"
+_ADAPTER = b"x-amzn-sagemaker-adapter-identifier"
+_MEMBER = b'"adapters"'
+_MOST_JSON = 2**18
+"""Bytes of JSON that are searched for the name of an adapter."""
+
 _LONGEST_NUMBER = 9
 _MAX_ARGUMENTS = 1000
 Query = tuple[tuple[str, str], ...]
@@ -34,6 +41,7 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
         version,
         request_id,
         priority=_priority(head),
+        adapter=_adapter(head, query, parts, content_type),
     )
 
 
@@ -86,6 +94,31 @@ def _named(name: str, query: Query, properties: dict[str, str], parts: tuple[Raw
 def _argument(query: Query, name: str) -> str:
     """Return an argument of the query, of repeated ones the first."""
     return next((value for key, value in query if key == name), "")
+
+
+def _adapter(head: Head, query: Query, parts: tuple[RawPart, ...], content_type: str) -> str:
+    """Return the adapter that a request is for, if the query, a form field, a header or a member of its JSON names one.
+
+    A list of them, one for each input, is the handler's to read.
+    """
+    found = _argument(query, "adapter") or head.headers.get(_ADAPTER, b"").decode("latin-1")
+    if found or not parts:
+        return found
+    if parts[0].name:
+        return next((_text(part.data) for part in parts if part.name == "adapter"), "")
+    data = parts[0].data
+    if len(data) > _MOST_JSON or essence(content_type) != "application/json" or _MEMBER not in bytes(data):
+        return ""
+    try:
+        document = json.loads(bytes(data))
+    except (ValueError, RecursionError):
+        return ""  # the handler will say so
+    named = document.get("adapters") if isinstance(document, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def _text(data: bytes | memoryview) -> str:
+    return bytes(data).decode("utf-8", "replace")
 
 
 def _property(properties: dict[str, str], name: str) -> str:
