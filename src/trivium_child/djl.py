@@ -45,9 +45,9 @@ class DjlAdapter(Adapter):
         self._initialise(setup.settings.get("properties", {}))
 
     def run(self, items: List[Item]) -> List[Outcome]:
-        """An outcome per item; None for one that has ended by its own parts. A call of another function comes alone."""
-        if len(items) == 1 and items[0].method not in _METHODS:
-            return [_guarded(self._run_named, items[0])]
+        """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""
+        if any(item.method not in _METHODS for item in items):
+            return [_guarded(self._run_named, item) for item in items]
         requests = [_guarded(show, item) for item in items]
         good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
         if len(good) == 1:
@@ -80,11 +80,17 @@ class DjlAdapter(Adapter):
             raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
 
     def _run_named(self, item: Item) -> Outcome:
-        """Call the function that an item names, in place of the handler."""
+        """Call the function that an item names, in place of the handler if it names one."""
         name = item.method
-        function = function_of(self._module, self._entry, name)
-        output = self._call(single(show(item), name, dict(self._always, handler=name)), function)
-        return output if isinstance(output, (Failure, Raw)) else whole(output)
+        if name in _METHODS:
+            return self._run_one(item, show(item))
+        try:
+            function = function_of(self._module, self._entry, name)
+        except Failure as failure:
+            raise Failure(failure.message, "model failed", _FAILED) from None
+        return self._answered(
+            item, self._call(single(show(item), name, dict(self._always, handler=name)), function)
+        )
 
     def _call(self, inputs: Any, function: Optional[Callable[[Any], Any]] = None) -> Any:
         """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
@@ -99,7 +105,9 @@ class DjlAdapter(Adapter):
         return output
 
     def _run_one(self, item: Item, shown: Shown) -> Outcome:
-        output = self._call(single(shown, self._name, self._always))
+        return self._answered(item, self._call(single(shown, self._name, self._always)))
+
+    def _answered(self, item: Item, output: Any) -> Outcome:
         if isinstance(output, (Failure, Raw)):
             return output
         if output.stream_content is not None:

@@ -272,6 +272,11 @@ class DjlConfig:
     request_id_header: str = option(
         "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
     )
+    handler_override: bool = option(
+        "--djl-handler-override",
+        False,
+        "Let a request name the function of a DJL handler that answers it, in a header named handler.",
+    )
     statuses: str = option(
         "--djl-statuses",
         "",

@@ -117,8 +117,8 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
 
 
 class DescribeAll(msgspec.Struct, frozen=True, gc=False):
-    """Describe every version of a model in full, or one (`version`), whether it serves or not. Answered with
-    `ModelDescriptions`.
+    """Describe every version of a model in full, or one (`version`), whether it serves or not. An empty `model` means
+    that of an `Infer`. Answered with `ModelDescriptions`.
     """
 
     model: str
@@ -227,8 +227,9 @@ class Broadcast(msgspec.Struct, frozen=True, gc=False):
 
     If one fails it fails, and nothing of it is remembered: the others call `undo` with what was remembered before, or
     with this payload. Of what was remembered before, all that this payload does not say itself is added to it. Later
-    instances call `later`, where that is another function. CONFLICT or NOT_FOUND for a topic that is there already, or
-    is not; INVALID for a function that the model does not have called by name.
+    instances call `later`, where that is another function. A body is not remembered: INVALID where there is one, and
+    for a function that the model does not have called by name; CONFLICT or NOT_FOUND for a topic that is there already,
+    or is not.
     """
 
     model: str

@@ -13,7 +13,6 @@ from trivium.types.batch_shapes import BatchShapes
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding
 from trivium.types.metrics import ModelMetrics
-from trivium.types.payload import Raw
 from trivium.types.resources import ResourceRequest
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.warmups import Warmup
@@ -218,11 +217,14 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class StandingCall:
-    """A call of a named function of user code that every instance makes before it serves; `topic` is its name."""
+    """A call of a named function of user code that every instance makes before it serves; `topic` is its name. The
+    function gets a body without parts.
+    """
 
     topic: str
     function: str
-    payload: Raw
+    properties: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
     return ServingSettings(
-        _config(sources, notices),
+        _config(sources, environment, notices),
         _under(sources, environment),
         models,
         sources.switch("wait_model_loading"),
@@ -90,7 +90,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
     )
 
 
-def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
+def _config(sources: ServingSources, environment: Mapping[str, str], notices: list[str]) -> LoadedConfig:
     inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
         management = inference
@@ -109,6 +109,7 @@ def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
         "djl_statuses": ",".join(
             f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
+        "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
         **_listener(sources, inference, "http"),
     }

@@ -150,15 +150,20 @@ class Broadcasts:
             )
         async with self._lock:
             earlier = self._earlier(wish)
-            payload = wish.payload if earlier is None else _over(earlier.payload, wish.payload)
-            answer = await self._everywhere(wish, payload, payload if earlier is None else earlier.payload)
+            payload = wish.payload if earlier is None else _over(_payload(earlier), wish.payload)
+            answer = await self._everywhere(wish, payload, payload if earlier is None else _payload(earlier))
             if wish.remembered is Remembered.FORGOTTEN:
                 del self._calls[wish.topic]
             elif wish.remembered is not Remembered.NOT:
-                self._calls[wish.topic] = StandingCall(wish.topic, wish.later or wish.function, payload)
+                self._calls[wish.topic] = StandingCall(
+                    wish.topic, wish.later or wish.function, payload.properties, payload.query
+                )
             return answer
 
     def _earlier(self, wish: Broadcast) -> StandingCall | None:
+        if wish.remembered is not Remembered.NOT and wish.payload.parts:
+            words = "A call that later instances make, too, has properties and arguments, and no body. Leave it out."
+            raise ServeError(Code.INVALID, words)
         found = self._calls.get(wish.topic)
         info = ErrorInfo.of(
             reasons.UNKNOWN_CALL if found is None else reasons.CALL_TWICE,
@@ -209,7 +214,7 @@ class Broadcasts:
     async def _call(self, instance: Instance, call: StandingCall) -> None:
         port = WarmUpPort()
         instance.attach(port)
-        instance.start(Batch([next(_numbers)], [self._infer(call.function, call.payload)], [1]))
+        instance.start(Batch([next(_numbers)], [self._infer(call.function, _payload(call))], [1]))
         about = f"{call.function} of {call.topic!r}"
         try:
             run = await asyncio.wait_for(port.done, self._spec.limits.startup_deadline)
@@ -235,15 +240,15 @@ def _check(answer: object) -> None:
         raise ServeError(Code.MODEL_FAILED, text or answer.reason or str(answer.status), status=status)
 
 
+def _payload(call: StandingCall) -> Raw:
+    return Raw((), call.properties, call.arguments)
+
+
 def _over(earlier: Raw, payload: Raw) -> Raw:
     """Return the payload with those properties and arguments of an earlier one that it does not have itself."""
     names = {name for name, _ in payload.query}
     kept = tuple(pair for pair in earlier.query if pair[0] not in names)
-    return Raw(
-        payload.parts or earlier.parts,
-        {**earlier.properties, **payload.properties},
-        (*kept, *payload.query),
-    )
+    return Raw((), {**earlier.properties, **payload.properties}, (*kept, *payload.query))
 
 
 def batches(spec: ModelSpec) -> list[Batch]:

@@ -20,4 +20,5 @@ def payload(name: str, src: str = "", arguments: tuple[tuple[str, str], ...] = (
 
 def found(name: str, src: str) -> StandingCall:
     """Return the registration of an adapter that a model's own folder holds."""
-    return StandingCall(name, REGISTER, payload(name, src, (("name", name), ("src", src))))
+    made = payload(name, src, (("name", name), ("src", src)))
+    return StandingCall(name, REGISTER, made.properties, made.query)

@@ -75,6 +75,7 @@ class Translation:
         self._rule("the name of the folder or archive", "name")
         self._rule("rule for a folder without a version", "version", "version_policy")
         self._rule(str(folder.path), "root")
+        self._rule("option.enable_lora, and the folder adapters", "functions", "standing")
         return spec
 
     def _adapters(self) -> Iterator[StandingCall]:

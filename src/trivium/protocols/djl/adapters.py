@@ -15,7 +15,7 @@ from trivium.protocols.djl.management import MOST_LISTED, Parameters, parameters
 from trivium.protocols.djl.management_answer import ManagementAnswer, ManagementEncoder, Write
 from trivium.protocols.djl.routes import DjlVerb
 from trivium.types.errors import Code
-from trivium.types.operations import Broadcast, Describe, ModelDescription, Operation, Remembered
+from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Operation, Remembered
 from trivium.types.payload import Raw
 from trivium.types.spec import StandingCall
 from trivium.types.wire import Body, Head, Target
@@ -47,7 +47,7 @@ def decode_adapters(
 def _decoded(
     verb: DjlVerb, given: Parameters, target: Target, name: str, pairs: tuple[tuple[str, str], ...]
 ) -> tuple[Operation, Write]:
-    asked = Describe(target.model, in_full=True)
+    asked = DescribeAll(target.model)
     if verb is DjlVerb.ADAPTER_LIST:
         limit, offset = given.number("limit", MOST_LISTED), given.number("next_page_token", 0)
         return asked, _listed(limit if 1 <= limit <= MOST_LISTED else MOST_LISTED, max(offset, 0))
@@ -136,22 +136,27 @@ def _described(name: str) -> Write:
 
 def _calls(answer: ManagementAnswer) -> tuple[StandingCall, ...]:
     """Return the adapters of a model. Raises INVALID for one that takes none."""
-    assert isinstance(answer, ModelDescription), answer
-    if adapters.REGISTER not in answer.spec.functions:
+    assert isinstance(answer, ModelDescriptions), answer
+    if not answer.models:
+        raise DjlRefusal(
+            Code.NOT_READY, "The model is not ready: it is being loaded, or failed to. GET /models says which."
+        )
+    model = next((one for one in answer.models if one.spec.version == one.default), answer.models[0])
+    if adapters.REGISTER not in model.spec.functions:
         raise DjlRefusal(
             Code.INVALID,
-            f"Model '{answer.spec.name}' takes no adapters. Write option.enable_lora=true into its serving.properties, "
+            f"Model '{model.spec.name}' takes no adapters. Write option.enable_lora=true into its serving.properties, "
             f"and {', '.join(adapters.FUNCTIONS)} into its handler.",
             exact=ExactText("LoRA is not enabled."),
         )
-    return answer.standing
+    return model.standing
 
 
 def _row(call: StandingCall) -> dict[str, Any]:
-    said = dict(call.payload.query)
+    said = dict(call.arguments)
     return {
         "name": wire_text(call.topic),
-        "src": wire_text(call.payload.properties.get("src", "")),
+        "src": wire_text(call.properties.get("src", "")),
         "preload": said.get("preload", "true").lower() == "true",
         "pin": said.get("pin", "false").lower() == "true",
     }

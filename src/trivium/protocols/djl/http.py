@@ -24,7 +24,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
+    Role.INFERENCE: ("", "predictions", "invocations", "v1", "models", "ping"),
     Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
@@ -74,7 +74,7 @@ class DjlHttp:
             content_type = head.headers.get(b"content-type", b"").decode("latin-1")
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
-            infer = decode_infer(head, target, body, request_id)
+            infer = decode_infer(head, target, body, request_id, options.handler_override)
         except ServeError as error:
             raise self._known(error, request_id) from error
         if is_deferred(head):

@@ -53,7 +53,8 @@ class ManagementEncoder:
             return refuse(self._worded(part.error), self._request_id, self._exact, manages=True)
         try:
             answer = part.payload if part.answer is None else part.answer
-            assert answer is not None, "management is answered by one part"
+            assert part.final, "management is answered by one part"
+            assert answer is not None, "it holds something"
             status, document = self._write(answer)
             body = indented(document)
         except DjlRefusal as error:

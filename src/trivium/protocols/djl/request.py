@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
 from trivium.codecs.header_text import essence
+from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, Target
 
@@ -25,9 +26,22 @@ _MAX_ARGUMENTS = 1000
 Query = tuple[tuple[str, str], ...]
 
 
-def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
-    """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED."""
+def decode_infer(
+    head: Head, target: Target, body: Body, request_id: str, may_name_handler: bool = False
+) -> Infer:
+    """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED.
+
+    Where it `may_name_handler`, the property `handler` names the function that answers.
+    """
     properties = _properties(head)
+    handler = _property(properties, "handler")
+    if handler and not may_name_handler:
+        raise DjlRefusal(
+            Code.INVALID,
+            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
+            "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
+            exact=ExactText("The handler can't be overridden in a request"),
+        )
     query = _query(head)
     content_type = properties.get("content-type", "")
     parts = forms.parts(content_type, body.data)
@@ -41,6 +55,7 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
         version,
         request_id,
         priority=_priority(head),
+        method=handler or PREDICT,
         adapter=_adapter(head, query, parts, content_type),
     )
 
@@ -53,12 +68,6 @@ def _properties(head: Head) -> dict[str, str]:
         name, sign, value = pair.partition("=")
         if sign and name.strip():
             properties[name.strip()] = value.strip()
-    if any(name.lower() == "handler" for name in properties):
-        raise ServeError(
-            Code.INVALID,
-            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
-            "say (option.handler); send the request without it.",
-        )
     return properties
 
 
