@@ -21,6 +21,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
+from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -59,21 +60,19 @@ from trivium.types.interfaces import (
 from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
-from trivium.types.running import unchanged
 from trivium.types.sources import Place, located
 from trivium.types.spec import InvalidModel, ModelSpec
 
 VERSION = version("trivium")
 
-RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
-_DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
-_WORDS = {"triton": translate_error}
-_HANDLERS = [
-    PythonEngine(dialect, frozenset(takes), sys.executable, os.environ, _WORDS.get(dialect, unchanged))
-    for dialect, takes in _DIALECTS.items()
-]
-
-_ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
+_BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
+_python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ)
+_ENGINES: tuple[Engine, ...] = (
+    *(ONNX, TORCH, IDENTITY),
+    _python("djl", _BOTH, read_metric=read_metric),
+    _python("torchserve", _BOTH),
+    _python("triton", _TENSORS, words=translate_error),
+)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
 FETCHERS: Sequence[Fetcher] = (WEB, S3)

@@ -1,9 +1,10 @@
-"""Adapters of a DJL model over the real server, in the order of the sheet's checks; functions that requests name."""
+"""Adapters of a DJL model over the real server, in the order of the checks; functions that requests name; metrics."""
 
 import json
 from pathlib import Path
 
 from tests.harness.djl_serving import djl_serving
+from tests.harness.server_process import until
 
 HANDLER = """
 import json
@@ -12,6 +13,9 @@ known, calls = {}, 0
 
 def handle(inputs):
     global calls
+    print("[METRICS]Handled.Count:2|#Model:m,Host:h")
+    print("[METRICS]Level.Percent:0.5|#Model:m")
+    print("[METRICS]nonsense")
     if inputs.is_empty():
         return None
     calls += 1
@@ -115,6 +119,11 @@ def test_a_model_without_adapters_and_requests_that_name_a_function(tmp_path: Pa
                 answer = djl.manage(method, f"/models/m/adapters{path}")
                 assert (answer.status, answer.document["message"]) == (400, "LoRA is not enabled."), path
             seen = json.loads(djl.infer("POST", "/predictions/m?adapter=x").body)
+            until(
+                lambda: b'Handled_total{Model="m"} 4' in djl.infer("GET", "/metrics").body,
+                lambda: "no metrics",
+            )
+            assert b'Level{Model="m"} 0.5' in djl.infer("GET", "/metrics").body
             assert (seen["known"], seen["keys"]) == ({}, ["adapter", "data"])
             named = djl.infer("POST", "/predictions/m", fields="handler: other\r\n")
             absent = djl.infer("POST", "/predictions/m", fields="handler: absent\r\n")

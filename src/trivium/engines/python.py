@@ -13,7 +13,7 @@ from pathlib import Path
 import trivium_child
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Placement, TranslateError, WorkerCommand, unchanged
+from trivium.types.running import Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
@@ -46,14 +46,18 @@ class PythonEngine:
         interpreter: str,
         environment: Mapping[str, str],
         words: TranslateError = unchanged,
+        read_metric: ReadMetric | None = None,
     ) -> None:
-        """`words` is the form in which the handlers hear what their calls of other models end with."""
+        """`words` is the form in which the handlers hear what their calls of other models end with; `read_metric` reads
+        the lines by which they tell of metrics.
+        """
         self.name = f"python-{dialect}"
         self.takes = takes
         self._dialect = dialect
         self._interpreter = interpreter
         self._environment = environment
         self._words = words
+        self._read_metric = read_metric
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """The configuration as the handler completes it, under its own interpreter; what the configuration says where
@@ -105,6 +109,7 @@ class PythonEngine:
                 "parameters": dict(spec.parameters),
             },
             self._words,
+            self._read_metric,
         )
 
     def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:

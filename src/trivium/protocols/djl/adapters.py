@@ -139,7 +139,8 @@ def _calls(answer: ManagementAnswer) -> tuple[StandingCall, ...]:
     assert isinstance(answer, ModelDescriptions), answer
     if not answer.models:
         raise DjlRefusal(
-            Code.NOT_READY, "The model is not ready: it is being loaded, or failed to. GET /models says which."
+            Code.NOT_READY,
+            "The model is not ready: it is being loaded, or failed to. GET /models says which.",
         )
     model = next((one for one in answer.models if one.spec.version == one.default), answer.models[0])
     if adapters.REGISTER not in model.spec.functions:
