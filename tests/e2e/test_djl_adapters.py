@@ -113,7 +113,7 @@ def test_adapters_come_go_and_are_chosen(tmp_path: Path) -> None:
 def test_a_model_without_adapters_and_requests_that_name_a_function(tmp_path: Path) -> None:
     model = write(tmp_path, "m")
     for allowed in ("true", "false"):
-        variables = {"ALLOW_REQUEST_HANDLER_OVERRIDE": allowed}
+        variables = {"ALLOW_REQUEST_HANDLER_OVERRIDE": allowed, "SERVING_PROMETHEUS": allowed}
         with djl_serving(tmp_path / allowed, "-m", f"m={model}", variables=variables) as djl:
             for method, path in (("POST", "?name=a&src=/x"), ("POST", ""), ("GET", ""), ("DELETE", "/a")):
                 answer = djl.manage(method, f"/models/m/adapters{path}")
@@ -125,6 +125,13 @@ def test_a_model_without_adapters_and_requests_that_name_a_function(tmp_path: Pa
             )
             assert b'Level{Model="m"} 0.5' in djl.infer("GET", "/metrics").body
             assert (seen["known"], seen["keys"]) == ({}, ["adapter", "data"])
+            counted = djl.manage("GET", "/server/metrics?name[]=Handled")
+            assert counted.status == (200 if allowed == "true" else 400)
+            if allowed == "true":
+                assert b'Handled_total{Model="m"} 4' in counted.body
+                assert b"Level" not in counted.body
+                assert b"Level" in djl.manage("GET", "/server/metrics").body
+            assert djl.manage("POST", "/server/metrics").status == 405
             named = djl.infer("POST", "/predictions/m", fields="handler: other\r\n")
             absent = djl.infer("POST", "/predictions/m", fields="handler: absent\r\n")
             if allowed == "true":

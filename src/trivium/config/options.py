@@ -272,6 +272,11 @@ class DjlConfig:
     request_id_header: str = option(
         "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
     )
+    prometheus: bool = option(
+        "--djl-prometheus",
+        False,
+        "Show what DJL handlers count at /server/metrics, too, in Prometheus' text.",
+    )
     handler_override: bool = option(
         "--djl-handler-override",
         False,

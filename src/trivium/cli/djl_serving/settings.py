@@ -109,6 +109,7 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "djl_statuses": ",".join(
             f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
+        "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
         "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
         **_listener(sources, inference, "http"),

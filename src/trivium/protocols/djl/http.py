@@ -10,6 +10,7 @@ from trivium.protocols.djl.adapters import VERBS, decode_adapters
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
 from trivium.protocols.djl.management import decode_management
+from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
 from trivium.protocols.djl.request import decode_infer
@@ -68,6 +69,8 @@ class DjlHttp:
         try:
             if target.verb in VERBS:
                 return decode_adapters(head, target, body, request_id, options.exact)
+            if target.verb == DjlVerb.METRICS:
+                return decode_metrics(head, request_id, options.prometheus, options.exact)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
             accept = head.headers.get(b"accept", b"").decode("latin-1")

@@ -24,7 +24,7 @@ class DjlOptions:
     texts. What is for other `roles` is not there; with `may_change` clients may change what is served. `multi_status`:
     /ping is 207 while a model is being loaded. A request's id is read from the header `request_id` (lower case).
     `statuses` go before those of the table of errors, on inference. With `handler_override` a request may name the
-    function of the handler that answers it.
+    function of the handler that answers it; with `prometheus` metrics of models are at /server/metrics.
     """
 
     tensors_as: str = "tensor/ndlist"
@@ -35,6 +35,7 @@ class DjlOptions:
     request_id: bytes = b"x-request-id"
     statuses: Mapping[Code, int] = field(default_factory=dict)
     handler_override: bool = False
+    prometheus: bool = False
 
 
 def options_of(context: ProtocolContext) -> DjlOptions:
@@ -52,6 +53,7 @@ def options_of(context: ProtocolContext) -> DjlOptions:
         str(own.get("request_id_header", "x-request-id")).strip().lower().encode(),
         read_statuses(str(own.get("statuses", ""))),
         bool(own.get("handler_override", False)),
+        bool(own.get("prometheus", False)),
     )
 
 

@@ -26,6 +26,7 @@ class DjlVerb(StrEnum):
     SCALE = "scale"
     UNREGISTER = "unregister"
     LOGGING = "logging"
+    METRICS = "metrics"
     ADAPTER_REGISTER = "adapter register"
     ADAPTER_LIST = "adapter list"
     ADAPTER_DESCRIBE = "adapter describe"
@@ -79,6 +80,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         for end, verbs in (("", _ADAPTERS), ("/{adapter}", _ADAPTER), ("/{adapter}/update", _UPDATE))
         for method in verbs
     ),
+    Endpoint("GET", "/server/metrics", _OBSERVE),
     Endpoint("*", "/server/logging", _MANAGE),
     Endpoint("OPTIONS", "/server/logging", _MANAGE),
 )
@@ -89,7 +91,7 @@ _INFERENCE = (
 )
 _MANAGEMENT = (
     "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], [/models/MODEL]/adapters[/ADAPTER[/update]], "
-    "/server/logging"
+    "/server/logging, /server/metrics"
 )
 _NOT_ALLOWED = "Requested method is not allowed, please refer to API document."
 
@@ -143,6 +145,8 @@ def _management(head: Head, segments: Sequence[str]) -> Target | None:
         case ["models" | "workflows", model, *rest] if model and len(rest) < 2 and all(rest):
             version = decoded(rest[0]) if rest else ""
             return _managing(head, _MEMBER, Target("", decoded(model), version, is_served=False))
+        case ["server", "metrics"]:
+            return _managing(head, {"GET": DjlVerb.METRICS}, Target("", is_served=False))
         case ["server", "logging"]:
             return Target(DjlVerb.LOGGING, scope=_MANAGE)
         case ["ping"]:
