@@ -13,11 +13,11 @@ from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
 from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
+from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import HTTP
-from trivium.protocols.kserve import grpc_errors
 from trivium.protocols.kserve.errors import STATUS
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
@@ -91,10 +91,10 @@ def statuses() -> str:
 def rpc_statuses() -> str:
     """The error table of the v2 protocol over gRPC."""
     words = {
-        number: name for name, number in vars(grpc_errors).items() if name.isupper() and type(number) is int
+        number: name for name, number in vars(grpc_status).items() if name.isupper() and type(number) is int
     }
     lines = ["| why | status |", "|---|---|"]
-    rows = grpc_errors.STATUS.items()
+    rows = grpc_status.STATUS.items()
     return "\n".join([*lines, *(f"| {code.value} | `{words[status]}` |" for code, status in rows)])
 
 

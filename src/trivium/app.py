@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
-from pathlib import Path
 
 from trivium import profiles, tracing
 from trivium.config import protocol_facts
@@ -21,6 +20,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
+from trivium.devices import count_gpus
 from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
@@ -28,6 +28,7 @@ from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
+from trivium.environments.store import EnvironmentStore
 from trivium.fetchers.gate import gate
 from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.s3 import FETCHER as S3
@@ -42,6 +43,7 @@ from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
+from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
@@ -66,7 +68,7 @@ from trivium.types.spec import InvalidModel, ModelSpec
 VERSION = version("trivium")
 
 _BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
-_python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ)
+_python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
 _ENGINES: tuple[Engine, ...] = (
     *(ONNX, TORCH, IDENTITY),
     _python("djl", _BOTH, read_metric=read_metric),
@@ -82,17 +84,12 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 AnyPath = str | PathLike[str]
-
-
-def count_gpus(devices: Path = Path("/dev")) -> int:
-    """NVIDIA GPUs that this process may use, by their device files; whether an engine can is its own to say."""
-    return len(list(devices.glob("nvidia[0-9]*")))
 
 
 def build(
@@ -183,9 +180,11 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
     return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
 
 
-async def examine(paths: Iterable[Place], config: ServerConfig) -> tuple[list[ModelSpec], list[InvalidModel]]:
+async def examine(
+    paths: Iterable[Place], config: ServerConfig, formats: Sequence[Format] = FORMATS
+) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """Read these paths without serving them: return the specs as they would run, and what would not run."""
-    async with build(config) as server:
+    async with build(config, formats=formats) as server:
         add_all(server, paths)
         return await server.examine()
 

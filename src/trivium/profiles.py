@@ -99,18 +99,14 @@ def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
     host, http, grpc, metrics = config.server.host, config.http, config.grpc, config.metrics
     own = config.management
     return {
-        HTTP: None
-        if http.no_http
-        else BindAddress(path=http.socket)
-        if http.socket
-        else BindAddress(host, http.port, is_shared=http.reuse_http_port),
-        MANAGEMENT: BindAddress(path=own.socket)
-        if own.socket
-        else None
-        if own.port < 0
-        else BindAddress(own.host or host, own.port),
-        GRPC: None
-        if grpc.no_grpc
-        else BindAddress(grpc.host or host, grpc.port, is_shared=grpc.reuse_grpc_port),
-        METRICS: None if metrics.port < 0 else BindAddress(metrics.host or host, metrics.port),
+        HTTP: None if http.no_http else _bind(host, http.port, http.socket, http.reuse_http_port),
+        MANAGEMENT: _bind(own.host or host, own.port, own.socket),
+        GRPC: None if grpc.no_grpc else _bind(grpc.host or host, grpc.port, "", grpc.reuse_grpc_port),
+        METRICS: _bind(metrics.host or host, metrics.port),
     }
+
+
+def _bind(host: str, port: int, socket: str = "", is_shared: bool = False) -> BindAddress | None:
+    if socket:
+        return BindAddress(path=socket)
+    return None if port < 0 else BindAddress(host, port, is_shared=is_shared)

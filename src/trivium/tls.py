@@ -1,13 +1,12 @@
-"""The files of TLS, read and tried before anything listens: what a front end needs of them, in PEM.
+"""Holds the files of TLS in PEM, and loads them.
 
-Decides whether they make a pair. Must not know who listens.
+Must not know who listens, nor where the files are.
 """
 
 import ssl
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-from trivium.types.errors import Code, ServeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,30 +17,17 @@ class Tls:
     key: bytes
     client_authorities: bytes | None
 
-
-def read_tls(listener: str, certificate: str, key: str, authorities: str) -> Tls | None:
-    """Read the files of these paths; None where all are empty. INVALID for files that do not make a pair, in words
-    that name the listener by its name.
-    """
-    if not (certificate or key or authorities):
-        return None
-    flag = f"--{listener.lower()}-tls"
-    if not (certificate and key):
-        raise ServeError(
-            Code.INVALID,
-            f"TLS for {listener} takes a certificate and its key. Give both {flag}-certificate and {flag}-key.",
-        )
-    try:
+    def context(self) -> ssl.SSLContext:
+        """Make the context of a server that has these. Raises OSError (SSLError is one) or ValueError where they do not
+        make a pair, or are no PEM. Python reads a private key from files only.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key, password=lambda: "")
-        if authorities:
-            context.load_verify_locations(authorities)
-        pems = [Path(path).read_bytes() for path in (certificate, key)]
-        return Tls(pems[0], pems[1], Path(authorities).read_bytes() if authorities else None)
-    except (OSError, ValueError) as error:  # SSLError is an OSError
-        named = ", ".join(filter(None, (certificate, key, authorities)))
-        raise ServeError(
-            Code.INVALID,
-            f"The files for {listener}'s TLS ({named}) cannot be used: {error}. Give PEM files, a certificate and the "
-            "key that it was made for, not encrypted.",
-        ) from error
+        with tempfile.TemporaryDirectory(prefix="trivium-tls-") as folder:  # readable by us alone
+            certificate, key = Path(folder, "certificate.pem"), Path(folder, "key.pem")
+            certificate.write_bytes(self.certificate)
+            key.write_bytes(self.key)
+            context.load_cert_chain(certificate, key, password=lambda: "")
+        if self.client_authorities is not None:
+            context.load_verify_locations(cadata=self.client_authorities.decode("latin-1"))
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context

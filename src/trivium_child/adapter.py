@@ -1,11 +1,14 @@
 """The two sides of an adapter: what the runtime asks of it, and what it may ask of the runtime.
 
-`main` makes one adapter per worker by the dialect that its setup names, and calls it from the main thread only.
+`main` makes one adapter per worker by the dialect that its setup names, and calls it from the main thread only. One
+that takes many requests at once is called on an event loop there.
 """
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Awaitable, Callable, Dict, Iterator, List, Optional, Sequence
 
 from trivium_child.values import Item, Outcome, Payload, Scalar, SequencePlace
+
+Send = Callable[[Payload], Awaitable[None]]
 
 
 class Setup:
@@ -78,6 +81,12 @@ class Host:
 class Adapter:
     """One handler dialect. Constructing it loads and initialises user code; what is raised fails the load."""
 
+    in_flight = 0
+    """Requests that it takes at once, each by a call of `serve`; 0: it has a `run`, which gets a batch at a time."""
+
+    loop: Any = None
+    """The event loop that `serve` is called on, of one that takes many requests at once."""
+
     has_check = False
     """Has user code a say in whether it is ready? Then `check` asks it."""
 
@@ -87,6 +96,12 @@ class Adapter:
     def run(self, items: List[Item]) -> List[Outcome]:
         """Return an outcome per item, in order. A raised Failure is every item's; anything else raised is reported with
         its traceback. A wrong number of results is for the adapter to find and to say in its dialect's words.
+        """
+        raise NotImplementedError
+
+    async def serve(self, item: Item, send: Send) -> Outcome:
+        """Return the outcome of one request, or None where it has been sent. `send` takes a part that is not the last,
+        and waits for room. The call is cancelled when nobody waits for the item any more.
         """
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` p
 import logging
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.djl_entry import function_of, load_entry
@@ -15,7 +15,7 @@ from trivium_child.djl_request import Shown, batched, initialisation, show, sing
 from trivium_child.djl_result import batch_payloads, closing, content_type_of, formatted, whole
 from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
 
-_METHODS = ("predict", "explain")
+METHODS = ("predict", "explain")
 """What the handler itself answers."""
 
 _NO_CONTENT = 204
@@ -36,7 +36,7 @@ class DjlAdapter(Adapter):
         self._name = setup.function or "handle"
         self._entry = setup.entry
         self._module = load_entry(setup.root, setup.entry)
-        self._function = function_of(self._module, setup.entry, self._name)
+        self._function = function_of(self._module, setup.entry, self._name, self.in_flight > 0)
         self._always = {
             "handler": self._name,
             "device_id": str(setup.device_id) if setup.device == "gpu" else "-1",
@@ -46,9 +46,9 @@ class DjlAdapter(Adapter):
 
     def run(self, items: List[Item]) -> List[Outcome]:
         """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""
-        if any(item.method not in _METHODS for item in items):
-            return [_guarded(self._run_named, item) for item in items]
-        requests = [_guarded(show, item) for item in items]
+        if any(item.method not in METHODS for item in items):
+            return [guarded(self._run_named, item) for item in items]
+        requests = [guarded(show, item) for item in items]
         good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
         if len(good) == 1:
             answers = iter([self._run_one(*good[0])])
@@ -62,9 +62,9 @@ class DjlAdapter(Adapter):
     def _initialise(self, properties: Dict[str, Any]) -> None:
         told = {key: str(value) for key, value in properties.items()}
         try:
-            output = self._function(initialisation(self._name, dict(told, **self._always)))
+            output = self._first(initialisation(self._name, dict(told, **self._always)))
         except Exception as error:
-            failure = _failure(error)
+            failure = failure_of(error)
             if failure.code == _MEMORY:
                 raise failure from error
             raise
@@ -79,25 +79,37 @@ class DjlAdapter(Adapter):
             text = "%s refused to start: %s %s. %s" % (self._name, output.code, output.message, body[:1000])
             raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
 
+    def _first(self, inputs: Any) -> Any:
+        """Return what the handler makes of the first call."""
+        return self._function(inputs)
+
     def _run_named(self, item: Item) -> Outcome:
         """Call the function that an item names, in place of the handler if it names one."""
         name = item.method
-        if name in _METHODS:
+        if name in METHODS:
             return self._run_one(item, show(item))
+        function, inputs = self._named(item)
+        return self._answered(item, self._call(inputs, function))
+
+    def _named(self, item: Item) -> Tuple[Callable[[Any], Any], Any]:
+        """Return the function that an item names, and what it is called with. Raises Failure for none."""
+        name = item.method
         try:
-            function = function_of(self._module, self._entry, name)
-        except Failure as failure:
-            raise Failure(failure.message, "model failed", _FAILED) from None
-        return self._answered(
-            item, self._call(single(show(item), name, dict(self._always, handler=name)), function)
-        )
+            function = function_of(self._module, self._entry, name, self.in_flight > 0)
+        except Failure as error:
+            raise Failure(error.message, "model failed", _FAILED) from None
+        return function, single(show(item), name, dict(self._always, handler=name))
 
     def _call(self, inputs: Any, function: Optional[Callable[[Any], Any]] = None) -> Any:
         """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
         try:
             output = (function or self._function)(inputs)
         except Exception as error:
-            return _failure(error)
+            return failure_of(error)
+        return self._checked(output)
+
+    def _checked(self, output: Any) -> Any:
+        """Return the Output as it is; else a Failure, or a Raw without content for None."""
         if output is None:
             return Raw([], status=_NO_CONTENT, reason="No content")
         if not isinstance(output, self._output_type):
@@ -112,14 +124,14 @@ class DjlAdapter(Adapter):
             return output
         if output.stream_content is not None:
             return self._stream(item, output)
-        outcome = _guarded(whole, output)
+        outcome = guarded(whole, output)
         return self._finished([item], [outcome], output)[0]
 
     def _run_batch(self, items: Sequence[Item], requests: Sequence[Shown]) -> List[Outcome]:
         output = self._call(batched(requests, self._name, self._always))
         if isinstance(output, (Failure, Raw)):
             return [output for _ in items]
-        made = _guarded(batch_payloads, output, len(items))
+        made = guarded(batch_payloads, output, len(items))
         outcomes = [made for _ in items] if isinstance(made, Failure) else list(made)
         return self._finished(items, outcomes, output)
 
@@ -134,48 +146,50 @@ class DjlAdapter(Adapter):
 
     def _stream(self, item: Item, output: Any) -> Outcome:
         """Piece by piece until the iterator ends, or nobody waits any more. What it raises is the last piece."""
-        first = _guarded(whole, output)
+        first = guarded(whole, output)
         if isinstance(first, Failure):
             return first
         pieces = output.stream_content
         kind = content_type_of(first.properties)
         has_begun = False
         with closing(pieces):
-            for data in _pieces(pieces, output.stream_output_formatter):
+            for data in pieces_of(pieces, output.stream_output_formatter):
                 if item.is_cancelled:
                     break
                 if data:
                     part = Part(data, kind)
-                    item.send(Raw([part]) if has_begun else _opening(first, part))
+                    item.send(Raw([part]) if has_begun else opening(first, part))
                     has_begun = True
-        outcome: Outcome = END if has_begun else _opening(first, Part(b"", kind))
+        outcome: Outcome = END if has_begun else opening(first, Part(b"", kind))
         return self._finished([item], [outcome], output)[0]
 
 
-def _opening(first: Raw, part: Part) -> Raw:
+def opening(first: Raw, part: Part) -> Raw:
+    """Return the first part of a streamed answer, which has its status and headers."""
     return Raw([part], first.properties, status=first.status, reason=first.reason)
 
 
-def _pieces(pieces: Any, formatter: Any) -> Iterator[bytes]:
+def pieces_of(pieces: Any, formatter: Any) -> Iterator[bytes]:
+    """Yield what an iterator of the handler yields, as bytes; what that raises is the last piece."""
     try:
         for piece in pieces:
             yield formatted(piece, formatter)
     except Exception as error:
         traceback.print_exc()
-        yield _words(error).encode("utf-8")
+        yield words_of(error).encode("utf-8")
 
 
-def _guarded(make: Any, *arguments: Any) -> Any:
+def guarded(make: Any, *arguments: Any) -> Any:
     """Return what a function makes of an answer, or a Failure where user code put together what cannot be sent."""
     try:
         return make(*arguments)
     except Failure as failure:
         return failure
     except Exception as error:
-        return _failure(error)
+        return failure_of(error)
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
     """Return what user code raised, with its traceback on stderr; one item's or a batch's."""
     traceback.print_exc()
     if isinstance(error, Failure):
@@ -184,18 +198,29 @@ def _failure(error: Exception) -> Failure:
     lacks_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     if lacks_memory or any(words in text for words in _MEMORY_WORDS):
         return Failure(text or "the handler ran out of memory", _MEMORY, _OUT_OF_MEMORY)
-    return Failure(_words(error), "model failed", _FAILED)
+    return Failure(words_of(error), "model failed", _FAILED)
 
 
-def _words(error: Exception) -> str:
+def words_of(error: Exception) -> str:
+    """Return what an exception says, or its name where it says nothing."""
     return str(error) or type(error).__name__
 
 
 def _wrong_type(output: Any, name: str) -> str:
     if hasattr(output, "close") and hasattr(output, "cr_await"):
         output.close()
-        return "Invalid output type: coroutine. %s must not be async; return an Output." % name
+        return (
+            "Invalid output type: coroutine. Set option.async_mode=true, or let %s return an Output." % name
+        )
     return "Invalid output type: %s. %s must return an Output, or None." % (type(output).__name__, name)
 
 
-ADAPTER = DjlAdapter
+def ADAPTER(setup: Setup, host: Host) -> Adapter:
+    """Make the adapter for a plain function, or the one for an async function."""
+    if not setup.settings.get("in_flight"):
+        return DjlAdapter(setup, host)
+    from trivium_child.djl_async import (
+        AsyncDjlAdapter,
+    )  # few workers need asyncio, which takes a while to load
+
+    return AsyncDjlAdapter(setup, host)

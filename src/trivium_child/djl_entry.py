@@ -19,8 +19,12 @@ def load_entry(root: str, entry: str) -> ModuleType:
     return _of_entry(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
 
 
-def function_of(module: ModuleType, entry: str, name: str) -> Callable[[Any], Any]:
-    """The function `name` of the entry; Failure (code "load failed") where it is not there or cannot be called."""
+def function_of(
+    module: ModuleType, entry: str, name: str, is_asynchronous: bool = False
+) -> Callable[[Any], Any]:
+    """Return the function `name` of the entry. Raises Failure (code "load failed") where it is not there, cannot be
+    called, or is an async function that nobody would wait for.
+    """
     function = getattr(module, name, None)
     if function is None or not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
@@ -29,10 +33,11 @@ def function_of(module: ModuleType, entry: str, name: str) -> Callable[[Any], An
             % (entry, name, ", ".join(there[:20]) or "no functions"),
             "load failed",
         )
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if is_async and not is_asynchronous:
         raise Failure(
-            "%s in %s is an async function; asynchronous handlers are not supported in this version. "
-            "Define it without async." % (name, entry),
+            "%s in %s is an async function. Set option.async_mode=true, or define it without async."
+            % (name, entry),
             "load failed",
         )
     found: Callable[[Any], Any] = function

@@ -3,16 +3,22 @@
 Source: spec sheet `djl`, sections 4.4 and 8.4.
 """
 
+import json
 import re
+import struct
 import traceback
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from trivium_child.values import Failure, Part, Raw
 
 _DATA = "data"
 _BATCH_KEY = re.compile(r"batch_([0-9]{1,9})\.")
 _BAD_BATCH = 400
+_CODE = re.compile(r"[2-5][0-9]{2}\Z")
+_ITEM_KEYS = frozenset(("data", "last", "code"))
+_MOST_TEXTS = 100
+"""An item has as many texts at most: more are no item."""
 
 
 def whole(output: Any) -> Raw:
@@ -45,6 +51,49 @@ def batch_payloads(output: Any, count: int) -> List[Raw]:
             )
         found[index] = value
     return [_raw(output, found[index]) for index in range(count)]
+
+
+def piece_of(output: Any) -> Tuple[Raw, bool]:
+    """Return what an Output of an asynchronous handler says, and whether it is the last of its answer: an item of
+    continuous batching says both itself, and may have the status of an error; anything else is a piece as it is.
+    """
+    said = whole(output)
+    texts = _item_texts(said.parts[0].data) if said.parts and said.status < 300 else None
+    if texts is None:
+        return said, said.status >= 300
+    code = texts.get("code")
+    is_last = texts.get("last", "").lower() == "true"
+    if code is None:
+        data = texts.get("data", "").encode("utf-8")
+        return Raw(
+            [Part(data, said.parts[0].content_type)], said.properties, (), said.status, said.reason
+        ), is_last
+    if not _CODE.match(code):
+        raise _misfit("the code %r of an item is no HTTP status from 200 to 599" % code)
+    told: Dict[str, Any] = {"code": int(code)}
+    if "error" in texts:
+        told["error"] = texts["error"]
+    body = json.dumps(told, ensure_ascii=False).encode("utf-8")
+    part = Part(body, said.parts[0].content_type)
+    return Raw([part], said.properties, (), int(code), texts.get("error", said.reason)), True
+
+
+def _item_texts(data: Any) -> Optional[Dict[str, str]]:
+    """Read an item as `Output.binary_encode` writes it. None where the bytes are none."""
+    view, at, found = bytes(data), 2, []
+    try:
+        (count,) = struct.unpack_from(">h", view)
+        if not 0 < count <= _MOST_TEXTS:
+            return None
+        for _ in range(2 * count):
+            (size,) = struct.unpack_from(">i", view, at)
+            begin = at + 4
+            at = begin + max(size, 0)
+            found.append(view[begin:at].decode("utf-8"))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    texts = dict(zip(found[::2], found[1::2]))
+    return texts if at == len(view) and not _ITEM_KEYS.isdisjoint(texts) else None
 
 
 def formatted(piece: Any, formatter: Optional[Callable[[Any], Any]]) -> bytes:

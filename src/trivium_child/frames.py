@@ -22,8 +22,8 @@ MOST = 2**31
 # From the server:
 SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN, CHECK = range(1, 9)
 # From the worker:
-READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED, CHECKED = range(
-    16, 30
+READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED, CHECKED, CREDIT = (
+    range(16, 31)
 )
 
 RUN_HEAD = struct.Struct("<QI")
@@ -42,6 +42,10 @@ TAKEN_BODY = struct.Struct("<QI")
 KEPT_BODY = struct.Struct("<QQ")
 """Number of an item whose block of the arena outlives its answer, and the worker's own number for that block, of which
 FREED lists those that it does not need any more.
+"""
+
+CREDIT_BODY = struct.Struct("<QIdd")
+"""Number of an item that was one of many in work and has ended, its rows; when user code got it, and gave it back.
 """
 
 WINDOW = 16

@@ -53,6 +53,14 @@ class FrameReader:
         self._is_parked = False
         self.turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
         self._stand_in: Optional[threading.Thread] = None
+        self._alert: Optional[Callable[[], None]] = None
+
+    def read_apart(self, alert: Callable[[], None]) -> None:
+        """Let the second thread read from now on, and call `alert` there whenever it leaves something in `todo`. The
+        main thread waits for what it likes, and calls neither `wait` nor `begin`.
+        """
+        self._alert = alert
+        self._wake_reader()
 
     def begin(self) -> None:
         """User code gets a batch."""
@@ -128,6 +136,10 @@ class FrameReader:
         while True:
             was_idle = self._sleeps
             self._read()
+            if self._alert is not None:
+                if self._todo:
+                    self._alert()
+                continue
             if self._todo and self._sleeps:
                 self._sleeps = False
                 if self._gate.locked():

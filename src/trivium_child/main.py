@@ -98,9 +98,14 @@ def _make(told: Dict[str, Any], choose: Callable[[Dict[str, Any]], MakeAdapter],
 
 
 def _words(error: BaseException) -> str:
+    """Return what kept the model from loading: the error and its place first, then how it came to that."""
     if isinstance(error, Failure):
         return error.message
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
+    where = traceback.extract_tb(error.__traceback__)
+    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
+    last = traceback.format_exception_only(type(error), error)[-1].strip()
+    return "The model's code raised %s%s.\n%s" % (last.rstrip("."), place, trace)
 
 
 def _mapped(descriptor: int) -> memoryview:

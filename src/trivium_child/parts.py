@@ -31,12 +31,29 @@ class Parts:
         self._texts = frames.AnswerTexts()
         self._lock = threading.Lock()
         self.windows: Dict[int, Window] = {}
+        self.behind: Optional[Callable[[Item], bytes]] = None
+        """Makes the frame that follows the final part of an item, where one does."""
 
     def send(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
         """One part; waits while the receiver has no room for it. Without effect where nobody wants it any more."""
         final = final or outcome is END or isinstance(outcome, Failure)
-        if not final and not self._has_room(item):
-            return
+        if final or self._has_room(item):
+            self._put(item, outcome, final, parameters)
+
+    def offer(self, item: Item, outcome: Any, changed: Callable[[], Any]) -> bool:
+        """Send one part that is not the last, at once. False while its receiver has no room for it; then `changed` is
+        called once, by whichever thread, when that may be otherwise. A part that nobody wants any more is dropped.
+        """
+        number = item.number
+        if number not in self._items or item.is_cancelled:
+            return True
+        window = self.windows.get(number) or self.windows.setdefault(number, Window())
+        is_in = window.enter_now(changed)
+        if is_in:
+            self._put(item, outcome, False, None)
+        return is_in is not None
+
+    def _put(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
         with self._lock:
             if final:
                 if self._items.pop(item.number, None) is None:
@@ -52,6 +69,9 @@ class Parts:
             kept: Kept = []
             if final:
                 size += self._loans.ended((item.number,), pieces, 0, kept)
+                if self.behind is not None:
+                    pieces.append(self.behind(item))
+                    size += len(pieces[-1])
             self._writer.write(pieces, size + 5)
             self._loans.written(kept)
 

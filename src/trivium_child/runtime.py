@@ -11,7 +11,7 @@ import socket
 import struct
 from collections import deque
 from time import monotonic, sleep
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
@@ -55,6 +55,7 @@ class Runtime:
         self._items: Dict[int, Item] = {}
         self._parts = Parts(self._items, self._writer, self.loans, self._intake.needed)
         self.host = WireHost(self._writer, self._texts, self._intake.needed)
+        self._cancel_task: Optional[Callable[[int], None]] = None
 
     # -- start and end -------------------------------------------------------------------------------------
 
@@ -89,7 +90,31 @@ class Runtime:
     def run(self, adapter: Adapter) -> None:
         """Serve until the server says stop. What ends user code's process ends it here, too: SystemExit passes."""
         self._checks = Checks(adapter, self._writer)
-        self._writer.send(frames.frame(frames.READY, frames.text({"checks": adapter.has_check})))
+        ready = {"checks": adapter.has_check, "in_flight": adapter.in_flight}
+        self._writer.send(frames.frame(frames.READY, frames.text(ready)))
+        if adapter.in_flight:
+            self._serve_many(adapter)
+        else:
+            self._serve_batches(adapter)
+        self._outlast()
+        adapter.close()
+
+    def _serve_many(self, adapter: Adapter) -> None:
+        from trivium_child.tasks import Tasks  # few workers need asyncio, which takes a while to load
+
+        tasks = Tasks(adapter, self._todo, self._items, self._parts, self._begun, self._tell_freed)
+        self._cancel_task = tasks.cancel
+        self._intake.read_apart(tasks.alert)
+        tasks.run()
+
+    def _begun(self, number: int) -> None:
+        self._marks[BEGUN_MARK] = number
+
+    def _tell_freed(self) -> None:
+        if self.loans.freed:
+            self._writer.send(self.loans.take_freed())
+
+    def _serve_batches(self, adapter: Adapter) -> None:
         pending: List[Any] = []
         over: List[int] = []
         kept: Kept = []
@@ -117,8 +142,6 @@ class Runtime:
                 self._intake.glance()
         if pending:
             self._write(pending, held, kept)
-        self._outlast()
-        adapter.close()
 
     def _write(self, pending: List[Any], size: int, kept: Kept) -> None:
         self._writer.write(pending, size)
@@ -126,7 +149,7 @@ class Runtime:
         if kept:
             self.loans.written(kept)
         if self.loans.freed:
-            self._writer.send(self.loans.take_freed())
+            self._tell_freed()
 
     def _outlast(self) -> None:
         """Let answers in progress end after the server has said stop: threads of user code still send their parts."""
@@ -237,3 +260,5 @@ class Runtime:
             item.is_cancelled = True
             self._parts.cancel(number)
             self.host.cancel_calls(number)
+            if self._cancel_task is not None:
+                self._cancel_task(number)

@@ -20,6 +20,8 @@ def ended(item):
 class Mortal:
     """Does nothing by itself: the test pushes its events."""
 
+    in_flight = 0
+
     def __init__(self, port):
         self.push, self.batches, self.cancelled = port.push, [], []
 

@@ -22,6 +22,8 @@ from tests.contract.rpc_protocols import CHECKS, RpcMethod, RpcSubject, check_re
 from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
+from trivium.codecs.protobuf_schema import classes_of
+from trivium.protocols.djl import grpc as djl
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
 from trivium.types.errors import Code, ServeError
@@ -112,9 +114,40 @@ KSERVE = RpcSubject(
     "kserve", lambda: KServeGrpc("trivium", "1.2", KServeOptions(may_change=True)), METHODS, read, error_in
 )
 _TRITON = KServeOptions(may_change=True, as_triton=True)
+_DJL_MESSAGES = classes_of(
+    "contract",
+    {
+        "Predict": "1 string model_name\n2 string model_version\n4 map<string,bytes> headers\n5 bytes input",
+        "Predicted": "1 int32 code\n2 map<string,bytes> headers\n3 bytes output",
+        "Pinged": "1 int32 code\n2 map<string,string> model_status",
+    },
+)
+_PREDICTION = _DJL_MESSAGES["Predict"](model_name="m", headers={"Accept": b"tensor/npz"}, input=b"hi")
+
+
+def read_djl(method: str, message: bytes) -> object:
+    """As a client of DJL's own would read it."""
+    made = _DJL_MESSAGES["Pinged" if method == djl.PING else "Predicted"]()
+    made.ParseFromString(message)
+    return made
+
+
+DJL = RpcSubject(
+    "djl",
+    lambda: djl.DjlGrpc(lambda: "made"),
+    (
+        RpcMethod(djl.PING, b"", Listing((VersionStatus("m", "1", VersionState.READY),))),
+        RpcMethod(
+            djl.PREDICT, _PREDICTION.SerializeToString(), kind=RpcKind.SERVER_STREAM, ends_with_status=True
+        ),
+    ),
+    read_djl,
+    error_in,
+)
 SUBJECTS = (
     KSERVE,
     replace(KSERVE, name="kserve in Triton's words", make=lambda: KServeGrpc("triton", "2.51.0", _TRITON)),
+    DJL,
 )
 every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 

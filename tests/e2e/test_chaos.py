@@ -1,16 +1,20 @@
 """Seeded chaos on every profile: faults of all kinds under load, after which nothing is lost, doubled, hung or left.
 
-Closed-loop clients ask an echo behind two workers and count what they get; the server's own count must agree. The full
-disk has a suite of its own (`test_full_disk`): it needs a disk.
+Closed-loop clients ask an echo behind two workers and count what they get; the server's own count must agree. Its
+access log and its temporary files are on a disk that fills up, and its wall clock jumps.
 """
 
+import base64
 import contextlib
 import http.client
+import json
 import os
 import random
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,13 +23,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
-from tests.harness.raw_http import connect, get, infer_request, reset, tensor
+from tests.harness.bad_machine import SMALL, SmallDisk, WallClock
+from tests.harness.raw_http import connect, get, infer_request, post, reset, tensor
 from tests.harness.server_process import ServerProcess, running, until
 
 CLIENTS = 4
+SAMPLE = 5
+"""Rounds of each profile where not all are played."""
+
+YEAR = 365.0 * 86400
+JUMPS = (1, 3600, -3600, 86400, -86400, 10 * YEAR, -10 * YEAR)
 PROFILES = ("native", "triton", "djl", "torchserve")
 REFUSALS = {429, 500, 503, 504}
 """Statuses by which a request may be refused in a round of chaos; anything else is a fault of the server."""
@@ -80,16 +91,31 @@ def lay_out(root: Path, profile: str) -> Path:
     return root
 
 
+LARGE = base64.b64encode(bytes(2 * SMALL)).decode()
+SENT = json.dumps({"parameters": {"config": "{}", "file:1/model.py": LARGE}}).encode()
+"""A load of a model whose file is larger than the disk."""
+
+
+class Machine(NamedTuple):
+    """What a server has there that turns bad: the folder of its models, a disk, a clock."""
+
+    root: Path
+    disk: SmallDisk
+    clock: WallClock
+
+
 class Chaos:
     """One server under load. `counts` are the outcomes of all clients, by what happened."""
 
-    def __init__(self, server: ServerProcess, root: Path, profile: str, seed: int) -> None:
-        self.server, self.root, self.profile = server, root, profile
+    def __init__(self, server: ServerProcess, machine: Machine, profile: str, seed: int) -> None:
+        self.server, self.profile = server, profile
+        self.root, self.disk, self.clock = machine
         self.chance = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.faults: dict[str, Callable[[], None]] = {
             "kill a worker": self.kill, "stop a worker": self.stop, "cut connections": self.cut,
-            "send slowly": self.trickle, "take descriptors": self.starve,
+            "send slowly": self.trickle, "take descriptors": self.starve, "fill the disk": self.fill,
+            "move the clock": self.jump,
         }  # fmt: skip
         if profile in ("native", "triton"):
             self.faults |= {"load and unload": self.reload, "lose a folder": self.lose}
@@ -169,6 +195,21 @@ class Chaos:
         for plug in plugs:
             plug.close()
 
+    def fill(self) -> None:
+        with self.disk.filled(self.server.process):
+            if self.profile in ("native", "triton"):
+                answer = self.server.ask(post("/v2/repository/models/sent/load", SENT))
+                assert 400 <= answer.status < 600, answer
+            time.sleep(0.7)  # the access log is written twice a second
+        log = self.disk.seen_by(self.server.process) / "access"
+        os.truncate(log, 0)  # in many rounds it fills the disk itself
+        self.server.ask(get("/v2/health/live"))
+        until(lambda: log.stat().st_size > 0, lambda: f"nothing is logged any more: {self.server.said()}")
+
+    def jump(self) -> None:
+        self.clock.jump(self.chance.choice(JUMPS))
+        time.sleep(0.3)
+
     def reload(self) -> None:
         for act in ("unload", "load", "unload", "load"):
             self.server.ask(b"POST /v2/repository/models/other/%s HTTP/1.1\r\nHost: localhost\r\n"
@@ -216,11 +257,19 @@ def play(tmp_path: Path, profile: str, rounds: int, seed: int) -> None:
     root = tmp_path / "models"
     path = lay_out(root, profile)
     ping = "/ping" if profile in ("djl", "torchserve") else "/v2/health/ready"
-    with running(tmp_path / "log", "serve", path, "--profile", profile, models_raise=True) as server:
-        chaos = Chaos(server, root, profile, seed)
+    machine = Machine(root, SmallDisk(tmp_path / "disk"), WallClock(tmp_path))
+    variables = {**machine.clock.variables, "TMPDIR": str(machine.disk.folder)}
+    words = ("serve", path, "--profile", profile, "--access-log", machine.disk.folder / "access")
+    with running(
+        tmp_path / "log", *words, models_raise=True, prefix=machine.disk.prefix, variables=variables
+    ) as server:
+        chaos = Chaos(server, machine, profile, seed)
         until(lambda: server.ask(get(ping)).status == 200, server.said)
-        for _ in range(rounds):
-            name = chaos.chance.choice(sorted(chaos.faults))
+        names = sorted(chaos.faults)
+        random.Random(seed).shuffle(names)
+        first = SAMPLE * PROFILES.index(profile)  # so that each comes up in one profile at least
+        for number in range(rounds):
+            name = names[(first + number) % len(names)] if number < SAMPLE else chaos.chance.choice(names)
             with under_load(chaos):
                 time.sleep(0.05)
                 chaos.faults[name]()
@@ -246,7 +295,19 @@ def play(tmp_path: Path, profile: str, rounds: int, seed: int) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_five_rounds_lose_nothing(tmp_path: Path, profile: str) -> None:
-    play(tmp_path, profile, 5, 20261125)
+    play(tmp_path, profile, SAMPLE, 20261125)
+
+
+def test_the_clock_that_jumps_is_the_one_that_a_server_reads(tmp_path: Path) -> None:
+    clock = WallClock(tmp_path)
+    code = "import time; print(time.time(), time.time_ns() / 1e9)"
+    for shift in (0.0, YEAR, -2 * YEAR):
+        clock.jump(shift)
+        variables = {**os.environ, **clock.variables}
+        said = subprocess.run(
+            [sys.executable, "-c", code], env=variables, capture_output=True, check=True
+        ).stdout
+        assert all(abs(float(word) - time.time() - shift) < 600 for word in said.split())
 
 
 @pytest.mark.soak

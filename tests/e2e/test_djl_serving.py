@@ -1,6 +1,7 @@
 """The command `djl-serving` from outside: its flags, its files, its life, and how models are managed meanwhile."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -8,11 +9,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from tests.harness.commands import trivium
 from tests.harness.djl_serving import DjlServing, djl_serving, said
 from tests.harness.raw_http import connect, read_answer
 from tests.harness.server_process import SECONDS, until
+
+from trivium.codecs.protobuf_schema import classes_of
 
 ECHO = """
 from djl_python import Output
@@ -344,3 +348,40 @@ def test_ten_thousand_that_nobody_fetches_leave_memory_flat(tmp_path: Path) -> N
                 if number == 1000:
                     before = server.process.memory_info().rss
         assert server.process.memory_info().rss < before + 32 * 2**20
+
+
+# -- gRPC --------------------------------------------------------------------------------------------------
+
+
+def test_its_grpc_service_pings_and_streams(tmp_path: Path) -> None:
+    messages = classes_of(
+        "ai.djl.serving.grpc.proto",
+        {
+            "Request": "1 string model_name\n2 string model_version\n4 map<string,bytes> headers\n5 bytes input",
+            "Response": "1 int32 code\n2 map<string,bytes> headers\n3 bytes output",
+            "Ping": "1 int32 code\n2 map<string,string> model_status",
+        },
+    )
+    request, response, pinged = messages["Request"], messages["Response"], messages["Ping"]
+    folder(tmp_path / "models", "echo")
+    folder(tmp_path / "models", "parts", STREAM)
+    variables = {"SERVING_GRPC_PORT": "0", "SERVING_MODEL_STORE": str(tmp_path / "models")}
+    with djl_serving(tmp_path / "log", variables=variables) as server:
+        place = server.await_line(re.compile(r"GRPC API bind to: (\S+)"))[1]
+        with grpc.insecure_channel(place) as channel:
+            service = "/ai.djl.serving.grpc.proto.Inference/"
+            ping = channel.unary_unary(service + "Ping", lambda _: b"", pinged.FromString)
+            predict = channel.unary_stream(
+                service + "Predict", request.SerializeToString, response.FromString
+            )
+            said = ping(None, timeout=60)
+            assert (said.code, dict(said.model_status)) == (200, {"echo": "Healthy", "parts": "Healthy"})
+            (only,) = predict(request(model_name="echo", input=b"hello"), timeout=60)
+            assert (only.code, only.output, only.headers["x-told"]) == (200, b"hello", b"nothing")
+            pieces = [
+                answer.output for answer in predict(request(model_name="parts", input=b"3"), timeout=60)
+            ]
+            assert b"".join(pieces) == b"0,1,2,"
+            with pytest.raises(grpc.RpcError) as caught:
+                list(predict(request(model_name="nobody"), timeout=60))
+            assert caught.value.code() is grpc.StatusCode.NOT_FOUND

@@ -1,5 +1,6 @@
 """`djl-test-model` for real: under its own name, under an interpreter that has no packages at all."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,30 @@ def test_it_runs_where_there_is_nothing_but_python(model: Path, tmp_path: Path) 
 def test_another_function(model: Path) -> None:
     done = trivium("djl-test-model", "--model-dir", model, "--handler", "other", "--input", "x")
     assert (done.returncode, '"code": 424' in done.stdout) == (0, True), done.stdout
+
+
+ASYNC = """
+import asyncio
+from djl_python import Output
+async def one(inputs):
+    await asyncio.sleep(0)
+    return Output().add(inputs.get_as_string())
+async def pieces(inputs):
+    return several(inputs)
+async def several(inputs):
+    for code in (201, 202):
+        yield Output(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "codes"), [("one", [200]), ("pieces", [201, 202]), ("several", [201, 202])]
+)
+def test_an_asynchronous_function_is_waited_for(model: Path, handler: str, codes: list[int]) -> None:
+    (model / "model.py").write_text(ASYNC)
+    done = trivium("djl-test-model", "--model-dir", model, "--handler", handler, "--input", "x")
+    assert done.returncode == 0, done.stdout
+    assert [int(code) for code in re.findall(r'"code": (\d+)', done.stdout)] == codes
 
 
 def test_what_is_wrong_is_said(model: Path) -> None:

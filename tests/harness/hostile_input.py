@@ -103,6 +103,24 @@ def json_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, .
     return json_request(f"{model}_text", "BYTES", count, b"[" + b",".join([one] * count) + b"]")
 
 
+def _prediction(model: str, text: bytes) -> tuple[bytes, ...]:
+    lines = (b"POST /predictions/%b HTTP/1.1" % model.encode(), b"Host: t", b"Content-Type: application/json")
+    return b"\r\n".join((*lines, b"Content-Length: %d" % len(text))) + b"\r\n\r\n", text
+
+
+def foreign_numbers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([b"0", b"0.1234567", b"[1,2]"])
+    count = (size - 99) // (len(one) + 1)
+    text = b",".join([one] * count)
+    return _prediction(f"{model}_real", chance.choice([b'{"x": [%b]}', b"[%b]", b'{"x": [%b]']) % text)
+
+
+def foreign_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice([b'""', b'"\\""', b'"a,b]"'])
+    count = size // 4 // (len(one) + 1)
+    return _prediction(f"{model}_text", b'{"x": [%b]}' % b",".join([one] * count))
+
+
 def tiny_chunks(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
     return http_head(f"{model}_real", None), b"1\r\nx\r\n" * (size // 24), b"0\r\n\r\n"
 
@@ -203,6 +221,8 @@ HTTP: tuple[Make, ...] = (
     json_numbers,
     json_nested,
     json_strings,
+    foreign_numbers,
+    foreign_strings,
     tiny_chunks,
     pipelined,
     declared_only,

@@ -141,11 +141,15 @@ class WorkerHarness:
 
 
 class InstanceHarness:
-    """A `ServedModel` over instances of one kind. Every virtual run takes `seconds`."""
+    """A `ServedModel` over instances of one kind. Every virtual run takes `seconds`; virtual instances and worker
+    processes may have many items in work.
+    """
 
-    def __init__(self, kind, batching=None, instances=1, seconds=1.0, **fields):
+    def __init__(self, kind, batching=None, instances=1, seconds=1.0, in_flight=0, **fields):
         loop = asyncio.get_running_loop()
-        self.kind, self.seconds, self.script = kind, seconds, Script()
+        self.kind, self.seconds, self.script, self.in_flight = kind, seconds, Script(), in_flight
+        if in_flight and kind == "process":
+            fields["parameters"] = {"in_flight": str(in_flight)}
         self.clock = VirtualClock() if kind == "virtual" else LoopClock(loop)
         signal = self.clock.call_soon if kind == "virtual" else loop.call_soon_threadsafe
         batching = batching or Batching(batch_axis=True)
@@ -160,7 +164,7 @@ class InstanceHarness:
 
     async def launch(self, placement, port):
         if self.kind == "virtual":
-            return VirtualInstance(self.clock, port, lambda rows: self.seconds)
+            return VirtualInstance(self.clock, port, lambda rows: self.seconds, self.in_flight)
         if self.workers:
             return await self.workers.launch(placement, port)
         if self.kind == "inline":

@@ -122,6 +122,17 @@ class ServerProcess(LoggedProcess):
         self.signal(signal.SIGTERM)
 
 
+def living(folder: Path) -> list[psutil.Process]:
+    """The processes that have this folder for their temporary files in their environment, however they came about."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_ours = process.environ().get("TMPDIR") == str(folder)
+            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
 def is_guard(process: psutil.Process) -> bool:
     """Whether it is the process that cleans up behind a server."""
     try:
@@ -139,13 +150,22 @@ def serve(
 
 @contextlib.contextmanager
 def running(
-    log: Path, command: str, *words: str | Path, status: int = 0, models_raise: bool = False
+    log: Path,
+    command: str,
+    *words: str | Path,
+    status: int = 0,
+    models_raise: bool = False,
+    prefix: tuple[str | Path, ...] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[ServerProcess]:
     """`trivium COMMAND WORDS` on a free port, its output in the file `log`. At the end it is stopped by SIGTERM,
     if it still runs, and must have left with that exit status and without a traceback: none at all, or, where
     `models_raise`, none of the server's own (those of models come behind the name of their worker).
+    `prefix` is what the command begins with; `variables` come into its environment.
     """
-    with started(log, *COMMAND, command, "--http-port", "0", "--grpc-port", "0", *words) as process:
+    words = ("--http-port", "0", "--grpc-port", "0", *words)
+    given = {**environment(), **(variables or {})}
+    with started(log, *prefix, *COMMAND, command, *words, variables=given) as process:
         serving = ServerProcess(process, log)
         yield serving
         if not serving.has_ended():
@@ -183,9 +203,11 @@ def started(
 
 
 def environment() -> Mapping[str, str]:
-    """This one's, with nothing in it that configures a server, and wide lines."""
+    """This one's, with nothing in it that configures a server, and wide lines. Who is not root counts a server's
+    descriptors only where it is debuggable.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TRIVIUM_")}
-    return kept | {"COLUMNS": "200"}
+    return kept | {"COLUMNS": "200"} | ({"TRIVIUM_DEBUGGABLE": "true"} if os.geteuid() else {})
 
 
 @contextlib.contextmanager

@@ -40,11 +40,11 @@ def make_infer(rows=None, value=0.0, **fields) -> Infer:
 class VirtualModelHarness:
     """Submits, runs the virtual clock, and keeps every part of every answer."""
 
-    def __init__(self, spec, service=lambda rows: 1.0, run=asyncio.run, tracing=None):
+    def __init__(self, spec, service=lambda rows: 1.0, run=asyncio.run, tracing=None, in_flight=0):
         """`tracing` makes one of the time."""
         self.clock = VirtualClock()
         context = ModelContext() if tracing is None else ModelContext(tracing=tracing(self.clock.now))
-        self.model = load_virtually(spec, self.clock, service, run, context)
+        self.model = load_virtually(spec, self.clock, service, run, context, in_flight)
         self.parts: dict[int, list[ResponsePart]] = {}
         self.ended: list[int] = []
 

@@ -45,6 +45,7 @@ class Adder:
     """Adds up by the id that its control inputs tell; answers the sum. Knows nothing of how it is scheduled."""
 
     running_since = None
+    in_flight = 0
 
     def __init__(self, bench, port):
         self.bench, self.port = bench, port

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from trivium.app import build, count_gpus
+from trivium.app import build
 from trivium.config.loading import configured
+from trivium.devices import count_gpus
 from trivium.types.errors import Code, ServeError
 
 

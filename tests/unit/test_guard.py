@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import subprocess
 import time
 
-from trivium.guard import ServerGuard, sweep
+from trivium.guard import ServerGuard
+from trivium.scratch import sweep
 from trivium_child import guard
 
 
@@ -58,7 +60,8 @@ def test_the_folder_is_locked_as_cleaners_of_temporary_folders_look_for_it(tmp_p
 
 def test_the_guard_knows_the_groups_that_are_left(tmp_path):
     told = tmp_path / "told"
-    told.write_bytes(b"".join(b"+%d\n" % number for number in range(1000, 3000)) + b"-1500\n-7\n+8\n+9")
+    begun = b"".join(b"+%d server.%d\n" % (number, number) for number in range(1000, 3000))
+    told.write_bytes(begun + b"-1500\n-7\n+8 server.8\n+9")
     with told.open("rb") as file:
         groups = guard.follow(file.fileno())
     assert groups == {*range(1000, 3000), 8} - {1500}
@@ -67,3 +70,16 @@ def test_the_guard_knows_the_groups_that_are_left(tmp_path):
 def test_it_finds_the_members_of_a_session():
     assert os.getpid() in guard.members({os.getsid(0)})
     assert guard.members(set()) == []
+
+
+def test_it_finds_what_has_a_mark_or_a_servers(tmp_path):
+    keeper = ServerGuard(tmp_path)
+    environment = keeper.marked(keeper.marked({"PATH": os.environ["PATH"]}))
+    first, second = environment[guard.MARKS].encode().split()
+    with subprocess.Popen(["sleep", "600"], env=environment) as process:
+        for marks in ({first}, {second, b"other.1"}, {first.partition(b".")[0]}):
+            assert guard.marked(marks) == [process.pid]
+        for marks in (set(), {b"other.1"}, {first + b"0"}, {first[:4]}):
+            assert guard.marked(marks) == []
+        process.kill()
+    keeper.close()

@@ -1,16 +1,16 @@
 """Makes from the configuration what decides who gets in, once for all listeners: keys, the rule for web pages, TLS."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.access.authorizer import KeyAuthorizer
 from trivium.access.key_file import KeyFile
+from trivium.access.tls_files import TlsFiles, tls_files
 from trivium.config.options import ServerConfig
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.pages import rule_of
-from trivium.tls import Tls, read_tls
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
@@ -19,20 +19,20 @@ _log = logging.getLogger("trivium.access")
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Holds the entrance of every listener, by its name, and the file of the keys, if there is one."""
+    """Holds the entrance of every listener, by its name, and the files of keys and certificates, if there are any."""
 
     entrances: Mapping[str, Entrance]
-    file: KeyFile | None = None
+    files: Sequence[KeyFile | TlsFiles] = ()
 
     def start(self) -> None:
-        """Begin to look whether the keys have changed."""
-        if self.file is not None:
-            self.file.start()
+        """Begin to look whether they have changed."""
+        for file in self.files:
+            file.start()
 
     def close(self) -> None:
         """End that."""
-        if self.file is not None:
-            self.file.close()
+        for file in self.files:
+            file.close()
 
 
 def access_settings(config: ServerConfig) -> AccessSettings:
@@ -51,10 +51,14 @@ def access_settings(config: ServerConfig) -> AccessSettings:
     is_lax = config.server.profile == "triton" and not security.allowed_hosts
     pages = None if is_lax else rule_of(security.allowed_hosts)
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
-    entrances = {name: Entrance(authorizer, pages, tls) for name, tls in _tls(config).items()}
+    tls = _tls(config)
+    entrances = {
+        name: Entrance(authorizer, pages, None if files is None else files.in_force)
+        for name, files in tls.items()
+    }
     if file is not None and config.wide:
         _warn_of_plain(config, entrances)
-    return AccessSettings(entrances, file)
+    return AccessSettings(entrances, [each for each in (file, *tls.values()) if each is not None])
 
 
 def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> None:
@@ -77,7 +81,7 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         )
 
 
-def _tls(config: ServerConfig) -> Mapping[str, Tls | None]:
+def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
     http, grpc, metrics, management = config.http, config.grpc, config.metrics, config.management
     if not management.is_on and (
         management.tls_certificate or management.tls_key or management.tls_client_authorities
@@ -94,12 +98,12 @@ def _tls(config: ServerConfig) -> Mapping[str, Tls | None]:
             "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
         )
     return {
-        "HTTP": read_tls("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities),
-        "gRPC": read_tls("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities),
-        "metrics": read_tls(
+        "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities),
+        "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities),
+        "metrics": tls_files(
             "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities
         ),
-        "management": read_tls(
+        "management": tls_files(
             "management", management.tls_certificate, management.tls_key, management.tls_client_authorities
         ),
     }

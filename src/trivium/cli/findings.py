@@ -19,7 +19,7 @@ from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
 
-_UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version"})
+_UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version", "shown_root"})
 
 LONGEST_SHOWN = 120
 """Characters of a value: a handler's settings may hold a whole document."""
@@ -42,16 +42,26 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
     return not unreadable and not faults
 
 
+def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> None:
+    """Print what is to be said of a file that configures a server."""
+    is_faulty = any(finding.severity is Severity.ERROR for finding in findings)
+    word = ("cannot be served: ", "bold red") if is_faulty else ("configuration ", "bold green")
+    _print(console, Text.assemble(word, visible(str(file))))
+    for finding in findings:
+        _print_finding(console, finding)
+    console.print()
+
+
 def _print_model(console: Console, spec: ModelSpec) -> None:
     _print(console, Text.assemble(("model ", "bold green"), f"{spec.name}, version {spec.version}"))
     for file in dict.fromkeys(origin.file for origin in spec.origin.values() if origin.line is not None):
-        _print(console, Text(f"read from {file}"), indent=2)
+        _print(console, Text(f"read from {_named(spec, file)}"), indent=2)
     # With pad_edge=False rich cuts the last column short instead of folding it.
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("field", "value", "from where"):
         table.add_column(heading, overflow="fold", min_width=26 if heading == "field" else None)
     for name, value in _rows(spec):
-        table.add_row(Text(name), Text(value), Text(_origin(spec, name)))
+        table.add_row(Text(name), Text(_named(spec, value)), Text(_named(spec, _origin(spec, name))))
     console.print(Padding(table, (0, 0, 0, 2)))
     for finding in spec.reports:
         _print_finding(console, finding)
@@ -62,6 +72,11 @@ def _rows(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     for field in fields(spec):
         if field.name not in _UNSHOWN:
             yield from _flat(field.name, getattr(spec, field.name))
+
+
+def _named(spec: ModelSpec, text: str) -> str:
+    """Return a text that names the archive in place of where it was unpacked."""
+    return text if spec.shown_root is None else text.replace(str(spec.root), str(spec.shown_root))
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, str]]:

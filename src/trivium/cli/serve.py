@@ -49,7 +49,7 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
-        run(_main(paths, config, greet))
+        run(_main(paths, config, greet), is_debuggable=config.security.debuggable)
     except ServeError as error:
         raise click.ClickException(error.message) from error
 

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from trivium.codecs.binary import pack_strings
+from trivium.codecs.new_axis import narrowed, widened
 from trivium.codecs.ragged import RaggedRules
 from trivium.codecs.rows import Stacker, split
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import ServeError
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Outcome, Ran
-from trivium.types.spec import ModelSpec
+from trivium.types.spec import Join, ModelSpec
 
 
 class Called(NamedTuple):
@@ -51,7 +52,8 @@ class BatchedRunner(Generic[Model]):
 
     def __init__(self, spec: ModelSpec, model: Model) -> None:
         self.model = model
-        self._splits = spec.batching.batch_axis
+        self._join = spec.batching.join
+        self._splits = spec.batching.batch_axis or self._join is not Join.ROWS
         self._stacker = Stacker()
         rules = RaggedRules(spec)
         self._ragged = None if rules.are_none else rules
@@ -73,6 +75,8 @@ class BatchedRunner(Generic[Model]):
             return Ran(outcomes)
         if not self._splits and len(items) > 1:
             return Ran([self._alone(one) if isinstance(one, Tensors) else one for one in outcomes])
+        if self._join is not Join.ROWS:
+            items = widened(items, self._join is Join.PAD)
         outputs, ready, began = self._call(items)
         answers = iter(self._divided(outputs, items, rows))
         return Ran([next(answers) if isinstance(one, Tensors) else one for one in outcomes], ready, began)
@@ -96,7 +100,10 @@ class BatchedRunner(Generic[Model]):
     def _divided(self, outputs: Tensors, items: list[Tensors], rows: list[int]) -> list[Tensors]:
         if self._ragged is not None:
             return self._ragged.divide(outputs, items, rows)
-        return list(map(pack_strings, split(outputs, rows))) if self._splits else [pack_strings(outputs)]
+        if not self._splits:
+            return [pack_strings(outputs)]
+        parts = split(outputs, rows)
+        return list(map(pack_strings, parts if self._join is Join.ROWS else map(narrowed, parts)))
 
     def _alone(self, item: Tensors) -> Outcome:
         try:

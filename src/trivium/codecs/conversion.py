@@ -7,14 +7,14 @@ fits the model, the core's admission says.
 
 from math import prod
 
-from trivium.codecs import json_documents, signatures, v2_bodies
+from trivium.codecs import json_documents, jsontensors, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, one_element
 from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import Payload, Raw, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
 
 _SHOWN = 500  # characters of a handler's error that go into ours
@@ -53,6 +53,14 @@ def to_outputs(raw: Raw, outputs: tuple[TensorSpec, ...], model: str) -> tuple[T
         return Tensors(found, raw.lease), {}
     body = one_element(TensorSpec("output", DataType.BYTES, (1,)), part.data, False)
     return Tensors((body,), raw.lease), {"content_type": kind or signatures.content_type_of(part.data)}
+
+
+def is_slow_to_write(payload: Payload | None) -> bool:
+    """Would writing it keep others waiting, in whichever form? False for what cannot be written at all."""
+    try:
+        return isinstance(payload, Tensors) and any(map(jsontensors.is_large, payload.items))
+    except TypeError:
+        return False
 
 
 def negotiated(

@@ -17,6 +17,7 @@ import numpy as np
 from trivium.codecs import jsontensors
 from trivium.codecs.binding import Wanted
 from trivium.codecs.elements import object_array
+from trivium.codecs.json_groups import GROUP_BYTES, Unbalanced, groups
 from trivium.codecs.shapes import MAX_RANK
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
@@ -30,6 +31,10 @@ FORMS = (
 _OPENING = re.compile(rb"[ \t\r\n\[]*")
 _OBJECTS = re.compile(rb"[ \t\r\n]*\[[ \t\r\n]*\{")
 _LISTS = ("inputs", "instances")
+LARGE_BYTES = 2**20
+"""Bytes of a list beyond which it is read in groups."""
+LONGEST_WITH_WORDS = 4 * 2**20
+"""Bytes of a document that may hold bare words, which JSON does not have."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -140,12 +145,43 @@ def _value(spec: TensorSpec, data: bytes | memoryview | msgspec.Raw) -> Tensor:
         raise _invalid(
             f"{spec.name!r} is nested more than {MAX_RANK} lists deep", "Send the tensor's true shape."
         )
+    if rank and len(text) > LARGE_BYTES:
+        return _grouped(spec, rank, bytes(text))
     nested = _nested(spec, rank, text)
     if rank:
         return _tensor(spec, nested, rank)
     lone = _tensor(spec, [nested], 1)
     shape = (1,) * len(spec.dims)
     return Tensor(spec.name, spec.datatype, shape, lone.array.reshape(shape))
+
+
+def _grouped(spec: TensorSpec, rank: int, text: bytes) -> Tensor:
+    """Read a long list group by group: no call holds the interpreter for longer than one group takes."""
+    parts: list[Array] = []
+    try:
+        for group in groups(text):
+            is_one = len(group) > 4 * GROUP_BYTES and rank > 1
+            part = (
+                _lone(spec, rank, group)
+                if is_one
+                else _tensor(spec, _nested(spec, rank, memoryview(group)), rank)
+            )
+            parts.append(part.array)
+    except Unbalanced as error:
+        raise _invalid(f"it is no valid JSON ({error})", "Correct it.") from error
+    kept = [part for part in parts if part.shape[0]] or parts[:1]
+    if len({part.shape[1:] for part in kept}) > 1:
+        raise _invalid(
+            f"{spec.name!r} is ragged (its lists have different lengths)", "Send lists of equal length."
+        )
+    array = np.concatenate(kept)
+    return Tensor(spec.name, spec.datatype, array.shape, array)
+
+
+def _lone(spec: TensorSpec, rank: int, group: bytes) -> Tensor:
+    """Read a group whose only element is a long list of its own."""
+    inner = _grouped(spec, rank - 1, group[1:-1].strip(b" \t\r\n"))
+    return Tensor(spec.name, spec.datatype, (1, *inner.shape), inner.array[None])
 
 
 def _nested(spec: TensorSpec, rank: int, text: memoryview) -> Any:
@@ -211,7 +247,14 @@ def _tensor(spec: TensorSpec, nested: list[Any], rank: int) -> Tensor:
 
 
 def _parsed(text: bytes | memoryview, first: Exception) -> Any:
-    """Parsed by Python's own parser, which knows the bare words. `first` is what the fast parser said."""
+    """Parsed by Python's own parser, which knows the bare words; of a long text it would keep all others waiting.
+    `first` is what the fast parser said.
+    """
+    if len(text) > LONGEST_WITH_WORDS:
+        hint = (
+            "Correct it. Bare words, such as NaN, are read in shorter ones alone: send such tensors as npz."
+        )
+        raise _invalid(f"it is no valid JSON ({first})", hint)
     try:
         return json.loads(bytes(text).decode())
     except (ValueError, RecursionError) as error:

@@ -187,6 +187,13 @@ class ModelsConfig:
     load_retries: int = option(
         "--load-retries", 0, "How often loading a version is tried again after it failed.", (0, 1000)
     )
+    install_packages: str = option(
+        "--install-packages",
+        "none",
+        "Whose requirements.txt is installed, into an environment of the model's own: nobody's (none), that of models "
+        "that the server starts with (start), or also that of models that clients register (all).",
+        choices=("none", "start", "all"),
+    )
     queue_items: int = option(
         "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, ANY)
     )
@@ -331,6 +338,11 @@ class SecurityConfig:
         False,
         "Let clients pass tensors in POSIX shared memory. For trusted ones only: one that shrinks its memory while "
         "it is read ends the server.",
+    )
+    debuggable: bool = option(
+        "--debuggable",
+        False,
+        "Let debuggers look into the server, and core dumps be written; handlers can then read its memory, too.",
     )
 
 

@@ -42,11 +42,16 @@ def without(batch: Batch, cancelled: Set[ItemId]) -> tuple[Batch, list[Part]]:
 
 
 def unrun(batch: Batch, error: Exception, now: float) -> Executed:
-    """The end of a batch that could not be handed over. What is no ServeError is our own fault."""
-    if not isinstance(error, ServeError):
-        log.error("a batch could not be written", exc_info=error)
-        error = ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
-    return Executed(batch.items, _failed(batch, error), now, now, now, now)
+    """The end of a batch that could not be handed over."""
+    return Executed(batch.items, _failed(batch, not_written(error)), now, now, now, now)
+
+
+def not_written(error: Exception) -> ServeError:
+    """Return what is said of items that could not be handed over. What is no ServeError is our own fault."""
+    if isinstance(error, ServeError):
+        return error
+    log.error("a batch could not be written", exc_info=error)
+    return ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
 
 
 def _failed(batch: Batch, error: ServeError) -> list[Outcome]:

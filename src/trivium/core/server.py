@@ -110,6 +110,8 @@ def _make_token() -> str:
 
 
 DEFAULTS = CoreConfig()
+READING_THREADS = 2
+"""Threads that make tensors of long bodies."""
 CLOSING_SECONDS = 1.0
 """For each thing to be closed once a server's time to stop is over."""
 
@@ -133,6 +135,7 @@ class Server:
         self._config = config
         self._guard = services.guard
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
+        self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="trivium-read")
         self._registry = Registry()
         self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
@@ -140,15 +143,7 @@ class Server:
         self._watch = LoopWatch(self._loop) if config.watches_loop else None
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
-        self._workers = WorkerServices(
-            self,
-            self.metrics.take,
-            services.host,
-            config,
-            observer=services.observer,
-            guard=services.guard,
-            call_last=clock.call_last,
-        )
+        self._workers = self._worker_services(services, clock)
         loading = LoadServices(
             engines,
             services.facts,
@@ -158,9 +153,10 @@ class Server:
             self._workers,
             self._tracing,
             self.metrics.forget,
+            self._offload,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)
-        self._repository = Repository(formats, self._opening, config, services.fetch)
+        self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
         self._control = ModelControl(
             self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
@@ -172,6 +168,17 @@ class Server:
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
+
+    def _worker_services(self, services: CoreServices, clock: LoopClock) -> WorkerServices:
+        return WorkerServices(
+            self,
+            self.metrics.take,
+            services.host,
+            self._config,
+            observer=services.observer,
+            guard=services.guard,
+            call_last=clock.call_last,
+        )
 
     async def __aenter__(self) -> "Server":
         return self
@@ -423,12 +430,20 @@ class Server:
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
         killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
+        await self._lifecycle.undone(self._left(until))
         await _in_time(self._tracing.close, self._left(until))
         await _in_time(self._guard.close, self._left(until))
         self._mailbox.close()
-        self._opening.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._opening, self._reading):
+            threads.shutdown(wait=False, cancel_futures=True)
         self._move(ServerState.STOPPED)
         return killed
+
+    def _offload(
+        self, work: Callable[[], Infer | ServeError], done: Callable[[Infer | ServeError], None]
+    ) -> None:
+        future = self._loop.run_in_executor(self._reading, work)
+        future.add_done_callback(lambda future: None if future.cancelled() else done(future.result()))
 
     def _left(self, until: float) -> float:
         return max(until - self._loop.time(), CLOSING_SECONDS)

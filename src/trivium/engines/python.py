@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import trivium_child
+from trivium.environments.preparation import EnvironmentPreparation
+from trivium.environments.store import EnvironmentStore
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
@@ -39,17 +42,19 @@ class PythonEngine:
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
     has_facts = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each dialect sets the last three by name
         self,
         dialect: str,
         takes: frozenset[PayloadKind],
         interpreter: str,
         environment: Mapping[str, str],
         words: TranslateError = unchanged,
+        store: EnvironmentStore | None = None,
         read_metric: ReadMetric | None = None,
     ) -> None:
-        """`words` is the form in which the handlers hear what their calls of other models end with; `read_metric` reads
-        the lines by which they tell of metrics.
+        """`words` is the form in which the handlers hear what their calls of other models end with; `store` has the
+        environments of models that ask for one of their own, which engines may share; `read_metric` reads the lines by
+        which they tell of metrics.
         """
         self.name = f"python-{dialect}"
         self.takes = takes
@@ -58,6 +63,7 @@ class PythonEngine:
         self._environment = environment
         self._words = words
         self._read_metric = read_metric
+        self._store = store or EnvironmentStore()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """The configuration as the handler completes it, under its own interpreter; what the configuration says where
@@ -88,7 +94,7 @@ class PythonEngine:
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
-        environment = {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
+        environment = self._variables(handler)
         return WorkerCommand(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),
@@ -111,6 +117,22 @@ class PythonEngine:
             self._words,
             self._read_metric,
         )
+
+    def preparation(
+        self, spec: ModelSpec, scratch: Path | None, guard: ProcessGuard
+    ) -> EnvironmentPreparation | None:
+        """See `SupportsPreparation`: it makes the environment that a handler asks for. LOAD_FAILED as `program`."""
+        handler = spec.handler
+        if handler is None or handler.own is None:
+            return None
+        environment = self._variables(handler)
+        python = self._python(spec, handler, environment)
+        return EnvironmentPreparation(
+            spec, handler, handler.own, python, environment, self._store, scratch, guard
+        )
+
+    def _variables(self, handler: Handler) -> Mapping[str, str]:
+        return {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
 
     def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:
         if not handler.python:

@@ -34,6 +34,11 @@ class AddressUse:
         self.held_bytes = 0
 
 
+def address_of(peername: object) -> str:
+    """Return the address in what a socket calls `peername`; empty for a socket of this machine."""
+    return str(peername[0]) if isinstance(peername, tuple) else ""
+
+
 class Addresses:
     """Keeps the use of each address that has a connection. Used on the loop only."""
 
@@ -42,12 +47,17 @@ class Addresses:
 
     def enter(self, peername: object) -> tuple[str, AddressUse]:
         """A connection has come from there, which a socket calls `peername`; returns the address, for `leave`."""
-        address = str(peername[0]) if isinstance(peername, tuple) else ""
+        address = address_of(peername)
         use = self._uses.get(address)
         if use is None:
             use = self._uses[address] = AddressUse()
         use.connections += 1
         return address, use
+
+    def connections_from(self, address: str) -> int:
+        """Count the connections from there."""
+        use = self._uses.get(address)
+        return 0 if use is None else use.connections
 
     def leave(self, address: str) -> None:
         """The connection is gone, and all that it had taken."""

@@ -18,8 +18,8 @@ from trivium.core.models.served_model import PLAIN, ModelContext, ServedModel
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer, SequenceRef
-from trivium.types.payload import Tensor, Tensors
-from trivium.types.running import Batch, Credit, Dead, Executed, ItemId, Outcome, Placement
+from trivium.types.payload import Payload, Tensor, Tensors
+from trivium.types.running import Batch, Credit, Dead, Executed, ItemId, Outcome, Part, Placement
 from trivium.types.schedules import Sequence as SequenceSpec
 from trivium.types.spec import Isolation, ModelSpec
 from trivium.types.statistics import VersionStatistics
@@ -71,17 +71,23 @@ class VirtualClock:
 
 
 class VirtualInstance:
-    """Takes `service(rows)` virtual seconds for a batch and answers each item with its own payload."""
+    """Takes `service(rows)` virtual seconds for a batch and answers each item with its own payload. With `in_flight` it
+    takes that time for each item, and has so many in work at once.
+    """
 
     threads: Collection[int] = ()
     check: Check | None = None
 
-    def __init__(self, clock: VirtualClock, port: Port, service: Callable[[int], float]) -> None:
+    def __init__(
+        self, clock: VirtualClock, port: Port, service: Callable[[int], float], in_flight: int = 0
+    ) -> None:
+        self.in_flight = in_flight
         self._clock = clock
         self._port = port
         self._service = service
         self._free_at = 0.0
         self._runs: deque[Executed] = deque()
+        self._alone: dict[ItemId, float] = {}  # items of which many are in work, and since when
         self._is_abandoned = False
 
     def attach(self, port: Port) -> None:
@@ -89,7 +95,11 @@ class VirtualInstance:
         self._port = port
 
     def start(self, batch: Batch) -> None:
-        """Begins when what it holds already has ended."""
+        """Begins when what it holds already has ended; one of many items at once."""
+        if self.in_flight:
+            for item, operation, rows in zip(batch.items, batch.operations, batch.rows, strict=True):
+                self._start_one(item, operation.payload, rows)
+            return
         began = max(self._clock.now(), self._free_at)
         self._free_at = ended = began + self._service(sum(batch.rows))
         outcomes: list[Outcome] = [operation.payload for operation in batch.operations]
@@ -102,10 +112,22 @@ class VirtualInstance:
         if not self._is_abandoned:
             self._port.push((run, Credit(1)))
 
+    def _start_one(self, item: ItemId, payload: Payload, rows: int) -> None:
+        began = self._alone[item] = self._clock.now()
+        ended = began + self._service(rows)
+
+        def end() -> None:
+            if not self._is_abandoned:
+                del self._alone[item]
+                run = Executed([], [], began, began, ended, ended, rows, (item,), is_one_of_many=True)
+                self._port.push((Part(item, payload), run, Credit(1)))
+
+        self._clock.call_at(ended, end)
+
     @property
     def running_since(self) -> float | None:
         """See `Instance`."""
-        return self._runs[0].began if self._runs else None
+        return self._runs[0].began if self._runs else min(self._alone.values(), default=None)
 
     def interrupt(self, why: str) -> Collection[ItemId]:
         """It runs to its end, as in a thread whose runner cannot be interrupted."""
@@ -135,11 +157,12 @@ def load_virtually(
     service: Callable[[int], float],
     run: Callable[[Coroutine[object, object, None]], None] = asyncio.run,
     context: ModelContext = PLAIN,
+    in_flight: int = 0,
 ) -> ServedModel:
     """The core of one model on the virtual clock, open. `run` runs the coroutine that opens it."""
 
     async def launch(placement: Placement, port: Port) -> VirtualInstance:
-        return VirtualInstance(clock, port, service)
+        return VirtualInstance(clock, port, service, in_flight)
 
     model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock, context)
     run(model.open())

@@ -51,7 +51,8 @@ class CoreConfig:
     clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of buffers for request
     bodies `kept_buffer_bytes` at most are kept while nobody uses them, of answers that are fetched later as many as
     `deferred` allows. With `watches_loop` what holds up the event loop
-    is logged with its stack; one server of a process can have that.
+    is logged with its stack; one server of a process can have that. `installs_registered`: what `defaults` say of
+    installing packages holds for models that clients register, too.
     """
 
     version: str = "0"
@@ -75,6 +76,7 @@ class CoreConfig:
     kept_buffer_bytes: int = 2**28
     deferred: DeferredLimits = DeferredLimits()
     watches_loop: bool = False
+    installs_registered: bool = False
 
     def in_folder(self, scratch: Path) -> "CoreConfig":
         """Return it with this scratch folder."""

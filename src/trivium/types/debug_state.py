@@ -24,18 +24,20 @@ class SequenceDebugState:
 @dataclass(frozen=True, slots=True)
 class InstanceDebugState:
     """Describes one open instance: its name, how many batches it may be handed (negative: so many wait in it behind
-    those that run), the items that it holds, and the instance itself.
+    those that run), the items that it holds, the instance itself, and how many items it may have in work at once (0: it
+    runs one batch at a time).
     """
 
     name: str
     credits: int
     held: tuple[ItemId, ...]
     instance: Instance | None
+    in_flight: int = 0
 
     @property
     def is_at_rest(self) -> bool:
-        """Does it hold no item, and may it be handed exactly one batch?"""
-        return self.credits == 1 and not self.held
+        """Does it hold no item, and may it be handed exactly one batch, or as many items as it takes at all?"""
+        return self.credits == (self.in_flight or 1) and not self.held
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from trivium.types.errors import ServeError
 from trivium.types.fetching import FetchBounds
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, ItemId, Placement, Ran, WorkerCommand
+from trivium.types.running import Batch, Event, ItemId, Placement, Prepared, Ran, WorkerCommand
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, ReadResult
 from trivium.types.wire import Body, Head, HttpAnswer, RpcAnswer, RpcCall, RpcKind, Target
@@ -70,6 +70,14 @@ class SupportsSource(Protocol):
         """Read like `read`, under the settings that lie over and under the files', and with the source's engine and
         devices. What cannot be taken is a finding of the model. Its name and version are the core's to give.
         """
+
+
+@runtime_checkable
+class SupportsHint(Protocol):
+    """Extends a format that can say what a path needs to be one of its models."""
+
+    def hint(self, path: Path) -> str:
+        """Say in a sentence what would make this path a model; empty where nothing near is there. Never raises."""
 
 
 @runtime_checkable
@@ -161,6 +169,37 @@ class WorkerEngine(Protocol):
 
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """Return what to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+
+
+class Preparation(Protocol):
+    """Does what one load of a model needs once, before its instances are opened, and undoes it when they are gone. All
+    of it is blocking and called off the loop, in threads of its own.
+    """
+
+    def run(self) -> Prepared:
+        """Prepare, and return the spec that the instances are opened with. Raises LOAD_FAILED, with nothing left."""
+        ...
+
+    def stop(self) -> None:
+        """Have `run` end soon, with what there is by then or by raising; from any thread, returns at once."""
+        ...
+
+    def undo(self) -> None:
+        """Free all that was prepared, once `run` has ended; one that is in hand is stopped. Further calls have no
+        effect, nor has a `run` that follows: it raises.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsPreparation(Protocol):
+    """Extends an engine that prepares some of its models."""
+
+    def preparation(self, spec: ModelSpec, scratch: Path | None, guard: "ProcessGuard") -> Preparation | None:
+        """Return how this load is prepared, None if there is nothing to do. `scratch` is the server's folder for what
+        lies on disk; processes are in the care of `guard`. Returns at once.
+        """
+        ...
 
 
 class WireProtocol(Protocol):
@@ -302,6 +341,13 @@ class Instance(Protocol):
         ...
 
     @property
+    def in_flight(self) -> int:
+        """Return how many items it may have in work at once, each an execution of its own whose end gives back a
+        credit; 0 for an instance that runs one batch at a time. It does not change once the instance is open.
+        """
+        ...
+
+    @property
     def check(self) -> Check | None:
         """None where user code has no say in whether it is ready: it is from the moment it is open."""
         ...
@@ -313,7 +359,9 @@ class Instance(Protocol):
         ...
 
     def start(self, batch: Batch) -> None:
-        """Take the items and return at once. Costs the caller one credit."""
+        """Take the items and return at once. Costs the caller one credit, or one per item where it may have many in
+        work.
+        """
         ...
 
     def cancel(self, item: ItemId) -> None:
@@ -332,8 +380,9 @@ class Instance(Protocol):
 
     @property
     def running_since(self) -> float | None:
-        """Return since when the model has had the batch in hand, in monotonic seconds. None where it has none, where
-        its receiver is full, or where what runs are other models.
+        """Return since when the model has had the batch in hand, or of many items the one that has gone without a sign
+        for longest, in monotonic seconds. None where it has none, where its receiver is full, or where what runs are
+        other models.
         """
         ...
 
@@ -389,13 +438,16 @@ NO_OBSERVER: RunObserver = NoObserver()
 
 
 class ProcessGuard(Protocol):
-    """Cleans up behind a server that dies. `watch` and `release` may be called in any thread."""
+    """Cleans up behind a server that dies and processes that end. All but `close` may be called in any thread."""
 
-    def watch(self, group: int) -> None:
-        """Have a process group killed when the server dies."""
+    def marked(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment for one new process, by which whatever that process starts can be found."""
+
+    def watch(self, group: int, environment: Mapping[str, str]) -> None:
+        """Have a process group killed when the server dies; its leader was started in this `marked` environment."""
 
     def release(self, group: int) -> None:
-        """Leave a process group alone from now on: it has ended."""
+        """Leave a process group alone from now on: it has ended. What has left it is killed."""
 
     def close(self) -> None:
         """Remove the server's scratch folder: it ends as it should. Blocking."""
@@ -404,7 +456,10 @@ class ProcessGuard(Protocol):
 class NoGuard:
     """Implements `ProcessGuard`, and does nothing."""
 
-    def watch(self, group: int) -> None:
+    def marked(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        return environment
+
+    def watch(self, group: int, environment: Mapping[str, str]) -> None:
         pass
 
     def release(self, group: int) -> None:

@@ -31,11 +31,13 @@ class Measurements:
 @dataclass(frozen=True, slots=True)
 class ModelMetrics:
     """Describes a model's own metrics: labels that all of them carry, and the upper bounds in seconds of the histogram
-    of first parts (empty: the server's own).
+    of first parts (empty: the server's own). `log_every`: after so many requests, quantiles of how long they took are
+    written to the log (0: never).
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     first_part_bounds: tuple[float, ...] = ()
+    log_every: int = 0
 
 
 class MetricSeries(msgspec.Struct, frozen=True, gc=False):

@@ -21,8 +21,8 @@ class ResourceNeed:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """Describes what one instance needs for each of its executions. Who has had few executions goes first; each counts
-    `weight`.
+    """Describes what one instance needs while it has anything in work. Who has had few executions goes first; each
+    counts `weight`.
     """
 
     needs: tuple[ResourceNeed, ...] = ()

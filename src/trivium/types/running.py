@@ -1,7 +1,8 @@
 """Values that pass between the core and an instance: batches down, events up.
 
 An item ends exactly once: with its final part, or with its outcome in an execution. Credits come back apart
-from results: a plain engine gives one back when it can take another batch, a rolling one one per free slot.
+from results: a plain instance gives one back when it can take another batch, one that has many items in work gives
+one back per item.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,10 @@ from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Operation
 from trivium.types.payload import Payload, Scalar
 from trivium.types.resources import ResourceRequest
-from trivium.types.spec import Device, Isolation
+from trivium.types.spec import Device, Isolation, ModelSpec
+
+MOST_IN_FLIGHT = 2**16
+"""Items that one instance may have in work at once at most."""
 
 ItemId = int
 InstanceId = int
@@ -64,6 +68,7 @@ class Part(msgspec.Struct, frozen=True):
 class Executed(msgspec.Struct, frozen=True):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
+    `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own.
     """
 
     items: list[ItemId]
@@ -74,11 +79,12 @@ class Executed(msgspec.Struct, frozen=True):
     ended: float
     rows: int = 0
     batch: Sequence[ItemId] = ()
+    is_one_of_many: bool = False
 
 
 @final
 class Credit(msgspec.Struct, frozen=True, gc=False):
-    """The instance can take `count` more batches (a rolling one: items)."""
+    """The instance can take `count` more batches (one that has many items in work: items)."""
 
     count: int
 
@@ -123,6 +129,16 @@ def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeErr
 
 ReadMetric = Callable[[str], Mapping[str, object] | None]
 """Reads a step of a custom metric from a line of a worker's output; None where it tells of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Holds what preparing a load made of its spec. `warning` is one or more sentences on what did not succeed: the
+    load goes on, and if it fails they are part of its reason.
+    """
+
+    spec: ModelSpec
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class QueueView(Protocol):
         """The earliest time later than `after` at which one's time is up."""
         ...
 
-    def free(self) -> Sequence[InstanceId]:
+    def free(self) -> Iterable[InstanceId]:
         """Instances with a credit, the one to use first in front; one that holds two credits stands twice."""
         ...
 
@@ -95,7 +95,7 @@ class SequenceView(Protocol):
         """Return the same as in `QueueView`."""
         ...
 
-    def free(self) -> Sequence[InstanceId]:
+    def free(self) -> Iterable[InstanceId]:
         """Return the same as in `QueueView`."""
         ...
 

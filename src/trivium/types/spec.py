@@ -36,17 +36,27 @@ class TensorSpec:
     ragged: bool = False
 
 
+class Join(Enum):
+    """Names how the tensors of several items become those of one execution."""
+
+    ROWS = "rows"  # one behind the other, along the first dimension
+    STACK = "stack"  # one upon the other, along a new first dimension; all have one shape
+    PAD = "pad"  # like STACK, and shorter ones are filled up with zeros
+
+
 @dataclass(frozen=True, slots=True)
 class Batching:
     """Names how items share an execution.
 
     `batch_axis`: tensors carry a leading batch dimension. `max_rows`: rows in one execution, a client's own
-    batch counted (without a batch axis: 1). `merge`: may the core put several items together?
+    batch counted (without a batch axis: 1). `merge`: may the core put several items together? `join`: in what way the
+    engine then does; with a new first dimension even a single item gets it, and answers lose it.
     """
 
     batch_axis: bool = False
     max_rows: int = 1
     merge: bool = False
+    join: Join = Join.ROWS
 
 
 class OnExpiry(Enum):
@@ -131,12 +141,24 @@ class InstanceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """Memory for which a load is refused where it is not free, in bytes, on each device of a kind that the model runs
+    on: `required` by the model, and `reserved` for others.
+    """
+
+    device: Device
+    required: int = 0
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up. A worker
     process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
-    has more than `most_bytes`.
+    has more than `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
+    CPU's entry counts for the load of every device.
     """
 
     queue_items: int = 1000
@@ -146,6 +168,7 @@ class Limits:
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None
+    memory: tuple[MemoryNeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +199,29 @@ def version_order(version: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnEnvironment:
+    """Asks for an environment of a handler's own, which is made once per load: on top of what its interpreter has, with
+    the packages that the file `requirements` names, from the folder `wheels` first and, if `is_offline`, from nowhere
+    else. Both lie in the handler's directory; empty for none.
+
+    `is_private`: no other model shares it, and the model is not loaded without it. `parent` is where it is made; None
+    for the server's scratch folder.
+    """
+
+    requirements: str = ""
+    wheels: str = ""
+    is_offline: bool = False
+    is_private: bool = False
+    parent: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
     `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`:
-    it is asked, before any instance is opened, what of the configuration it wants otherwise.
+    it is asked, before any instance is opened, what of the configuration it wants otherwise. `own` is the environment
+    that is made for it; None where it runs in that of its interpreter.
     """
 
     python: str = ""
@@ -190,6 +231,7 @@ class Handler:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     completes: bool = False
+    own: OwnEnvironment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +273,8 @@ class StandingCall:
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
+    `shown_root` is how people know `root`, where that was unpacked from an archive.
+
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
     the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
@@ -265,6 +309,7 @@ class ModelSpec:
     in_turns: bool = False
     functions: tuple[str, ...] = ()
     standing: tuple[StandingCall, ...] = ()
+    shown_root: Path | None = None
 
     @property
     def dynamic(self) -> Dynamic:
@@ -292,7 +337,7 @@ class ModelFacts:
 class Defaults:
     """Holds what a format may fall back on. `scratch` is a private folder, removed when the server ends, in which
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
-    a model's configurations `config_name` is preferred.
+    a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     """
 
     queue_items: int = 1000
@@ -303,6 +348,7 @@ class Defaults:
     scratch: Path | None = None
     completes: bool = True
     config_name: str = ""
+    installs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

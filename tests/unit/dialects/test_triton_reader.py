@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 from tests.harness.triton_configs import RICH
 
+from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.checks import check
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.reader import MAX_BYTES, MAX_FINDINGS, read_config
-from trivium.dialects.triton.schema import ENUMS, MESSAGES, Field, fields_of
+from trivium.dialects.triton.schema import ENUMS, MESSAGES, fields_of, is_block
 from trivium.types.findings import Severity
 
 ACCEPTED = [
@@ -224,7 +225,7 @@ def blocks(draw: st.DrawFn, type_: str, fields: dict[str, Field], depth: int) ->
     used: set[str] = set()
     lines = []
     for field in (fields[name] for name in names):
-        if (field.oneof and field.oneof in used) or (field.is_block and not depth):
+        if (field.oneof and field.oneof in used) or (is_block(field) and not depth):
             continue
         used.add(field.oneof)
         lines.extend(draw(written(type_, field, depth)))
@@ -234,12 +235,12 @@ def blocks(draw: st.DrawFn, type_: str, fields: dict[str, Field], depth: int) ->
 @st.composite
 def written(draw: st.DrawFn, type_: str, field: Field, depth: int) -> list[str]:
     one = values(field)
-    if field.is_block:
+    if is_block(field):
         inner, fields = fields_of(type_, field)
         brace = st.sampled_from(["{ %s }", "<\n%s\n>"])
         one = st.builds(lambda form, text: form % text, brace, blocks(inner, dict(fields), depth - 1))
     texts = draw(st.lists(one, min_size=1, max_size=2 if field.is_list else 1))
-    colon = "" if field.is_block and draw(st.booleans()) else ":"
+    colon = "" if is_block(field) and draw(st.booleans()) else ":"
     end = draw(st.sampled_from(["", ",", ";", " # a comment\n"]))
     if field.is_list and draw(st.booleans()):
         return [f"{field.name}{colon} [ {', '.join(texts)} ]{end}"]

@@ -45,7 +45,7 @@ def test_set(name, text, attribute, value):
 
 
 def test_every_option_has_been_set():
-    assert {name for name, *_ in SET} | {IN_DEVICE} == set(OPTIONS)
+    assert {name for name, *_ in SET} | {IN_DEVICE, "profile_output"} == set(OPTIONS)
 
 
 def test_initializers_may_lie_on_the_device():

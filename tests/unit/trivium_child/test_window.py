@@ -69,3 +69,27 @@ def test_more_receipts_than_parts_do_no_harm():
     assert sender.gets() == WINDOW
     window.close()
     sender.ends()
+
+
+def test_without_waiting_one_is_let_in_or_hears_when_there_may_be_room():
+    window, heard = Window(), []
+    for _ in range(WINDOW):
+        assert window.enter_now(lambda: heard.append("too early")) is True
+        window.wrote(1)
+    assert window.enter_now(lambda: heard.append("room")) is None
+    assert heard == []
+    window.taken(1)
+    window.taken(1)
+    assert heard == ["room"]
+    assert window.enter_now(lambda: heard.append("later")) is True
+
+
+@pytest.mark.parametrize("how", ["close", "leave"])
+def test_without_waiting_one_hears_of_every_change(how):
+    window, heard = Window(), []
+    for _ in range(WINDOW):
+        window.enter_now(heard.clear)
+    assert window.enter_now(lambda: heard.append(how)) is None
+    getattr(window, how)()
+    assert heard == [how]
+    assert window.enter_now(heard.clear) is (how == "leave")

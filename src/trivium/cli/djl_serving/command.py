@@ -21,6 +21,7 @@ from trivium.cli.djl_serving.settings import ServingSettings, settle
 from trivium.cli.djl_serving.sources import gather
 from trivium.cli.process import LogHandler, VisibleFormatter, run
 from trivium.cli.stopping import keep_hangups
+from trivium.devices import count_gpus
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.types.errors import ServeError
 
@@ -81,11 +82,11 @@ def command(words: Sequence[str]) -> None:
     file, settings = _settled(options, os.environ)
     _log.info("Starting model server ...")
     _log.info("Starting djl-serving: trivium %s ...", app.VERSION)
-    _log.info("%s", summary(settings, os.environ, app.count_gpus(), file))
+    _log.info("%s", summary(settings, os.environ, count_gpus(), file))
     for notice in (*settings.loaded.notices, *settings.notices):
         _log.warning("%s", notice)
     try:
-        run(live(settings))
+        run(live(settings), is_debuggable=settings.loaded.config.security.debuggable)
     except ServeError as error:
         _refuse(error)
 

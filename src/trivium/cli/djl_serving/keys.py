@@ -29,6 +29,7 @@ class KeyKind(Enum):
     DEVICES = "*, or devices separated by semicolons"
     STATUS = "a status from 400 to 599"
     PATTERN = "a regular expression"
+    ACCESS = "open or closed"
 
 
 class KeySupport(Enum):
@@ -77,6 +78,8 @@ class ConfigKey:
                     text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 12
                 )
                 return "" if is_number and least <= int(text) <= most else shown
+            case KeyKind.ACCESS:
+                return "" if text.lower() in ("open", "closed") else shown
             case KeyKind.ADDRESS:
                 return "" if read_address(text) else shown
             case KeyKind.MODELS:
@@ -151,17 +154,25 @@ _ROWS = (
     ConfigKey("timeout_http_code", _S, "400", _UNUSED, "the original never sends it either"),
     ConfigKey("server_error_http_code", _S, "500"),
     ConfigKey("request_id_header_key", _T, "x-request-id"),
-    ConfigKey("grpc_address", _T, "127.0.0.1", _UNUSED, "DJL's gRPC service is not served in this version"),
+    ConfigKey("grpc_address", _T, "127.0.0.1", _PARTLY, "gRPC is served where this or grpc_port is set"),
     ConfigKey(
-        "grpc_port", _N, "8082", _UNUSED, "DJL's gRPC service is not served in this version", most=65535
+        "grpc_port", _N, "8082", _PARTLY, "gRPC is served where this or grpc_address is set", most=65535
     ),
     ConfigKey("WEB_ROOT", _T, "public", _NO, "files are served by a web server; leave it out"),
     ConfigKey(
         "trivium_management",
-        _T,
+        KeyKind.ACCESS,
         "open",
         _PARTLY,
         "Trivium's own: closed keeps others than this machine out",
+    ),
+    ConfigKey(
+        "trivium_install_packages",
+        _T,
+        "start",
+        _PARTLY,
+        "Trivium's own: whose requirements.txt is installed: none, start (that of models which the server starts with) "
+        "or all (also that of models which clients register)",
     ),
 )
 KEYS: Mapping[str, ConfigKey] = {row.name: row for row in _ROWS}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trivium.cli.djl_serving.settings import ServingSettings
-from trivium.profiles import HTTP, MANAGEMENT
+from trivium.profiles import GRPC, HTTP, MANAGEMENT
 
 _SHOWN = re.compile(
     r"SERVING|PYTHON|DJL_|HF_|OPTION_|.*SAGEMAKER|(TENSOR|PIPELINE)_PARALLEL_DEGREE|.*OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES"
@@ -61,6 +61,9 @@ def bound(places: Mapping[str, str], settings: ServingSettings) -> Iterator[str]
     config = settings.loaded.config
     tls = {HTTP: config.http.tls_certificate, MANAGEMENT: config.management.tls_certificate}
     for name, place in places.items():
+        if name == GRPC:
+            yield f"GRPC API bind to: {place}"
+            continue
         kind = "BOTH" if not is_split else "MANAGEMENT" if name == MANAGEMENT else "INFERENCE"
         url = place if place.startswith("unix:") else f"http{'s' if tls.get(name) else ''}://{place}"
         yield f"{kind} API bind to: {url}"

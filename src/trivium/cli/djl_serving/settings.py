@@ -15,6 +15,7 @@ from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.dialects.djl.naming import ARCHIVES, archive_suffix
+from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
@@ -71,6 +72,7 @@ class ServingSettings:
     notices: Sequence[str]
     sources: ServingSources
     home: Path
+    environments: EnvironmentRules
 
 
 def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
@@ -87,6 +89,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         notices,
         sources,
         home,
+        environment_rules(environment),
     )
 
 
@@ -97,9 +100,10 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
     is_closed = sources.text("trivium_management").lower() == "closed"
     fields: dict[str, object] = {
         "profile": "djl",
-        "no_grpc": True,
+        **_grpc(sources),
         "open": True,
         "open_management": not is_closed,
+        "install_packages": sources.text("trivium_install_packages").lower(),
         "max_body_bytes": sources.number("max_request_size"),
         "cors_allowed_origin": sources.text("cors_allowed_origin"),
         "cors_allowed_methods": sources.text("cors_allowed_methods"),
@@ -125,6 +129,13 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
     elif loaded.config.wide:
         notices.append(_wide(loaded.config.wide, is_closed))
     return loaded
+
+
+def _grpc(sources: ServingSources) -> dict[str, object]:
+    """Return where the gRPC service listens; off where nobody has said so, as without the original's plug-in."""
+    if not (sources.is_given("grpc_address") or sources.is_given("grpc_port")):
+        return {"no_grpc": True}
+    return {"grpc_host": sources.text("grpc_address"), "grpc_port": sources.number("grpc_port")}
 
 
 def _wide(place: str, is_closed: bool) -> str:
@@ -172,6 +183,8 @@ def _certificate(sources: ServingSources) -> tuple[str, str]:
 def _under(sources: ServingSources, environment: Mapping[str, str]) -> dict[str, SourceSetting]:
     """Return what holds for every model that does not set it itself: OPTION_ and ARGS_ before all else."""
     found = {key: sources.settings[key] for key in _UNDER if sources.is_given(key)}
+    headroom = SourceSetting(sources.text("reserved_memory_mb"), Origin("DJL's default", ""))
+    found.setdefault("reserved_memory_mb", headroom)
     for name, key in _VARIABLES.items():
         if environment.get(name):
             found[key] = SourceSetting(environment[name], Origin("the environment", name))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trivium.cli.djl_serving.keys import KEYS, KeySupport
-from trivium.dialects.djl.properties import Properties
+from trivium.dialects.djl.properties import Properties, without_stray_commas
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -72,6 +72,7 @@ def gather(
     """Put file, flags (`models` of -m and -w, the `store` of -s) and environment together, and judge each value."""
     found = ServingSources()
     if file is not None:
+        file = without_stray_commas(file)
         found.findings += file.findings
         for key, entry in file.entries.items():
             _take(found, key, SourceSetting(entry.value, Origin(file.file, key, entry.line)))

@@ -26,7 +26,7 @@ def _serve(**words: Any) -> None:
         set_up(settings.log)
     except OSError as error:
         raise click.ClickException(f"Cannot log to {error.filename}: {error.strerror}.") from error
-    run(live(settings))
+    run(live(settings), is_debuggable=settings.config.security.debuggable)
 
 
 command = Usage(

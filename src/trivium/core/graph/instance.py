@@ -34,6 +34,7 @@ class GraphInstance:
     """Used on the loop only."""
 
     threads: Collection[int] = ()
+    in_flight = 0
     check: Check | None = None
     running_since: float | None = None  # what runs are the models of its steps
 

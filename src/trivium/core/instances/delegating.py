@@ -18,6 +18,11 @@ class DelegatingInstance:
         return self._instance.threads
 
     @property
+    def in_flight(self) -> int:
+        """See `Instance`."""
+        return self._instance.in_flight
+
+    @property
     def check(self) -> Check | None:
         """See `Instance`."""
         return self._instance.check

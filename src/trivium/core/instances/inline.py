@@ -11,6 +11,7 @@ class InlineInstance:
     """Runs what is started before `start` returns; the events still go through the port."""
 
     threads: Collection[int] = ()
+    in_flight = 0
     check: Check | None = None
     running_since: float | None = None
 

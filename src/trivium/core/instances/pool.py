@@ -4,7 +4,8 @@ The pool keeps the books; the scheduler fills it, the scaler opens and closes. A
 with it the items that user code may have got; the others go back to the queue.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -65,7 +66,9 @@ class Owner(Protocol):
 
 
 class InstanceSlot:
-    """One open instance. A negative number of credits counts what it holds in advance."""
+    """One open instance. A negative number of credits counts what it holds in advance. `in_flight` items, each with a
+    credit of its own, may be in work at once; 0: it runs one batch at a time.
+    """
 
     __slots__ = (
         "credits",
@@ -74,6 +77,7 @@ class InstanceSlot:
         "held",
         "home",
         "idle_since",
+        "in_flight",
         "instance",
         "is_dead",
         "is_lost",
@@ -87,6 +91,7 @@ class InstanceSlot:
         self.hand_over: Callable[[Batch], None] = _not_open
         self.placement = placement
         self.credits = 1
+        self.in_flight = 0
         self.held: dict[ItemId, Item] = {}
         self.idle_since = self.opened_at = now
         self.is_stale = self.is_dead = False
@@ -96,7 +101,16 @@ class InstanceSlot:
 
     def debug_state(self) -> InstanceDebugState:
         """Copy what the pool knows of it."""
-        return InstanceDebugState(self.placement.name, self.credits, tuple(self.held), self.instance)
+        held = tuple(self.held)
+        return InstanceDebugState(self.placement.name, self.credits, held, self.instance, self.in_flight)
+
+    def blockers(self) -> Iterable[Collection[ItemId]]:
+        """Return groups of items: the instance can take more once all items of one group have ended. One that can take
+        more now has an empty group.
+        """
+        if self.credits > 0:
+            return ((),)
+        return [(item,) for item in self.held] if self.in_flight else (self.held,)
 
 
 class Pool:
@@ -121,6 +135,7 @@ class Pool:
         self._leaving: dict[InstanceId, InstanceSlot] = {}  # retired, with items that have not ended
         self._only: tuple[InstanceId, InstanceSlot] | None = None
         self._only_free: Sequence[InstanceId] = ()  # what `free` said of it last
+        self._has_many = False  # does an instance have many items in work?
         self._next = 0
         self._lead = 0
         self._ran = observer.ran
@@ -138,6 +153,11 @@ class Pool:
     def ahead(self) -> int:
         """Batches held in advance: they wait as those in the queue do."""
         return sum(-slot.credits for slot in self._slots.values() if slot.credits < 0)
+
+    @property
+    def places(self) -> int:
+        """Executions that the open instances may have in work at once."""
+        return sum(slot.in_flight or 1 for slot in self._slots.values())
 
     @property
     def lead(self) -> int:
@@ -184,7 +204,7 @@ class Pool:
         """The items that an instance has to end for this one to end, itself among them; none if no instance has it."""
         for slot in (*self._slots.values(), *self._leaving.values()):
             if item in slot.held:
-                return slot.held if slot.credits <= 0 else (item,)
+                return slot.held if slot.credits <= 0 and not slot.in_flight else (item,)
         return ()
 
     def reserve(self, placement: Placement) -> tuple[InstanceId, InstanceSlot, Port]:
@@ -197,6 +217,8 @@ class Pool:
         """It can take work from now on."""
         slot.instance = instance
         slot.hand_over = instance.start
+        slot.in_flight = instance.in_flight
+        slot.credits = slot.in_flight or 1
         slot.idle_since = self._now()
         self._slots[number] = slot
         self._count()
@@ -211,7 +233,7 @@ class Pool:
         assert slot.instance is not None
         slot.instance.close()
 
-    def free(self) -> Sequence[InstanceId]:
+    def free(self) -> Iterable[InstanceId]:
         """Credits, as often as each instance has them, the least busy one in front."""
         only = self._only
         lead = 0 if self.calls else self._lead
@@ -222,16 +244,17 @@ class Pool:
             if count != len(self._only_free):
                 self._only_free = (only[0],) * count
             return self._only_free
-        return by_turns({number: slot.credits for number, slot in self._slots.items()}, lead)
+        credits = {number: slot.credits for number, slot in self._slots.items()}
+        return least_busy_first(credits) if self._has_many else by_turns(credits, lead)
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
         """Return, of those that shall be started now, the ones that may be: here all."""
         return instances
 
     def start(self, number: InstanceId, items: list[Item]) -> None:
-        """Run them together; spends one credit."""
+        """Run them together; spends one credit, or one per item."""
         slot = self._slots[number]
-        slot.credits -= 1
+        slot.credits -= len(items) if slot.in_flight else 1
         held = slot.held
         if len(items) == 1:  # what follows, for one
             item = items[0]
@@ -276,7 +299,9 @@ class Pool:
         return None if slot is None else slot.instance
 
     def observe(self, mean_run: float) -> None:
-        """The mean seconds of recent executions, 0 before the first."""
+        """The mean seconds of recent executions, 0 before the first; also where an instance has many items in work, and
+        its executions say nothing of when it can take another.
+        """
         self._lead = lead(mean_run, len(self._slots), self._merges, self._in_order)
         if mean_run:
             self._ran(self, mean_run)
@@ -284,6 +309,7 @@ class Pool:
     def _count(self) -> None:
         self._only = next(iter(self._slots.items())) if len(self._slots) == 1 else None
         self._only_free = ()
+        self._has_many = any(slot.in_flight for slot in self._slots.values())
 
     def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
         if slot.is_dead:
@@ -374,3 +400,16 @@ def by_turns(credits: Mapping[int, int], lead: int) -> list[int]:
     """Instances as often as each can take a batch, `lead` in advance included: the least busy one in front."""
     rows = [(turn - count, number) for number, count in credits.items() for turn in range(count + lead)]
     return [number for _, number in sorted(rows)]
+
+
+def least_busy_first(credits: Mapping[int, int]) -> Iterator[int]:
+    """Yield what `by_turns` without a lead returns, as far as somebody asks: of hundreds of credits few are used."""
+    rows = [(-count, number) for number, count in credits.items() if count > 0]
+    heapq.heapify(rows)
+    while rows:
+        count, number = rows[0]
+        yield number
+        if count < -1:
+            heapq.heapreplace(rows, (count + 1, number))
+        else:
+            heapq.heappop(rows)

@@ -3,10 +3,11 @@
 Nothing is handed over in advance, since what waits in an instance would hold what it does not use.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.pool import InstanceSlot, Owner, Pool
+from trivium.core.instances.pool import InstanceSlot, Owner, Pool, least_busy_first
 from trivium.core.instances.rate_limiter import RateLimitedModel
 from trivium.core.instances.rate_policy import Amounts, needs_on
 from trivium.core.request import Item
@@ -36,22 +37,37 @@ class LimitedPool(Pool):
         self._member = member
         self._waits_for_one = waits_for_one
 
-    def free(self) -> Sequence[InstanceId]:
+    def free(self) -> Iterable[InstanceId]:
         """Return, of those with a credit, the ones that may run."""
         free = super().free()
-        return free if self._waits_for_one else self._may_run(free[: self._member.waits()])
+        if self._waits_for_one:
+            return free
+        return (
+            self._free_of_many() if self._has_many else self._may_run([*islice(free, self._member.waits())])
+        )
 
     def admitted(self, instances: list[InstanceId]) -> Collection[InstanceId]:
         """See `Pool`."""
         return self._may_run(instances) if self._waits_for_one else instances
 
-    def _may_run(self, instances: Sequence[InstanceId]) -> Sequence[InstanceId]:
+    def _may_run(self, instances: Iterable[InstanceId]) -> Sequence[InstanceId]:
         return self._member.select({number: _needs(self._slots[number].placement) for number in instances})
 
+    def _free_of_many(self) -> Iterable[InstanceId]:
+        """Return the credits of instances that have what they need; others are asked for if these are too few."""
+        credits = {number: slot.credits for number, slot in self._slots.items() if slot.credits > 0}
+        running = {number: count for number, count in credits.items() if self._slots[number].held}
+        if self._member.waits() > sum(running.values()):
+            granted = self._may_run(number for number in credits if number not in running)
+            running.update((number, credits[number]) for number in granted)
+        return least_busy_first(running)
+
     def start(self, number: InstanceId, items: list[Item]) -> None:
-        """Run them; the instance has what it needs until its credit comes back."""
-        placement = self._slots[number].placement
-        self._member.acquire(number, _needs(placement), placement.claim.weight)
+        """Run them; the instance has what it needs until its credit comes back, or the last of many items ends."""
+        slot = self._slots[number]
+        if not (slot.in_flight and slot.held):
+            placement = slot.placement
+            self._member.acquire(number, _needs(placement), placement.claim.weight)
         super().start(number, items)
 
     def retire(self, number: InstanceId) -> None:
@@ -67,9 +83,12 @@ class LimitedPool(Pool):
         self._lead = 0
 
     def _deliver(self, number: InstanceId, slot: InstanceSlot, events: Sequence[Event]) -> None:
-        if any(isinstance(event, Credit) for event in events):
+        has_credit = any(isinstance(event, Credit) for event in events)
+        if has_credit and not slot.in_flight:
             self._member.release(number)
         super()._deliver(number, slot, events)
+        if has_credit and slot.in_flight and not slot.held:
+            self._member.release(number)
 
     def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
         self._member.closed(number)

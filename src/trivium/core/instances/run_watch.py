@@ -91,7 +91,8 @@ class RunWatch:
 
     def _interrupt(self, slot: InstanceSlot) -> None:
         assert slot.instance is not None
-        text = f"it was not done with a batch after {self._limit:g} s, the run deadline"
+        what = "request" if slot.in_flight else "batch"
+        text = f"it was not done with a {what} after {self._limit:g} s, the run deadline"
         error = ServeError(
             Code.EXPIRED,
             f"The request to model '{self._model}' ran out of time: the model's run deadline of {self._limit:g} s.",

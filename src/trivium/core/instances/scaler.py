@@ -162,7 +162,7 @@ class Scaler:
 
     def holders(self) -> Iterable[Collection[ItemId]]:
         """See `calls.Pooled`."""
-        return [() if slot.credits > 0 else slot.held for slot in self._pool.slots().values()]
+        return [group for slot in self._pool.slots().values() for group in slot.blockers()]
 
     def beside(self, call: ItemId) -> Collection[ItemId]:
         """See `calls.Pooled`."""

@@ -45,6 +45,7 @@ class ThreadInstance:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
         self.threads = (self._thread.native_id or 0,)
+        self.in_flight = 0
 
     def attach(self, port: Port) -> None:
         """See `Instance`."""

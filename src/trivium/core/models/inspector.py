@@ -68,18 +68,19 @@ class ModelInspector:
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
         """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
+        environment = self._guard.marked(os.environ)
         process = await asyncio.create_subprocess_exec(
             *self._command,
+            env=environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        self._guard.watch(process.pid)
+        self._guard.watch(process.pid, environment)
         try:
-            reply, noise = await asyncio.wait_for(
-                _communicate(process, request(spec)), spec.limits.startup_deadline
-            )
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                reply, noise = await _communicate(process, request(spec))
         except BaseException as error:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

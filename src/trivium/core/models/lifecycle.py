@@ -10,20 +10,21 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from trivium.core.graph import instance as graph
 from trivium.core.graph import policy as graph_policy
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.rate_limiter import RateLimiter
+from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, engine_of
+from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
+from trivium.core.observability.host_metrics import FreeMemory
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
@@ -49,7 +50,8 @@ Progress = Callable[[VersionStatus], None]
 @dataclass(frozen=True, slots=True)
 class LoadServices:
     """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
-    the metrics that a model counted once it is gone.
+    the metrics that a model counted once it is gone, `offload` reads long bodies in threads, `memory` tells
+    what is free.
     """
 
     engines: Mapping[str, Engine]
@@ -60,6 +62,8 @@ class LoadServices:
     workers: WorkerServices
     tracing: Tracing
     forget: Callable[[str], None]
+    offload: Offload = at_once
+    memory: FreeMemory = field(default_factory=FreeMemory)
 
 
 class Lifecycle:
@@ -75,14 +79,17 @@ class Lifecycle:
             calls=self._calls,
             measures=config.measures,
             tracing=services.tracing,
+            offload=services.offload,
             observer=services.workers.observer,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._turn = asyncio.Semaphore(config.loads_at_once)
+        self._memory = MemoryGuard(services.memory)
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
+        self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
 
     def report_to(self, progress: Progress) -> None:
         """Call `progress` with every change of a version's state from now on."""
@@ -244,6 +251,10 @@ class Lifecycle:
                     drain.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
 
+    async def undone(self, seconds: float) -> None:
+        """Wait so long at most until what was prepared for models that are gone is undone; after their workers' end."""
+        await self._preparations.close(seconds)
+
     def _waves(self) -> list[list[str]]:
         """All models that are known, each after those that it needs."""
         needs: dict[str, set[str]] = {}
@@ -283,10 +294,25 @@ class Lifecycle:
         return await self._open(spec, form)
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
+        async with self._memory.loading(spec):
+            if isinstance(spec.scheduling, Graph):
+                return await self._open_prepared(spec, form, None)
+            prepared = await self._preparations.prepare(self._engine(spec), spec)
+            try:
+                return await self._open_prepared(prepared.spec, form, prepared)
+            except BaseException as error:
+                prepared.undo()
+                if isinstance(error, ServeError):
+                    prepared.blame(error)
+                raise
+
+    async def _open_prepared(
+        self, spec: ModelSpec, form: Format, prepared: PreparedLoad | None
+    ) -> tuple[ModelSpec, ServedModel]:
         spec = await self.complete(spec, form)
         for finding in spec.reports:
             log.warning("%s", finding)
-        loaded = self._built(spec)
+        loaded = self._built(spec, prepared)
         try:
             await loaded.open()
         except BaseException:
@@ -294,7 +320,7 @@ class Lifecycle:
             raise
         return loaded.spec, loaded
 
-    def _built(self, spec: ModelSpec) -> ServedModel:
+    def _built(self, spec: ModelSpec, prepared: PreparedLoad | None) -> ServedModel:
         if isinstance(spec.scheduling, Graph):
             spec = self._joined(spec, spec.scheduling)
             launch = graph.launcher(spec, self._services.workers.submits, self._services.clock.now)
@@ -303,7 +329,9 @@ class Lifecycle:
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
         section = self._section(spec)
-        means = self._means(takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter)
+        means = self._means(
+            takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared
+        )
         return ServedModel(
             spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
         )

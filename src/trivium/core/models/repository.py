@@ -18,7 +18,7 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsOverride, SupportsSource
+from trivium.types.interfaces import Format, SupportsHint, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
@@ -32,13 +32,14 @@ FETCHES_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One path with the format that claims it. What was fetched lies below the folder `fetched`, with all that is made
-    of it.
+    """One path with the format that claims it. `is_registered`: it was while the server ran. What was fetched lies
+    below the folder `fetched`, with all that is made of it.
     """
 
     path: Path
     form: Format
     asked: ModelSource | None = None
+    is_registered: bool = False
     fetched: Path | None = None
 
 
@@ -77,13 +78,15 @@ class Repository:
     def __init__(
         self,
         formats: Sequence[Format],
-        executor: Executor,
         config: CoreConfig,
+        executor: Executor,
         fetch: FetchModel = no_fetch,
     ) -> None:
         self._formats = formats
         self._executor = executor
         self.defaults = config.defaults
+        installs = config.defaults.installs and config.installs_registered
+        self._registered_defaults = replace(config.defaults, installs=installs)
         self._unique_names = config.unique_names
         self.sources: list[Source] = []
         self._fetch = fetch
@@ -140,7 +143,7 @@ class Repository:
             is_given_up.set()
             raise
         try:
-            return Source(path, self._claiming(path), source, folder)
+            return Source(path, self._claiming(path), source, fetched=folder)
         except ServeError as error:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise ServeError(error.code, _renamed(error.message, path, source)) from error
@@ -153,7 +156,7 @@ class Repository:
             self.sources.append(await self._fetched(source))
         else:
             self.add(Path(source.uri), asked=source)
-        kept = self.sources[-1]
+        kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
             reading = await self._read(kept)
             for invalid in reading.unreadable:
@@ -197,7 +200,7 @@ class Repository:
 
     async def read_overridden(self, load: Load, into: Path) -> ModelEntry:
         """The model that `load` describes, laid out in the folder `into`, which is made. Of several sources whose
-        format can do this, the one counts that has the model, or the first.
+        format can do this, the one counts that has the model, or the first. LOAD_FAILED where there is no room.
         """
         sources = [source for source in self.sources if isinstance(source.form, SupportsOverride)]
         holders = [source for source in sources if (source.path / load.model).exists()]
@@ -211,17 +214,28 @@ class Repository:
         form, loop = source.form, asyncio.get_running_loop()
 
         def lay_out() -> Path:
-            into.mkdir(parents=True)
-            return form.override(load, source.path, into)
+            try:
+                into.mkdir(parents=True)
+                return form.override(load, source.path, into)
+            except Exception as error:  # what has been written takes up room, and is of no use
+                shutil.rmtree(into, ignore_errors=True)
+                if not isinstance(error, OSError):
+                    raise
+                raise ServeError(
+                    Code.LOAD_FAILED,
+                    f"What was sent for model '{load.model}' cannot be written to {into}: {error.strerror or error}. "
+                    "Make room there, or have the server keep its temporary files elsewhere (TMPDIR), and load again.",
+                ) from error
 
         path = await loop.run_in_executor(self._executor, lay_out)
-        reading = await self._read(Source(path, source.form))
+        reading = await self._read(Source(path, source.form, is_registered=True))
         for unreadable in reading.unreadable:
             raise ConfigError(unreadable.findings)
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
-        form, asked, defaults = source.form, source.asked, self.defaults
+        form, asked = source.form, source.asked
+        defaults = self._registered_defaults if source.is_registered else self.defaults
         if source.fetched is not None:
             defaults = replace(defaults, scratch=source.fetched)
         takes_settings = asked is not None and isinstance(form, SupportsSource)
@@ -246,6 +260,8 @@ class Repository:
                 inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
         except OSError as error:
             return f"{error.strerror}: {path}."
+        hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
+        inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
 
 

@@ -6,7 +6,7 @@ versions beside its own nor how it came to be loaded.
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as ItemList
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
+from trivium.core.models.launcher import PreparedLoad
 from trivium.core.models.warmup import FIRST_CALL, Broadcasts
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
@@ -56,11 +57,21 @@ COLD_SECONDS = 1.0
 ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
 
 
+Offload = Callable[[Callable[[], Infer | ServeError], Callable[[Infer | ServeError], None]], None]
+"""Has something done in a thread, and calls back on the loop with what came of it."""
+
+
+def at_once(work: Callable[[], Infer | ServeError], done: Callable[[Infer | ServeError], None]) -> None:
+    """Do it here and now."""
+    done(work())
+
+
 @dataclass(frozen=True, slots=True)
 class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, and who observes its runs.
+    what runs, who traces its requests, who observes its runs, how long bodies are read where nobody waits, and what was
+    prepared for it.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -71,6 +82,8 @@ class ModelContext:
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
     observer: RunObserver = NO_OBSERVER
+    offload: Offload = at_once
+    prepared: PreparedLoad | None = None
 
 
 PLAIN = ModelContext()
@@ -121,6 +134,7 @@ class ServedModel:
             launch = self._broadcasts.around(launch)
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits.restarts)
         self._active = 0
+        self._reading: set[ItemId] = set()
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_cold = False
         self._follow_scaling()
@@ -167,6 +181,8 @@ class ServedModel:
         for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
+        if self._context.prepared is not None:
+            self._context.prepared.undo(self._context.arena)
 
     # -- in ------------------------------------------------------------------------------------------------
 
@@ -183,29 +199,58 @@ class ServedModel:
         try:
             if self._is_cold or not self._pool.size or infer.adapter:
                 self._check_can_serve(infer.adapter)
-            self._adapter.admit(item)
-            if self._tracing.is_on:
-                self._tracing.admitted(item, self.spec)
-            if self._context.cache is not None and self._context.cache.answers(item, self._counters):
-                self._leave(item)
-                return item
-            if not self._is_plain:
-                self._rank(item, infer)
-            if self._active > self._admission.limit:
-                self._admission.check_room(item.level, None)
-            if infer.parent is not None:
-                self._context.calls.check(self.spec.name, self._scaler, infer.parent)
-                self._context.calls.begun(
-                    PendingCall(number, self.spec.name, self._scaler, infer.parent, item.cancel)
-                )
+            if self._adapter.is_slow(infer.payload):
+                self._read_elsewhere(item)
+            else:
+                self._admit(item)
         except ServeError as error:
             self._refuse(item, error)
-            return item
-        if infer.deadline is not None:
+        return item
+
+    def _admit(self, item: Item) -> None:
+        """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
+        self._adapter.admit(item)
+        infer = item.operation
+        if self._tracing.is_on:
+            self._tracing.admitted(item, self.spec)
+        if self._context.cache is not None and self._context.cache.answers(item, self._counters):
+            self._leave(item)
+            return
+        if not self._is_plain:
+            self._rank(item, infer)
+        if self._active > self._admission.limit:
+            self._admission.check_room(item.level, None)
+        if infer.parent is not None:
+            self._context.calls.check(self.spec.name, self._scaler, infer.parent)
+            self._context.calls.begun(
+                PendingCall(item.item, self.spec.name, self._scaler, infer.parent, item.cancel)
+            )
+        if infer.deadline is not None and item.timer is None:
             item.keep_deadline(infer.deadline, self._clock)
         self._queue.add(item)
         self._scheduler.changed()
-        return item
+
+    def _read_elsewhere(self, item: Item) -> None:
+        """Have a long body read where nobody else waits for it; then it is judged as any other."""
+        infer = item.operation
+        if infer.deadline is not None:
+            item.keep_deadline(infer.deadline, self._clock)
+        self._reading.add(item.item)
+
+        def done(found: Infer | ServeError) -> None:
+            self._reading.discard(item.item)
+            if item.state is ItemState.ENDED:  # its client has left meanwhile
+                self._leave(item)
+                return
+            try:
+                if isinstance(found, ServeError):
+                    raise found
+                item.operation = found
+                self._admit(item)
+            except ServeError as error:
+                self._refuse(item, error)
+
+        self._context.offload(lambda: self._adapter.read(infer), done)
 
     async def broadcast(self, operation: Broadcast) -> Payload:
         """Call a function of user code on all instances. Raises as `Broadcasts.broadcast`."""
@@ -391,11 +436,15 @@ class ServedModel:
         since whoever is told may cancel at once what was recalled.
         """
         self._scaler.died(slot, post_mortem)
-        error = ServeError(Code.WORKER_DIED, f"An instance of model '{self.spec.name}' died. {post_mortem}")
+        error = ServeError(
+            Code.WORKER_DIED,
+            f"An instance of model '{self.spec.name}' died. {post_mortem}",
+            info=ErrorInfo.of(reasons.DIED_WITH_MANY, model=self.spec.name) if slot.in_flight else None,
+        )
         lost = [
             *lost,
             *(item for item in recalled if item.item >= FIRST_CALL),
-        ]  # they were for this instance alone
+        ]  # they were for this one alone
         for item in reversed([item for item in recalled if item.item < FIRST_CALL]):
             item.state, item.instance = ItemState.QUEUED, 0
             self._queue.put_back(item)
@@ -425,7 +474,9 @@ class ServedModel:
         if self._sequencer is not None:
             self._sequencer.leave(item.item)
         if item.state is ItemState.QUEUED:
-            if self._queue.remove(item):  # else it is being refused at this very moment
+            if item.item in self._reading:  # who reads its body lets go of it in the end
+                self._responses.end(item, why)
+            elif self._queue.remove(item):  # else it is being refused at this very moment
                 self._responses.end(item, why)
                 self._leave(item)
                 self._scheduler.changed()

@@ -23,7 +23,17 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Broadcast, Infer, Remembered, SequenceRef
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensor, Tensors
-from trivium.types.running import Batch, Dead, Event, Executed, InstanceId, ItemId, Part, Placement
+from trivium.types.running import (
+    Batch,
+    Dead,
+    Event,
+    Executed,
+    InstanceId,
+    ItemId,
+    Outcome,
+    Part,
+    Placement,
+)
 from trivium.types.schedules import Sequence
 from trivium.types.spec import ModelSpec, StandingCall
 from trivium.types.warmups import Warmup
@@ -48,6 +58,7 @@ class WarmUpPort:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Executed] = self._loop.create_future()
+        self.parts: list[Outcome] = []  # errors of items that ended by parts of their own
 
     def push(self, events: Events[Event]) -> None:
         """See `Port`."""
@@ -60,8 +71,8 @@ class WarmUpPort:
                 return
             if isinstance(event, Executed):
                 self.done.set_result(event)
-            elif isinstance(event, Part) and event.final:
-                self.done.set_result(_executed(event))
+            elif isinstance(event, Part):
+                self.parts.append(event.error)
             elif isinstance(event, Dead):
                 self.done.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
 
@@ -78,17 +89,38 @@ async def warm(instance: Instance, spec: ModelSpec, executor: Executor, port: Po
         instance.start(batch)
         name = batch.operations[0].id
         try:
-            run = await asyncio.wait_for(warming.done, spec.limits.startup_deadline)
+            async with asyncio.timeout(spec.limits.startup_deadline):
+                run = await warming.done
         except TimeoutError as error:
             raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' did not end in time.") from error
-        for outcome in run.outcomes:
+        for outcome in (*run.outcomes, *warming.parts):
             if isinstance(outcome, ServeError):
                 raise ServeError(Code.LOAD_FAILED, f"Warm-up '{name}' failed: {outcome.message}") from outcome
     instance.attach(port)
 
 
-def _executed(part: Part) -> Executed:
-    return Executed([part.item], [part.payload if part.error is None else part.error], 0, 0, 0, 0)
+class CallPort:
+    """Takes the events of an instance that makes one call, from any thread; `ended` is what that ended with."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[Outcome] = self._loop.create_future()
+
+    def push(self, events: Events[Event]) -> None:
+        """See `Port`."""
+        self._loop.call_soon_threadsafe(self.deliver, tuple(events))
+
+    def deliver(self, events: Events[Event]) -> None:
+        """Keep the end of the call, or of the instance."""
+        for event in events:
+            if self.ended.done():
+                return
+            if isinstance(event, Executed) and event.outcomes:
+                self.ended.set_result(event.outcomes[0])
+            elif isinstance(event, Part) and event.final:
+                self.ended.set_result(event.payload if event.error is None else event.error)
+            elif isinstance(event, Dead):
+                self.ended.set_exception(ServeError(Code.LOAD_FAILED, event.post_mortem))
 
 
 class Broadcasts:
@@ -212,16 +244,17 @@ class Broadcasts:
         return answer
 
     async def _call(self, instance: Instance, call: StandingCall) -> None:
-        port = WarmUpPort()
+        port = CallPort()
         instance.attach(port)
         instance.start(Batch([next(_numbers)], [self._infer(call.function, _payload(call))], [1]))
         about = f"{call.function} of {call.topic!r}"
         try:
-            run = await asyncio.wait_for(port.done, self._spec.limits.startup_deadline)
+            async with asyncio.timeout(self._spec.limits.startup_deadline):
+                ended = await port.ended
         except TimeoutError as error:
             raise ServeError(Code.LOAD_FAILED, f"{about} did not end in time.") from error
         try:
-            _check(run.outcomes[0])
+            _check(ended)
         except ServeError as error:
             raise ServeError(Code.LOAD_FAILED, f"{about} failed: {error.message}") from error
 

@@ -5,16 +5,20 @@ to a dozen additions, and become integer nanoseconds in a report; a double holds
 nanosecond's tenth part.
 """
 
+import logging
+import socket
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from trivium.codecs.metric_lines import gauge_line
 from trivium.core.observability.quantiles import RecentValues
 from trivium.core.request import Item
 from trivium.types.errors import Code
 from trivium.types.metrics import Buckets, Measurements
 from trivium.types.running import Executed, ItemId
+from trivium.types.spec import ModelSpec
 from trivium.types.statistics import BatchStatistics, Duration, VersionStatistics
 
 WAIT_BUCKETS = (
@@ -52,8 +56,58 @@ DURATIONS = ("success", "queue", "compute_input", "compute_infer", "compute_outp
 
 NOTHING_ASKED = Measurements()
 
+LOGGED = ("Preprocess", "Inference", "Postprocess", "Prediction")
+"""Names of the durations in a model's log: on input, in the model, on output, and all of a request."""
+
+LOGGED_QUANTILES = (0.5, 0.9)
+MODEL_LOG = logging.getLogger("trivium.model_metric")
+
 MOST_EARLY = 1000
 """Items of which it is known that they ended while the execution that they were in went on."""
+
+
+class DurationLog:
+    """Writes quantiles of one version's durations to the log after every `spec.metrics.log_every` requests."""
+
+    def __init__(self, spec: ModelSpec, epoch: Callable[[], float] = time.time) -> None:
+        self._every = spec.metrics.log_every
+        self._dimensions = {"Model": spec.name, "Version": spec.version, "Host": socket.gethostname()}
+        self._epoch = epoch
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count = 0
+        self._values = [RecentValues() for _ in LOGGED]
+
+    def ran(self, run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        """An execution is over in which these items ended well."""
+        steps = (
+            run.input_ready - run.began,
+            run.output_began - run.input_ready,
+            run.ended - run.output_began,
+        )
+        for item in succeeded:
+            for values, spent in zip(self._values, (*steps, now - item.enqueued_at), strict=True):
+                values.add(spent, 1, 0.0)
+            self._count += 1
+            if self._count >= self._every:
+                self._write()
+
+    def ended(self, item: Item, now: float) -> None:
+        """An item ended well by parts of its own."""
+        self._values[-1].add(now - item.enqueued_at, 1, 0.0)
+        self._count += 1
+        if self._count >= self._every:
+            self._write()
+
+    def _write(self) -> None:
+        for name, values in zip(LOGGED, self._values, strict=True):
+            for quantile, seconds in values.quantiles(LOGGED_QUANTILES, 0.0):
+                if seconds == seconds:  # nothing of the kind: not a number
+                    shown = f"{name}_p{quantile * 100:.0f}"
+                    line = gauge_line(shown, "Microseconds", seconds * 1e6, self._dimensions, self._epoch())
+                    MODEL_LOG.info("%s", line)
+        self._begin()
 
 
 class VersionCounters:
@@ -66,7 +120,9 @@ class VersionCounters:
         measures: Measurements = NOTHING_ASKED,
         now: Callable[[], float] = time.monotonic,
         first_part_bounds: Sequence[float] = (),
+        log: DurationLog | None = None,
     ) -> None:
+        self._log = log
         self._quantiles = measures.quantiles
         self._now = now
         self._recent = [RecentValues() for _ in DURATIONS] if measures.quantiles else None
@@ -88,12 +144,21 @@ class VersionCounters:
         self._runs: dict[tuple[int, int], list[float]] = {}
         """By rows and items that ended well: how many, and their seconds on input, in the model and on output."""
         self._weight = 1.0  # of the next run in the means
+        self._one_weight = 1.0  # likewise of an item that was one of many
+        self._mean_one = 0.0
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self._wait_at = self._time_at = 0
         self.wasted = 0
         self.mean_run = 0.0
         self.mean_rows = 1.0
+
+    @property
+    def mean_execution(self) -> float:
+        """Mean seconds for which recent executions were in work: runs, or items that each were one of many. Unlike
+        `mean_run` it does not say when an instance can take more.
+        """
+        return self.mean_run or self._mean_one
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
@@ -104,6 +169,9 @@ class VersionCounters:
             if rows != self.mean_rows:
                 self.mean_rows += self._weight * (rows - self.mean_rows)
             self._weight = 0.1
+        elif run.is_one_of_many:
+            self._mean_one += self._one_weight * (ended - began - self._mean_one)
+            self._one_weight = 0.1
         kind = rows, len(succeeded)
         alike = self._runs.get(kind)
         if alike is None:
@@ -133,8 +201,8 @@ class VersionCounters:
                 self._time_at = at = bisect_left(TIME_BUCKETS, spent)
             self._times[at] += 1
         self._last = time.time_ns()
-        if self._recent is not None:
-            self._remember(self._recent, run, succeeded, now)
+        if self._recent is not None or self._log is not None:
+            self._remember(run, succeeded, now)
 
     def streamed(self, item: Item, now: float) -> None:
         """An item ended well by parts of its own. Its execution may be over, or not yet."""
@@ -144,6 +212,8 @@ class VersionCounters:
             self._early[item.item] = item.enqueued_at, now
             if len(self._early) > MOST_EARLY:  # nobody says when they ran
                 del self._early[next(iter(self._early))]
+        if self._log is not None:
+            self._log.ended(item, now)
         self._others += 1
         self._rows += item.rows
         self._success_time += now - item.enqueued_at
@@ -238,9 +308,12 @@ class VersionCounters:
             for name, values in zip(DURATIONS, self._recent or (), strict=False)
         }
 
-    @staticmethod
-    def _remember(recent: list[RecentValues], run: Executed, succeeded: Sequence[Item], now: float) -> None:
-        whole, queue, on_input, on_infer, on_output = recent
+    def _remember(self, run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        if self._log is not None:
+            self._log.ran(run, succeeded, now)
+        if self._recent is None:
+            return
+        whole, queue, on_input, on_infer, on_output = self._recent
         for item in succeeded:
             whole.add(now - item.enqueued_at, 1, now)
             queue.add(run.began - item.enqueued_at, 1, now)

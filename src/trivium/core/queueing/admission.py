@@ -20,8 +20,8 @@ class InstanceCounts(Protocol):
     """The instances of a model, as admission counts them."""
 
     @property
-    def size(self) -> int:
-        """Open instances."""
+    def places(self) -> int:
+        """Executions that the open instances may have in work at once."""
         ...
 
     @property
@@ -99,11 +99,11 @@ class AdmissionController:
 
     def retry_after(self) -> float:
         """Seconds until what waits now will have run; where all instances are busy, not before one of them is free."""
-        counters, instances = self._counters, self._instances
+        counters, instances, places = self._counters, self._instances, self._instances.places
         rows = self._queue.rows + instances.ahead * counters.mean_rows
-        drain = drain_time(rows, counters.mean_run, counters.mean_rows, instances.size)
+        drain = drain_time(rows, counters.mean_execution, counters.mean_rows, places)
         ages = instances.run_ages()
-        is_busy = ages and len(ages) >= instances.size
+        is_busy = ages and len(ages) >= places
         return max(drain, remaining(min(ages), self._run_limit)) if is_busy else drain
 
 
@@ -126,6 +126,8 @@ def remaining(age: float, limit: float) -> float:
     return max(min(age, limit - age), 0.0)
 
 
-def drain_time(rows: float, run_seconds: float, rows_per_run: float, instances: int) -> float:
-    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions."""
-    return rows / max(rows_per_run, 1.0) * run_seconds / max(instances, 1)
+def drain_time(rows: float, run_seconds: float, rows_per_run: float, places: int) -> float:
+    """Seconds until so many waiting rows have run, from the mean duration and size of recent executions; so many
+    executions may be in work at once as there are places.
+    """
+    return rows / max(rows_per_run, 1.0) * run_seconds / max(places, 1)

@@ -24,7 +24,9 @@ class CallTarget(Protocol):
         ...
 
     def holders(self) -> Iterable[Collection[ItemId]]:
-        """Return for each open instance that can take nothing now, the items that it holds; a free one as none."""
+        """Return for each open instance that can take nothing now the items that it holds, in groups: it can take more
+        once all items of one group have ended. A free one has an empty group.
+        """
         ...
 
     def beside(self, call: ItemId) -> Collection[ItemId]:

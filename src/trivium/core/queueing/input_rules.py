@@ -14,7 +14,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Payload, Tensor, Tensors
-from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.spec import Join, ModelSpec, TensorSpec
 
 
 class InputRules:
@@ -33,7 +33,7 @@ class InputRules:
         )
         self._fitting: tuple[int, ...] = ()  # the last that did: a header that comes again brings the same
         self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
-        self.needs_key = spec.batching.merge and not is_fixed
+        self.needs_key = spec.batching.merge and not is_fixed and spec.batching.join is Join.ROWS
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
 
     def admit(self, infer: Infer, payload: Tensors) -> int:

@@ -20,6 +20,8 @@ from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
+SLOW_BYTES = 2**18
+"""Bytes of a body beyond which reading it may take long."""
 ONLY_TENSORS = frozenset({TENSORS})
 
 
@@ -62,6 +64,24 @@ class PayloadAdapter:
         if self._reshapes is not None:
             item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
             item.sink = self._reshapes.around(item.sink)
+
+    def is_slow(self, payload: Payload) -> bool:
+        """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
+        return (
+            type(payload) is Raw
+            and not self._takes_raw
+            and sum(len(part.data) for part in payload.parts) > SLOW_BYTES
+        )
+
+    def read(self, infer: Infer) -> Infer | ServeError:
+        """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""
+        assert isinstance(infer.payload, Raw), "only bodies are read"
+        try:
+            return self._as_tensors(infer, infer.payload)[0]
+        except ServeError as error:
+            return error.with_traceback(None)
+        except Exception as error:
+            return ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
 
     def _as_tensors(self, infer: Infer, raw: Raw) -> tuple[Infer, Tensors]:
         spec = self._spec

@@ -6,7 +6,7 @@ expiry, which looks at all that have a deadline.
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from trivium.core.request import Item
@@ -23,7 +23,7 @@ class RequestQueue:
     have a credit, so that the queue is all that a policy has to see.
     """
 
-    def __init__(self, free: Callable[[], Sequence[InstanceId]]) -> None:
+    def __init__(self, free: Callable[[], Iterable[InstanceId]]) -> None:
         self._lanes: dict[int, Lane] = {}
         self._in_order: list[Lane] = []  # the same lanes
         self.deadlines: list[tuple[float, ItemId, Item]] = []

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from trivium.core.observability.statistics import VersionCounters
+from trivium.core.observability.statistics import DurationLog, VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
@@ -136,6 +136,7 @@ def answering(
     spec: ModelSpec, door: PayloadAdapter, now: Callable[[], float], measures: Measurements
 ) -> tuple[VersionCounters, ResponseDispatcher]:
     """Return what counts and what answers for one version; first parts are timed where that is measured."""
-    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds)
+    durations = DurationLog(spec) if spec.metrics.log_every else None
+    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds, durations)
     kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher
     return counters, kind(spec, door, counters, now)

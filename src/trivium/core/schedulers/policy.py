@@ -65,7 +65,7 @@ def _due_after(
 
 
 def _cut(
-    entries: Iterator[Entry], free: Sequence[int], settings: BatchingSettings, now: float
+    entries: Iterator[Entry], free: Iterable[int], settings: BatchingSettings, now: float
 ) -> tuple[list[Cut], float | None]:
     """A batch for every free instance while there are any; the time to look again if one is worth a wait."""
     cuts: list[Cut] = []

@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,8 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
-            process, wire, page, outputs = _start(program, arena, ours, theirs)
+            environment = guard.marked(program.environment)
+            process, wire, page, outputs = _start(program, environment, arena, ours, theirs)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ServeError(
@@ -83,14 +84,18 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
                 "path of a Python 3.8 or newer that is there and may be run, and leave the server some descriptors.",
             ) from error
         ours.pop_all()
-    guard.watch(process.pid)
+    guard.watch(process.pid, environment)
     marks = memoryview(mmap.mmap(page, PAGE)).cast("Q")
     os.close(page)
     return Spawned(process, wire, marks, outputs, guard)
 
 
 def _start(
-    program: WorkerCommand, arena: int, ours: contextlib.ExitStack, theirs: contextlib.ExitStack
+    program: WorkerCommand,
+    environment: Mapping[str, str],
+    arena: int,
+    ours: contextlib.ExitStack,
+    theirs: contextlib.ExitStack,
 ) -> tuple["subprocess.Popen[bytes]", socket.socket, int, tuple[int, int]]:
     """The process, the socket to it, the page of marks, what to read its outputs from. `ours` closes what it has
     opened for this process, `theirs` what the other one has inherited.
@@ -116,7 +121,7 @@ def _start(
     process = subprocess.Popen(
         [*program.command, *map(str, passed)],
         cwd=program.directory,
-        env=dict(program.environment),
+        env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=writing[0],
         stderr=writing[1],

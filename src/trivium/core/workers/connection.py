@@ -16,8 +16,9 @@ from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
 from trivium.types.operations import Infer
-from trivium.types.running import Credit, Event, ItemId
+from trivium.types.running import MOST_IN_FLIGHT, Credit, Event, ItemId
 from trivium_child import frames
+from trivium_child.window import BYTES
 
 CREDIT = Credit(1)
 DONE = frames.DONE
@@ -111,15 +112,21 @@ class FlowControl:
     def __init__(self) -> None:
         self.due: dict[ItemId, int] = {}
         self.held: dict[ItemId, int] = {}  # parts that its receiver has not made room for yet
+        self._sizes: dict[ItemId, int] = {}  # bytes of those and of what is due
 
     @property
     def is_stopped(self) -> bool:
         """Has some item sent all that it may, because its receiver is full? Then its model may wait for that."""
-        return any(count >= frames.WINDOW for count in self.held.values())
+        return any(map(self.has_stopped, self.held))
 
-    def came(self, item: ItemId) -> None:
-        """A part has come that is not its last."""
+    def has_stopped(self, item: ItemId) -> bool:
+        """Has this item sent all that it may, parts or bytes of them, because its receiver is full?"""
+        return item in self.held and (self.held[item] >= frames.WINDOW or self._sizes.get(item, 0) >= BYTES)
+
+    def came(self, item: ItemId, size: int) -> None:
+        """A part of so many bytes has come that is not its last."""
         self.due[item] = self.due.get(item, 0) + 1
+        self._sizes[item] = self._sizes.get(item, 0) + size
 
     def hold(self, item: ItemId) -> None:
         """Its receiver is full."""
@@ -135,6 +142,7 @@ class FlowControl:
         """It has ended: nothing of it waits any more."""
         self.due.pop(item, None)
         self.held.pop(item, None)
+        self._sizes.pop(item, None)
 
     def write(self) -> list[bytes | memoryview]:
         """The frames for what is due and not held; they are due no more."""
@@ -144,6 +152,7 @@ class FlowControl:
             if item in self.held:
                 self.held[item] += count
             else:
+                self._sizes.pop(item, None)
                 pieces.append(frames.frame(frames.TAKEN, frames.TAKEN_BODY.pack(item, count)))
         return pieces
 
@@ -160,6 +169,7 @@ class ReadinessProbe:
         self._write = write
         self._waiting: list[Told] = []
         self._is_asked = False
+        self.in_flight = 0  # items that it takes at once; 0: a batch at a time
         self.check: Check | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -174,6 +184,7 @@ class ReadinessProbe:
         elif kind == frames.READY:
             self.check = self._ask if told["checks"] is True else None
             if not self.opened.done():
+                self.in_flight = _checked_in_flight(told.get("in_flight", 0))
                 self.opened.set_result(None)
         else:
             self._fail(Code.LOAD_FAILED, str(told["message"]))
@@ -205,6 +216,12 @@ class ReadinessProbe:
             self.opened.set_exception(ServeError(code, why))
 
 
+def _checked_in_flight(told: object) -> int:
+    if type(told) is not int or not 0 <= told <= MOST_IN_FLIGHT:
+        raise ProtocolError(f"it asks for {told!r} items at once, and may for 0 to {MOST_IN_FLIGHT}")
+    return told
+
+
 class FrameOwner(Protocol):
     """The instance whose frames a connection carries."""
 
@@ -213,6 +230,9 @@ class FrameOwner(Protocol):
 
     def part(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         """A part of an answer has come. Raises what `UNREADABLE` lists."""
+
+    def credit(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """One of many items has ended. Raises what `UNREADABLE` lists."""
 
     def upcall(self, kind: int, body: memoryview) -> None:
         """User code asks something of the server. Raises what `UNREADABLE` lists."""
@@ -305,6 +325,8 @@ class WorkerConnection(asyncio.Protocol):
     def _take(self, kind: int, came: bytes, at: int, end: int, events: list[Event]) -> None:
         if kind == frames.PART:
             self._owner.part(came, at, end, events)
+        elif kind == frames.CREDIT:
+            self._owner.credit(came, at, end, events)
         elif kind in READINESS_FRAMES:
             self.probe.take(kind, memoryview(came)[at:end])
         elif kind in LEASE_FRAMES:

@@ -8,12 +8,12 @@ process itself, its outputs and its end are `child_process`.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from time import monotonic
 
 from trivium.core.clock import CallLast
-from trivium.core.execution import unrun
+from trivium.core.execution import not_written, unrun
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import (
     BURIAL,
@@ -29,7 +29,7 @@ from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
-from trivium.types.running import Batch, Begun, Dead, Event, Executed, ItemId, Part
+from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
 
 
@@ -39,6 +39,58 @@ class WorkerDebugState:
 
     last_batch: int
     open_calls: tuple[int, ...]
+
+
+class ManyItems:
+    """Keeps the times of the items of a worker that has many in work, each an execution of its own.
+
+    They begin in the order in which they are handed over, so that the mark of the last one that has begun tells of all.
+    """
+
+    def __init__(self) -> None:
+        self._owed: set[ItemId] = set()  # whose credit has not come back
+        self._waiting: deque[tuple[int, ItemId]] = deque()  # not known to have begun
+        self._since: dict[ItemId, float] = {}  # begun, with when that, or their last part, was seen
+
+    def hand_over(self, number: int, items: Iterable[ItemId]) -> None:
+        """The worker gets them under this number."""
+        for item in items:
+            self._owed.add(item)
+            self._waiting.append((number, item))
+
+    def look(self, begun: int, now: float) -> None:
+        """User code has got everything up to this number."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= begun:
+            _, item = waiting.popleft()
+            if item in self._owed:
+                self._since[item] = now
+
+    def progress(self, item: ItemId, now: float) -> None:
+        """It has sent a part, or may send more."""
+        if item in self._since:
+            self._since[item] = now
+
+    def end(self, item: ItemId) -> None:
+        """It has ended; its credit is still owed."""
+        self._since.pop(item, None)
+
+    def settle(self, item: ItemId) -> None:
+        """Its credit has come back. Raises ProtocolError where none was owed."""
+        if item not in self._owed:
+            raise ProtocolError(f"the credit of item {item}, for which it owes none")
+        self._owed.remove(item)
+        self._since.pop(item, None)
+
+    def oldest(self, is_stopped: Callable[[ItemId], bool]) -> float | None:
+        """Return since when the one that has gone without a sign for longest has; those that wait for their reader do
+        not count.
+        """
+        return min((since for item, since in self._since.items() if not is_stopped(item)), default=None)
+
+    def unbegun(self, begun: int) -> set[ItemId]:
+        """Return those that stand after this number."""
+        return {item for number, item in self._waiting if number > begun}
 
 
 class ProcessInstance:
@@ -62,7 +114,9 @@ class ProcessInstance:
         self._port: Port | None = None
         self._number = 0
         self.ended_items = 0
+        self.serves = False  # it is open, warm, and has been handed over
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
+        self._many: ManyItems | None = None
         self._items: dict[ItemId, Infer] = {}
         self.connection = WorkerConnection(
             self, self._items, self._writer.copies, call_last or self._loop.call_soon
@@ -86,17 +140,22 @@ class ProcessInstance:
         if self.gone.done():
             raise ServeError(Code.LOAD_FAILED, self.gone.result())
         self._port = port
+        if self.in_flight and self._many is None:
+            self._many = ManyItems()
 
     def start(self, batch: Batch) -> None:
         """Hand a batch over, with all others of this turn of the loop in one write."""
         self._number = number = self._number + 1
         items = batch.items
-        self._batches.append((number, items))
+        if self._many is not None:
+            self._many.hand_over(number, items)
+        else:
+            self._batches.append((number, items))
+            if self.busy_since is None:
+                self.busy_since = monotonic()
         assert len(items) == len(batch.operations) == len(batch.rows)
         for item, operation in zip(items, batch.operations):  # noqa: B905 - a keyword's argument is dear
             self._items[item] = operation
-        if self.busy_since is None:
-            self.busy_since = monotonic()
         if self._is_gone:
             return  # its death is on the way to the pool, and takes these items along
         try:
@@ -108,13 +167,19 @@ class ProcessInstance:
 
     def _refuse(self, batch: Batch, error: Exception) -> None:
         """It cannot be handed over: its items end here."""
-        self._batches.pop()
-        if not self._batches:
-            self.busy_since = None
         for item in batch.items:
             self._forget(item)
         assert self._port is not None
-        self._port.push([unrun(batch, error, monotonic()), CREDIT])
+        if self._many is None:
+            self._batches.pop()
+            if not self._batches:
+                self.busy_since = None
+            self._port.push([unrun(batch, error, monotonic()), CREDIT])
+            return
+        why = not_written(error)
+        for item in batch.items:
+            self._many.settle(item)
+        self._port.push([*(Part(item, None, why) for item in batch.items), Credit(len(batch.items))])
 
     def cancel(self, item: ItemId) -> None:
         """Tell the worker, and give up the calls that the item makes."""
@@ -133,7 +198,12 @@ class ProcessInstance:
         """It gets the receipts that were kept back; its time with what it has in hand begins anew."""
         self.connection.receipts.resume(item)
         self.connection.send_receipts()
-        if self.busy_since is not None:
+        self._progress(item)
+
+    def _progress(self, item: ItemId) -> None:
+        if self._many is not None:
+            self._many.progress(item, monotonic())
+        elif self.busy_since is not None:
             self.busy_since = monotonic()
 
     def interrupt(self, why: str) -> Collection[ItemId]:
@@ -172,7 +242,12 @@ class ProcessInstance:
     @property
     def was_killed(self) -> bool:
         """Has it been made to end, once it served? One that was only being opened has cut nobody off."""
-        return self._process.was_killed_here and self._port is not None
+        return self._process.was_killed_here and self.serves
+
+    @property
+    def in_flight(self) -> int:
+        """See `Instance`. The worker says it when it is ready."""
+        return self.connection.probe.in_flight
 
     @property
     def check(self) -> Check | None:
@@ -186,6 +261,9 @@ class ProcessInstance:
     @property
     def running_since(self) -> float | None:
         """See `Instance`. User code has had the batch since then."""
+        if self._many is not None:
+            self._many.look(self._process.begun, monotonic())
+            return self._many.oldest(self.connection.receipts.has_stopped)
         is_begun = bool(self._batches) and self._process.begun >= self._batches[0][0]
         return self.busy_since if is_begun and not self.connection.receipts.is_stopped else None
 
@@ -232,19 +310,29 @@ class ProcessInstance:
         item, outcome, is_final, parameters = self._reader.part(came, at, end)
         if item not in self._items:
             return  # it has ended: another thread of the handler was quicker
-        if self.busy_since is not None:
-            self.busy_since = monotonic()
+        self._progress(item)
         if is_final:
             self._forget(item)
             self.ended_items += 1
             self._end_if_idle()
         else:
-            self.connection.receipts.came(item)
+            self.connection.receipts.came(item, end - at)
         payload, error = (None, outcome) if isinstance(outcome, ServeError) else (outcome, None)
         events.append(Part(item, payload, error, is_final, parameters))
 
+    def credit(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """See `FrameOwner`."""
+        run = self._reader.credit(came, at, end)
+        (item,) = run.batch
+        if self._many is None or item in self._items:
+            raise ProtocolError(f"the credit of item {item}, which has not ended")
+        self._many.settle(item)
+        events += (run, CREDIT)
+
     def _forget(self, item: ItemId) -> None:
         del self._items[item]
+        if self._many is not None:
+            self._many.end(item)
         self.connection.leases.forget(item)
         self.connection.receipts.forget(item)
         self._upward.cancel_calls(item)
@@ -277,12 +365,15 @@ class ProcessInstance:
         status, text = self._process.finalize()
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
-        self._log.log(logging.DEBUG if expected else logging.ERROR, "%s", text)
+        is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
+        self._log.log(logging.DEBUG if expected or is_told else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
         self.connection.probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()
         begun = self._process.begun
         waiting = {item for number, items in self._batches if number > begun for item in items}
+        if self._many is not None:
+            waiting |= self._many.unbegun(begun)
         held = dict(self._items)
         self._items.clear()
         self.connection.leases.close()

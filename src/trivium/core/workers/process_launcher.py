@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.child_process import BURIAL, Spawned, spawn
+from trivium.core.workers.child_process import BURIAL, END_SECONDS, TERM_SECONDS, Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.upcalls import Measure, Upcalls
 from trivium.core.workers.watch import Watch
@@ -55,7 +55,7 @@ class WorkerServices:
         self._config = config
         self.observer = observer
         self.guard = guard
-        self._living: set[ProcessInstance] = set()
+        self._living: dict[ProcessInstance, Arena] = {}
 
     def limits(self, spec: ModelSpec) -> Limits:
         """The model's, with the server's own bounds where it sets none."""
@@ -73,10 +73,16 @@ class WorkerServices:
         text = json.dumps({**asdict(bounds), "index": placement.index})
         return replace(program, command=(*program.command, text))
 
-    def keep(self, worker: ProcessInstance) -> None:
+    def keep(self, worker: ProcessInstance, arena: Arena) -> None:
         """Until it is gone."""
-        self._living.add(worker)
-        worker.gone.add_done_callback(lambda gone: self._living.discard(worker))
+        self._living[worker] = arena
+        worker.gone.add_done_callback(lambda gone: self._living.pop(worker, None))
+
+    async def ended(self, arena: Arena) -> None:
+        """Wait until every worker that shares this arena is gone, or should long have been."""
+        workers = [worker.gone for worker, its in self._living.items() if its is arena]
+        if workers:
+            await asyncio.wait(workers, timeout=END_SECONDS + TERM_SECONDS + BURIAL)
 
     async def close(self, seconds: float) -> tuple[str, ...]:
         """Wait for all workers to end, and end those that have not. Returns a line for each that had to be killed."""
@@ -129,7 +135,7 @@ class ProcessLauncher:
             self._spec.name, around.submits, around.measure, self._log, program.words, program.read_metric
         )
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
-        around.keep(worker)
+        around.keep(worker, self._arena)
         try:
             await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
@@ -141,13 +147,15 @@ class ProcessLauncher:
                 worker.opened.cancel()
             raise
         worker.attach(port)
+        worker.serves = True
         Watch(worker, self._around.limits(self._spec), port, self._log)
         return worker
 
     async def _opened(self, worker: ProcessInstance, placement: Placement) -> None:
         deadline = self._spec.limits.startup_deadline
         try:
-            await asyncio.wait_for(asyncio.shield(worker.opened), deadline)
+            async with asyncio.timeout(deadline):
+                await asyncio.shield(worker.opened)
         except TimeoutError as error:
             raise ServeError(
                 Code.LOAD_FAILED,

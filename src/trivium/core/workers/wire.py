@@ -15,7 +15,7 @@ from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import Code, RunAgain, ServeError
 from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import NOT_MADE, PackedTensor, Payload, Raw, RawPart, Scalar, Tensor, Tensors
-from trivium.types.running import Batch, ItemId, Outcome
+from trivium.types.running import Batch, Executed, ItemId, Outcome
 from trivium_child import frames
 
 
@@ -220,6 +220,13 @@ class AnswerReader:
         except UNREADABLE as error:
             raise ProtocolError(f"an answer that cannot be read: {error!r}") from error
         return number, items, outcomes, began, ended, rows
+
+    def credit(self, came: bytes, at: int, end: int) -> Executed:
+        """Read that one of many items in work has ended, which its final part has said. Raises ProtocolError."""
+        if end - at != frames.CREDIT_BODY.size:
+            raise ProtocolError(f"a credit of {end - at} bytes")
+        item, rows, began, ended = frames.CREDIT_BODY.unpack_from(came, at)
+        return Executed([], [], began, began, ended, ended, rows, (item,), is_one_of_many=True)
 
     def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
         """Item, what it says, whether it is final, its parameters. Raises ProtocolError."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from trivium.dialects.djl import keys
 from trivium.dialects.djl.keys import DjlKey, DjlKeyRole
-from trivium.dialects.djl.properties import Properties
-from trivium.types.findings import Finding, Severity
 
 _SWITCH = {"true": "1", "false": "0"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
@@ -17,7 +15,9 @@ _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
 
 @dataclass(frozen=True, slots=True)
 class EngineOption:
-    """An option that becomes a parameter of our engine: one of `choices`, or a number where there are none."""
+    """An option that becomes a parameter of our engine: one of `choices`; where there are none a number, or a
+    text if the key has no form. `judging` says what a value may be.
+    """
 
     key: str
     parameter: str
@@ -41,7 +41,6 @@ class DjlEngine:
     built_in: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, DjlKey] = field(default_factory=dict)
     options: tuple[EngineOption, ...] = ()
-    devices: tuple[str, ...] = ()
     runs_handlers: bool = False
     way_out: str = _EXPORT
 
@@ -76,8 +75,8 @@ ONNX = DjlEngine(
         ),
         EngineOption("option.memoryPatternOptimization", "enable_mem_pattern", _SWITCH),
         EngineOption("option.cpuArenaAllocator", "enable_mem_arena", _SWITCH),
+        EngineOption("option.profilerOutput", "profile_output"),
     ),
-    devices=("TensorRT", "ROCM", "CoreML"),
 )
 MXNET = DjlEngine("MXNet")
 
@@ -115,6 +114,9 @@ def served_names() -> str:
     return f"{', '.join(names)} or {last}"
 
 
+UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
+"""Stands for the engine of a folder that has none that is served: its other settings are judged all the same."""
+
 _UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
 _NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there is none")
 
@@ -122,24 +124,3 @@ _NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there 
 def row_of(engine: DjlEngine, key: str) -> DjlKey:
     """Return the key's row, or that of all keys without one."""
     return engine.keys.get(key) or (_UNKNOWN if engine.runs_handlers else _NOBODYS)
-
-
-def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
-    """Return a notice per reported key, an error per refused one."""
-    findings = []
-    for key, entry in properties.entries.items():
-        row = row_of(engine, key)
-        if (
-            row.role not in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
-            or entry.value.strip().lower() in row.harmless
-        ):
-            continue
-        found = f"{key}={entry.value}"
-        file, line = properties.place(key)
-        if row.role is DjlKeyRole.REPORTED:
-            finding = Finding(Severity.NOTICE, file, line, key, f"{found} is not served: {row.text}")
-        else:
-            found = f"{found} is not served with the engine {engine.name}"
-            finding = Finding(Severity.ERROR, file, line, key, found, "", row.text)
-        findings.append(finding)
-    return findings

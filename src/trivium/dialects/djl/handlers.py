@@ -12,6 +12,9 @@ from enum import Enum
 LONGEST = 2**20
 """Characters of a file that is looked into."""
 
+_MAKERS = frozenset({"globals", "vars", "locals", "setattr", "exec", "__getattr__"})
+"""Names by which a module makes further names as it runs."""
+
 
 class HandlerKind(Enum):
     """The system whose handler a file holds. UNKNOWN: it cannot be parsed, or defines none of them at its top."""
@@ -49,6 +52,37 @@ def is_asynchronous(text: str, function: str) -> bool:
     return module is not None and any(
         isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in _statements(module)
     )
+
+
+def names_of(text: str) -> frozenset[str] | None:
+    """Return the names that a module has at its top; None where its text cannot tell: it cannot be parsed, takes all
+    names of another module, or makes names as it runs.
+    """
+    module = _parsed(text)
+    if module is None:
+        return None
+    names: set[str] = set()
+    for node in _statements(module):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.ImportFrom() | ast.Import():
+                names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            case _:
+                names.update(_bound(node))
+    used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return None if "*" in names or (names | used) & _MAKERS else frozenset(names)
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Yield all names that a statement gives to anything, in its loops and cases, too."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield each.id
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield each.name
+        elif isinstance(each, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in each.names)
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -55,41 +55,23 @@ EVERY = {
     **_used(
         "minWorkers", "maxWorkers", "cpu.minWorkers", "cpu.maxWorkers", "gpu.minWorkers", "gpu.maxWorkers"
     ),
+    **_reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
     **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
-    **_reported(
-        "memory is not checked before a model is loaded",
-        "required_memory_mb",
-        "reserved_memory_mb",
-        "gpu.required_memory_mb",
-        "gpu.reserved_memory_mb",
-    ),
-    **_reported(
-        "every model's requests are measured, and whoever reads the metrics aggregates them",
-        "log_model_metric",
-        "log_request_metric",
-        "metrics_aggregation",
-        harmless=_NO,
-    ),
-    **_reported("instances open by the server's own rules", "option.parallel_loading", harmless=_NO),
+    **_used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
+    **_used("log_model_metric", "log_request_metric", "metrics_aggregation", "option.parallel_loading"),
     **_reported("the model directory is the folder that is served", "option.model_dir"),
 }
 
 PYTHON = {
     **EVERY,
-    **_used(
-        "option.pythonExecutable", "option.entryPoint", "option.handler", "option.env", "option.enable_lora"
-    ),
-    **_used("option.predict_timeout"),
+    **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
+    **_used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
+    **_used("option.enable_lora"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
     **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
     **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
     **_reported(
         "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
-    ),
-    **_reported(
-        "no virtual environment is made: install the packages and name the interpreter in option.pythonExecutable",
-        "option.enable_venv",
-        harmless=_NO,
     ),
     **_reported(
         "formatters of generated text are not supported in this version: format the text in the handler",
@@ -101,11 +83,6 @@ PYTHON = {
         "option.tensor_parallel_degree",
         "option.pipeline_parallel_degree",
         harmless=_ONE,
-    ),
-    **_refused(
-        "Asynchronous handlers are not supported in this version: remove it, and let the handler return its Output.",
-        "option.async_mode",
-        harmless=_NO,
     ),
     **_refused(
         "Continuous batching is not supported in this version: remove it, or set it to disable.",
@@ -146,11 +123,6 @@ ONNX = {
     ),
     **_used("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
     **_reported("each instance has its own threads", "option.disablePerSessionThreads", harmless=_NO),
-    **_reported("the engine chooses its execution provider by the instance's device", "option.ortDevice"),
-    **_reported("no profile is written", "option.profilerOutput"),
-    **_refused(
-        "Libraries of operators are not loaded: express the model in standard operators.",
-        "option.customOpLibrary",
-    ),
+    **_used("option.ortDevice", "option.profilerOutput", "option.customOpLibrary"),
 }
 """Keys of ONNX files."""

@@ -1,7 +1,7 @@
 """Lays the settings of a request or an environment over or under those of serving.properties.
 
 Source: spec sheet `djl`, section 2.6: a request or a spec goes before the file, the environment and the server's
-defaults behind it. Pure.
+defaults behind it; and section 1.4 for the threads of its workers. Pure.
 """
 
 import re
@@ -47,6 +47,16 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
             key = "engine" if key and word == "engine" else key + word
             found[key] = SourceSetting(value, Origin("the environment", name))
     return found
+
+
+def threads_of(variables: Mapping[str, str]) -> int:
+    """Return OMP_NUM_THREADS as the original's launcher leaves it: 1 where nobody sets it; 0 where it is no number, and
+    where NO_OMP_NUM_THREADS forbids to set it.
+    """
+    text = variables.get("OMP_NUM_THREADS", "").strip()
+    if text:
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return 0 if variables.get("NO_OMP_NUM_THREADS") else 1
 
 
 def _wishes(source: ModelSource) -> dict[str, SourceSetting]:

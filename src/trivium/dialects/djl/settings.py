@@ -1,7 +1,7 @@
 """The values of serving.properties as numbers, switches and devices, each with where it was found.
 
-Source: spec sheet `djl`, sections 2.1, 3 and 7.2. What cannot be read becomes an error with its line and the default
-goes on, so that one reading names every fault. Units are DJL's; the format turns them into ours.
+Source: spec sheet `djl`, sections 2.1, 3 and 7.2. What cannot be read leaves the default, so that one reading names
+every fault; `judging` names those of numbers, truth values and words. Units are DJL's; the format turns them into ours.
 """
 
 import re
@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from trivium.dialects.djl.names import OPTION
 from trivium.dialects.djl.properties import Properties, PropertyEntry
+from trivium.dialects.djl.values import form_of
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Device, Origin
 
-OPTION = "option."
 PRIORITY_LEVELS = 10
 DEFAULT_PRIORITY = 3
 """Of the header x-priority: any number there, of which the first ten are told apart here; smaller goes first."""
 
 Value = TypeVar("Value")
-_LARGEST = 2**31 - 1
 _GPU = re.compile(r"(?:gpu)?([0-9]{1,3})|gpu")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -47,20 +47,19 @@ class DjlSettings:
         key, entry = found
         return Setting(entry.value.strip(), self._origin(key))
 
-    def number(
-        self, keys: Sequence[str], default: int, least: int = 1, why: str = "DJL's default"
-    ) -> Setting[int]:
-        """The first of these keys as an integer. Below `least` it means "not set", as DJL reads it."""
-        found = self._first(keys)
-        if found is not None:
-            key, entry = found
-            value = _integer(entry.value.strip())
-            if value is None:
-                expected = f"an integer from {least} to {_LARGEST}"
-                self.fault(key, f"{key}={entry.value!r}", expected, f"Write digits, such as {key}={default}.")
-            elif value >= least:
-                return Setting(value, self._origin(key))
+    def number(self, keys: Sequence[str], default: int, why: str = "DJL's default") -> Setting[int]:
+        """The first of these keys that is a number in its range: what is not is `judging`'s to say."""
+        for key in keys:
+            entry = self.properties.entries.get(key)
+            text = entry.value.strip() if entry else ""
+            if text and form_of(key).fault(key, text) is None:
+                return Setting(int(text), self._origin(key))
         return Setting(default, Origin(why, ""))
+
+    def switch(self, key: str, default: bool = False) -> Setting[bool]:
+        """A truth value: any word but `true` is false, as DJL reads it."""
+        text = self.text([key], str(default).lower())
+        return Setting(text.value.lower() == "true", text.origin)
 
     def environment(self, key: str) -> Mapping[str, str]:
         """`A=1,B=2` as variables."""
@@ -130,14 +129,6 @@ class DjlSettings:
     def _origin(self, key: str) -> Origin:
         file, line = self.properties.place(key)
         return Origin(file, key, line)
-
-
-def _integer(text: str) -> int | None:
-    digits = text.removeprefix("-").removeprefix("+")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 10:
-        return None
-    value = int(text)
-    return value if abs(value) <= _LARGEST else None
 
 
 def _device(name: str) -> tuple[Device, int] | None:

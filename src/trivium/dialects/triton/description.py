@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
+from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.backends import BACKENDS
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.datatypes import number_of
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.model_config import Blocks, ModelConfigMessage
-from trivium.dialects.triton.schema import ENUMS, MESSAGES, Field
+from trivium.dialects.triton.schema import ENUMS, MESSAGES
 from trivium.dialects.triton.tensor_messages import ModelTensor
 from trivium.types.spec import Device, ModelSpec, TensorSpec
 

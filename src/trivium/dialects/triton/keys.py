@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.config_text import ConfigEntry, ConfigText
-from trivium.dialects.triton.schema import MESSAGES, Field
+from trivium.dialects.triton.schema import MESSAGES, is_block
 from trivium.types.findings import Finding
 
 
@@ -162,7 +163,7 @@ def findings_by_role(text: ConfigText) -> list[Finding]:
 
 
 def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
-    if field.is_list or field.is_block:
+    if field.is_list or is_block(field):
         return True
     return entry.value not in (None, field.default if row.harmless is None else row.harmless)
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from google.protobuf import text_format
 from google.protobuf.text_encoding import CUnescape
 
-from trivium.dialects.triton.schema import ENUMS, Field
+from trivium.codecs.protobuf_schema import Field
+from trivium.dialects.triton.schema import ENUMS, is_block, is_enum
 from trivium.dialects.triton.tokens import Token, TokenKind
 
 _RANGES = {
@@ -38,9 +39,9 @@ class Unfit(Exception):
 
 def expectation(field: Field) -> str:
     """Return what a value of the field looks like, in words."""
-    if field.is_block:
+    if is_block(field):
         return f"a block: {field.name} {{ ... }}"
-    if field.is_enum:
+    if is_enum(field):
         names = (name for name in ENUMS[field.type] if name != "TYPE_INVALID")
         return f"one of {', '.join(names)}"
     if field.type in _RANGES:
@@ -57,7 +58,7 @@ def value_of(field: Field, tokens: Sequence[Token]) -> object:
         return _text(field, tokens)
     token = tokens[0]
     if token.kind in (TokenKind.WORD, TokenKind.NUMBER):
-        value = _enum(field, token.text) if field.is_enum else _scalar(field, token.text)
+        value = _enum(field, token.text) if is_enum(field) else _scalar(field, token.text)
         if value is not None:
             return value
     raise Unfit(str(token), expectation(field), _mend(field, token))
@@ -134,13 +135,13 @@ def _mend(field: Field, token: Token) -> str:
             pass
         else:
             return f"Write it without quotes: {field.name}: {inner.text}."
-    if field.is_enum:
+    if is_enum(field):
         near = difflib.get_close_matches(bare.upper(), ENUMS[field.type], n=1, cutoff=0.5)
         return f"Did you mean {near[0]}?" if near else f"Write one of the names, as {_example(field)}."
     return f"Write it as {_example(field)}."
 
 
 def _example(field: Field) -> str:
-    if field.is_enum:
+    if is_enum(field):
         return f"{field.name}: {list(ENUMS[field.type])[-1]}"
     return f"{field.name}: {({'bool': 'true', 'float': '0.5', 'double': '0.5'}).get(field.type, '1')}"

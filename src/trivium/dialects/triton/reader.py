@@ -9,11 +9,12 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.config_text import ConfigEntry, ConfigText
 from trivium.dialects.triton.descriptor import new_config
 from trivium.dialects.triton.literals import Unfit, expectation, value_of
 from trivium.dialects.triton.model_config import ModelConfigMessage
-from trivium.dialects.triton.schema import MESSAGES, Field, fields_of
+from trivium.dialects.triton.schema import MESSAGES, fields_of, is_block
 from trivium.dialects.triton.scope import Scope
 from trivium.dialects.triton.tokens import Cursor, Token, TokenKind
 from trivium.types.findings import Finding, Severity
@@ -133,7 +134,7 @@ class _Reader:
         key = scope.key(known.name)
         self.entries.setdefault(key, ConfigEntry(line))
         token = self._at.token
-        if not self._at.accept(":") and not known.is_block:
+        if not self._at.accept(":") and not is_block(known):
             self._fault(
                 key, f"{token} after {known.name}", "`:`", f"Write {known.name}: and its value.", line
             )
@@ -171,7 +172,7 @@ class _Reader:
             self._fault(key, *clash, line)
         elif known.name in scope.given and not known.is_list:
             self._notice(key, f"{known.name} a second time; the last one holds", line)
-        if not known.is_block:
+        if not is_block(known):
             self._read_scalar(scope, known, key, line)
         elif self._at.token.kind is TokenKind.MARK and self._at.token.text in "{<":
             self._read_block(scope, known, key, line)

@@ -5,9 +5,10 @@ Judges what was written, not what the message holds, so that it can speak about 
 
 from collections.abc import Iterator, Mapping
 
+from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.literals import expectation
-from trivium.dialects.triton.schema import MESSAGES, Field, fields_of
+from trivium.dialects.triton.schema import MESSAGES, fields_of
 from trivium.types.findings import Finding
 
 _TENSOR = {

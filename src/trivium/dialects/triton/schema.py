@@ -1,50 +1,12 @@
 """The ModelConfig message family as compact tables: names, numbers, types, oneofs, enums.
 
-Facts of the public `inference.ModelConfig` (sheet "triton", section 3.1). A line reads `number type name`,
-with `repeated` or `oneof=NAME` in front where it holds; `map<K,V>` is a map. The order of the lines is the
-order in which a configuration is printed. Knows nothing of protobuf's library, nor of what the keys mean.
+Facts of the public `inference.ModelConfig` (sheet "triton", section 3.1), in the notation of `protobuf_schema`. The
+order of the lines is the order in which a configuration is printed. Must not know what the keys mean.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-SCALARS = frozenset({"string", "bytes", "bool", "int32", "int64", "uint32", "uint64", "float", "double"})
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a message. `type` is a scalar's name, or the name of a message or an enum below; for a map
-    it is the value's type, and `map_key` the key's.
-    """
-
-    name: str
-    number: int
-    type: str
-    repeated: bool = False
-    oneof: str = ""
-    map_key: str = ""
-
-    @property
-    def is_enum(self) -> bool:
-        return self.type in ENUMS and not self.map_key
-
-    @property
-    def is_block(self) -> bool:
-        """Is it written in braces: a message, or an entry of a map?"""
-        return bool(self.map_key) or self.type in MESSAGES
-
-    @property
-    def is_list(self) -> bool:
-        """May it be given several times?"""
-        return self.repeated or bool(self.map_key)
-
-    @property
-    def default(self) -> object:
-        """Return what a scalar that is not given holds."""
-        return {"string": "", "bool": False, "float": 0.0, "double": 0.0}.get(self.type, 0)
-
-
-Fields = Mapping[str, Field]
+from trivium.codecs.protobuf_schema import Field, Fields, messages_in
 
 ENUMS: Mapping[str, Mapping[str, int]] = {
     name: {value: number for number, value in enumerate(values.split())}
@@ -265,17 +227,17 @@ _TABLES = {
 }
 
 
-def fields_in(table: str) -> Iterator[Field]:
-    """The fields of one message's table."""
-    for number, *marks, type_, name in (line.split() for line in table.splitlines() if line.strip()):
-        map_key, _, value = type_.removeprefix("map<").removesuffix(">").rpartition(",")
-        oneof = next((mark.removeprefix("oneof=") for mark in marks if mark.startswith("oneof=")), "")
-        yield Field(name, int(number), value, "repeated" in marks, oneof, map_key)
+MESSAGES: Mapping[str, Fields] = messages_in(_TABLES)
 
 
-MESSAGES: Mapping[str, Fields] = {
-    message: {field.name: field for field in fields_in(table)} for message, table in _TABLES.items()
-}
+def is_enum(field: Field) -> bool:
+    """Is its value one of the words of `ENUMS`?"""
+    return field.type in ENUMS and not field.map_key
+
+
+def is_block(field: Field) -> bool:
+    """Is it written in braces: a message, or an entry of a map?"""
+    return bool(field.map_key) or field.type in MESSAGES
 
 
 def fields_of(message: str, field: Field) -> tuple[str, Fields]:

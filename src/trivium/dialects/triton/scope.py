@@ -7,7 +7,8 @@ import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
-from trivium.dialects.triton.schema import MESSAGES, Field, Fields
+from trivium.codecs.protobuf_schema import Field, Fields
+from trivium.dialects.triton.schema import MESSAGES, is_block
 from trivium.dialects.triton.tokens import Token
 
 Words = tuple[str, str, str]
@@ -54,7 +55,7 @@ class Scope:
                 found = f"{known.name} beside {name}"
                 choices = [each.name for each in self.fields.values() if each.oneof == known.oneof]
                 return found, f"only one of {', '.join(choices)}", f"Remove {known.name} or {name}."
-        has_presence = known.is_block or bool(known.oneof)
+        has_presence = is_block(known) or bool(known.oneof)
         if known.name in self.given and (has_presence or self.given[known.name] != known.default):
             return f"{known.name} a second time", "at most one in a block", "Remove the one that is wrong."
         return None

@@ -10,7 +10,8 @@ from typing import Protocol, cast
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from trivium.dialects.triton.descriptor import CONFIG_FILE, POOL, file_of
+from trivium.codecs.protobuf_schema import file_of
+from trivium.dialects.triton.descriptor import CONFIG_FILE, POOL
 from trivium.dialects.triton.service_schema import HEALTH, HEALTH_ENUMS, SERVICE
 from trivium.types.errors import Code, ServeError
 

@@ -6,7 +6,7 @@ protobuf's library.
 
 from collections.abc import Mapping
 
-from trivium.dialects.triton.schema import Fields, fields_in
+from trivium.codecs.protobuf_schema import Fields, messages_in
 
 _SERVICE = {
     "ServerLiveRequest": "",
@@ -205,12 +205,8 @@ _HEALTH = {
     "HealthCheckResponse": "1 HealthCheckResponse.ServingStatus status",
 }
 
-SERVICE: Mapping[str, Fields] = {
-    message: {field.name: field for field in fields_in(table)} for message, table in _SERVICE.items()
-}
-HEALTH: Mapping[str, Fields] = {
-    message: {field.name: field for field in fields_in(table)} for message, table in _HEALTH.items()
-}
+SERVICE: Mapping[str, Fields] = messages_in(_SERVICE)
+HEALTH: Mapping[str, Fields] = messages_in(_HEALTH)
 HEALTH_ENUMS: Mapping[str, Mapping[str, int]] = {
     "HealthCheckResponse.ServingStatus": {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNOWN": 3}
 }

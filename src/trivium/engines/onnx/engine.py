@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.codecs.batched_runner import BatchedRunner, Called
-from trivium.engines.onnx.options import run_options, session_options, unknown_parameters
+from trivium.engines.onnx.options import register_operators, run_options, session_options, unknown_parameters
 from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
@@ -95,6 +95,7 @@ class OnnxEngine:
         options = runtime.SessionOptions()
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
+        register_operators(options, spec)
         session = _session(spec, options, ["CPUExecutionProvider"])
         inputs = tuple(_described(spec, node, "input") for node in session.get_inputs())
         outputs = tuple(_described(spec, node, "output") for node in session.get_outputs())
@@ -105,7 +106,7 @@ class OnnxEngine:
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[OnnxModel]:
         """A session of its own for every instance."""
         runtime = _runtime()
-        options = session_options(runtime.SessionOptions(), runtime, spec)
+        options = register_operators(session_options(runtime.SessionOptions(), runtime, spec), spec)
         providers = execution_providers(runtime.get_available_providers(), spec, placement)
         model = OnnxModel(_session(spec, options, providers), spec, run_options(runtime, spec))
         return BatchedRunner(spec, model)

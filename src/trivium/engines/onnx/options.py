@@ -13,6 +13,9 @@ from trivium.types.spec import ModelSpec
 
 SHRINKS = "memory.enable_memory_arena_shrinkage"
 IN_DEVICE = "session.use_device_allocator_for_initializers"
+OPERATORS = "custom_op_library"
+"""A library of operators: a path, from the model's folder on where it is relative."""
+
 Set = Callable[[Any, Any, str], None]
 """Sets one option from its text: (options, the runtime module, text). Raises ValueError, KeyError or TypeError."""
 
@@ -41,6 +44,10 @@ def _entry(name: str) -> Set:
     return put
 
 
+def _profile(options: Any, _runtime: Any, text: str) -> None:
+    options.enable_profiling, options.profile_file_prefix = True, text
+
+
 def _execution_mode(options: Any, runtime: Any, text: str) -> None:
     modes = {"0": runtime.ExecutionMode.ORT_SEQUENTIAL, "1": runtime.ExecutionMode.ORT_PARALLEL}
     options.execution_mode = modes[text]
@@ -60,6 +67,7 @@ OPTIONS: dict[str, tuple[Set, str]] = {
     "enable_mem_arena": (_switch("enable_cpu_mem_arena"), "0 or 1"),
     "enable_mem_pattern": (_switch("enable_mem_pattern"), "0 or 1"),
     IN_DEVICE: (_entry(IN_DEVICE), "0 or 1"),
+    "profile_output": (_profile, "the beginning of a file's name"),
     "graph_level": (_graph_level, "-1 (basic), 0 (all), 1 (extended) or 2 (none)"),
 }
 
@@ -82,6 +90,24 @@ def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
     return options
 
 
+def register_operators(options: Any, spec: ModelSpec) -> Any:
+    """Load the library of operators that the spec names, if any. LOAD_FAILED where it cannot be loaded."""
+    text = spec.parameters.get(OPERATORS)
+    if text is None:
+        return options
+    path = spec.root / text
+    try:
+        options.register_custom_ops_library(str(path))
+    except Exception as error:  # ONNX Runtime's own are plain exceptions
+        place = spec.origin.get(f"parameters[{OPERATORS}]", "as read")
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': ONNX Runtime cannot load the library of operators {path} ({place}): {error}. Give "
+            "one that was built for this ONNX Runtime and this machine.",
+        ) from error
+    return options
+
+
 def run_options(runtime: Any, spec: ModelSpec) -> Any:
     """Return the options that hold for every run of one session."""
     options = runtime.RunOptions()
@@ -91,7 +117,7 @@ def run_options(runtime: Any, spec: ModelSpec) -> Any:
     return options
 
 
-KNOWN = (*OPTIONS, SHRINKS, ACCELERATORS, *CUDA_OPTIONS)
+KNOWN = (*OPTIONS, OPERATORS, SHRINKS, ACCELERATORS, *CUDA_OPTIONS)
 
 
 def unknown_parameters(spec: ModelSpec) -> tuple[str, ...]:

@@ -10,13 +10,14 @@ from pathlib import PurePosixPath
 
 from trivium.dialects.djl.detection import detect, find_file
 from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
-from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of
+from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
 _ENTRY = "option.entryPoint"
 _FUNCTION = "option.handler"
+_ASYNC = "option.async_mode"
 _MODEL_ID = "option.model_id"
 _REMOTE = ("http://", "https://")
 _STORES = ("s3://", "djl://", "gs://", "hdfs://")
@@ -24,11 +25,12 @@ _STORES = ("s3://", "djl://", "gs://", "hdfs://")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The engine and its entry. `function` is what to call in user code."""
+    """The engine and its entry. `function` is what to call in user code; is it an async function?"""
 
     engine: Setting[DjlEngine]
     entry: Setting[str]
     function: Setting[str]
+    is_asynchronous: Setting[bool]
 
 
 def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
@@ -42,7 +44,31 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
         entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
-    return None if entry is None else Choice(engine, entry, function)
+    if entry is None:
+        return None
+    has_mode = engine.value.runs_handlers
+    mode = _mode(settings, folder, entry.value, function.value) if has_mode else Setting(False, engine.origin)
+    return Choice(engine, entry, function, mode)
+
+
+def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> Setting[bool]:
+    """Is the handler asynchronous: by the option, or, without it, by the text of its file?"""
+    is_file = entry.endswith(".py")
+    is_async = is_file and is_asynchronous(folder.text(entry), function)
+    mode = settings.switch(_ASYNC, is_async)
+    if is_async and not mode.value:
+        found = f"{_ASYNC}=false, and {function} in {entry} is an async function"
+        settings.fault(
+            _ASYNC, found, "true, or a plain function", "Leave it out, or define the function without async."
+        )
+    if settings.text([_ASYNC]).value:
+        return mode
+    rule = (
+        f"{function} in {entry} is {'an async' if is_async else 'a plain'} function"
+        if is_file
+        else "DJL's default"
+    )
+    return Setting(is_async, Origin(rule, ""))
 
 
 def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
@@ -71,7 +97,8 @@ def _engine(
     if detected is None:
         there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
         found = f"no model file by which to choose an engine; the folder has {there}"
-        settings.fault("engine", found, "model.py, model.pt or model.onnx", "Add one, or set engine.")
+        hint = folder.misnamed() or "Add one, or set engine."
+        settings.fault("engine", found, "model.py, model.pt or model.onnx", hint)
         return None
     if not detected.engine.engine:
         found = f"a model of the engine {detected.engine.name} ({detected.rule})"
@@ -88,8 +115,7 @@ def _model_file(
         return Setting(file, Origin(str(folder.path / file), ""))
     (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
-    others = sorted(name for name in folder.files if name.endswith(suffix))
-    hint = f"Set option.modelName={others[0].removesuffix(suffix)}." if others else "Add the model file."
+    hint = folder.misnamed((suffix,)) or "Add the model file."
     settings.fault("option.modelName", f"no model file in {folder.path}", expected, hint)
     return None
 
@@ -107,9 +133,7 @@ def _entry_point(
         return None
     if not _check_entry(settings, folder, entry.value):
         return None
-    if entry.value.endswith(".py") and is_asynchronous(folder.text(entry.value), function):
-        found = f"{function} in {entry.value} is an async function, which is not supported in this version"
-        settings.fault(_FUNCTION, found, "a function that returns its Output", "Define it without async.")
+    _check_function(settings, folder, entry.value, function)
     return entry
 
 
@@ -154,6 +178,17 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
     hint = f"Did you mean {near[0]}?" if near else "Add the file."
     settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", hint)
     return False
+
+
+def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> None:
+    """Refuse a function that the entry's text does not have. A module that is not in the folder is not looked for."""
+    file = folder.file_of(entry)
+    names = names_of(folder.text(file)) if file else None
+    if names is None or function in names:
+        return
+    near = difflib.get_close_matches(function, sorted(names), n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Define {function}(inputs) there, or name the function."
+    settings.fault(_FUNCTION, f"{file} has no function {function}", "a function of that file", hint)
 
 
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.dialects.djl.detection import FOREIGN_MARKS, detect
+from trivium.dialects.djl.engines import ENGINES
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
 from trivium.formats import archive
@@ -23,13 +24,14 @@ _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 @dataclass(frozen=True, slots=True)
 class DjlModelFolder:
     """`title` is the name of the folder or archive that was given, `path` the model directory, `files` and `folders`
-    what lies in it.
+    what lies in it. `shown` is how people know the directory, where it was unpacked from an archive.
     """
 
     title: str
     path: Path
     files: frozenset[str]
     folders: frozenset[str]
+    shown: Path | None = None
 
     @property
     def name(self) -> str:
@@ -45,6 +47,29 @@ class DjlModelFolder:
     def is_foreign(self) -> bool:
         """Is it another format's: Triton's or TorchServe's?"""
         return _is_foreign(self.files | self.folders) or any(map(_VERSION.fullmatch, self.folders))
+
+    def misnamed(self, suffixes: Collection[str] = ()) -> str:
+        """Say which file could be the model if the settings named it; empty where none could."""
+        wanted = suffixes or [suffix for engine in ENGINES if engine.engine for suffix in engine.suffixes]
+        for suffix in wanted:
+            for name in sorted(name for name in self.files if name.endswith(suffix)):
+                if suffix != ".py" or kind_of(self.text(name)) is HandlerKind.DJL:
+                    return (
+                        f"{name} is named otherwise than the folder: set option.modelName={name.removesuffix(suffix)} "
+                        f"in {PROPERTIES}, or rename it to model{suffix}."
+                    )
+        return ""
+
+    def file_of(self, entry: str) -> str:
+        """Return the file of the folder that a Python file or module is, empty where it is none of the folder's."""
+        if entry.endswith(".py"):
+            return entry
+        path = entry.replace(".", "/")
+        files = (f"{path}.py", f"{path}/__init__.py")
+        try:
+            return next((file for file in files if (self.path / file).is_file()), "")
+        except (OSError, ValueError):
+            return ""
 
     def text(self, file: str) -> str:
         """The text of a file below the folder; empty where it cannot be read."""

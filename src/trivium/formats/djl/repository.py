@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.djl import adapters
-from trivium.dialects.djl.engines import judge
+from trivium.dialects.djl.engines import UNDECIDED
+from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
-from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
+from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
+from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.formats.djl.folder import (
     PROPERTIES,
     DjlModelFolder,
@@ -30,16 +32,22 @@ from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
-from trivium.types.spec import Defaults, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
+from trivium.types.spec import Defaults, Join, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
+
+NO_RULES = EnvironmentRules()
 
 
 class DjlFormat:
     """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
-    environment and of a server's configuration.
+    environment and of a server's configuration; `rules` say where environments are made, and
+    how many threads workers have.
     """
 
-    def __init__(self, under: Mapping[str, SourceSetting] | None = None) -> None:
+    def __init__(
+        self, under: Mapping[str, SourceSetting] | None = None, rules: EnvironmentRules = NO_RULES
+    ) -> None:
         self._under = under or {}
+        self._rules = rules
 
     name = "djl"
     expects = (
@@ -53,6 +61,13 @@ class DjlFormat:
             return is_model(path) or (path.is_dir() and bool(store_entries(path)))
         except (OSError, ValueError):
             return False
+
+    def hint(self, path: Path) -> str:
+        """Name a model file of the folder that is named otherwise than the folder."""
+        try:
+            return "" if not path.is_dir() or path.is_symlink() else open_folder(path).misnamed()
+        except (OSError, ValueError):
+            return ""
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", of each model; archives are unpacked below the server's scratch folder."""
@@ -69,7 +84,13 @@ class DjlFormat:
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:
-            spec = _read_model(_opened(place, defaults), source, self._under, defaults)
+            folder = _opened(place, defaults)
+            properties = without_stray_commas(layered(_properties(folder), source, self._under))
+            try:
+                spec = _read_model(folder, properties, self._rules, defaults)
+            except ConfigError as error:
+                raise ConfigError(_shown(folder, error.findings)) from error
+            spec = replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
             if spec.name in known:
                 raise ConfigError((_twice(spec, known[spec.name]),))
             known[spec.name] = spec
@@ -78,7 +99,11 @@ class DjlFormat:
         return read_each(models, read_model, _name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors."""
+        """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors. Where requests
+        are stacked, the first dimension is the server's.
+        """
+        if spec.batching.join is not Join.ROWS:
+            facts = _stacked(spec, facts)
         source = Origin(f"the model file {spec.entry}", "")
         origin: Mapping[str, Origin] = {
             **spec.origin,
@@ -86,6 +111,25 @@ class DjlFormat:
             **_sources("outputs", facts.outputs, source),
         }
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
+    """Return the facts without their first dimension. Raises ConfigError where that cannot be a batch."""
+    if not facts.batchable:
+        origin = spec.origin["batching.join"]
+        place = origin if origin.line else spec.origin["batching.max_rows"]
+        found = (
+            f"requests are put into one batch by a new dimension, and the model {spec.entry} takes no batch"
+        )
+        expected = "inputs and outputs whose first dimension is of any size"
+        hint = "Export the model with such a dimension, or set batchifier=none and batch_size=1."
+        key = place.key or "batchifier"
+        fault = Finding(Severity.ERROR, place.file, place.line, key, found, expected, hint)
+        raise ConfigError((*spec.reports, fault))
+    inputs, outputs = (
+        tuple(replace(one, dims=one.dims[1:]) for one in side) for side in (facts.inputs, facts.outputs)
+    )
+    return replace(facts, inputs=inputs, outputs=outputs)
 
 
 def _models(path: Path) -> list[Path]:
@@ -105,37 +149,48 @@ def _opened(path: Path, defaults: Defaults) -> DjlModelFolder:
         found = "an archive, and there is no folder in which to unpack it"
         hint = "Unpack it, and serve the folder."
         raise ConfigError((Finding(Severity.ERROR, str(path), None, "", found, "a scratch folder", hint),))
-    return open_folder(archive.unpack(path, defaults.scratch), path.name)
+    root = archive.unpack(path, defaults.scratch)
+    folder = open_folder(root, path.name)
+    return replace(folder, shown=path / folder.path.relative_to(root))
+
+
+def _properties(folder: DjlModelFolder) -> Properties:
+    if PROPERTIES not in folder.files:
+        return Properties(str(folder.path), {})
+    file = folder.path / PROPERTIES
+    with open_file(file) as opened:
+        return read(str(file), opened.read(MAX_BYTES + 1))
 
 
 def _read_model(
-    folder: DjlModelFolder, source: ModelSource, under: Mapping[str, SourceSetting], defaults: Defaults
+    folder: DjlModelFolder, properties: Properties, rules: EnvironmentRules, defaults: Defaults
 ) -> ModelSpec:
-    file = folder.path / PROPERTIES
-    if PROPERTIES in folder.files:
-        with open_file(file) as opened:
-            properties = read(str(file), opened.read(MAX_BYTES + 1))
-    else:
-        properties = Properties(str(folder.path), {})
-    properties = layered(properties, source, under)
     settings = DjlSettings(properties, list(properties.findings))
     choice = choose(settings, folder)
     if choice is None:
-        raise ConfigError(tuple(settings.findings))
+        raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
     settings.findings += judge(properties, choice.engine.value)
-    spec = Translation(settings, folder, choice, defaults).spec()
+    spec = Translation(settings, folder, choice, defaults, rules).spec()
     _note_contents(settings, folder, choice)
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
     return replace(spec, reports=tuple(settings.findings))
 
 
+def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return the findings in the words of who gave an archive, who knows nothing of where it was unpacked."""
+    if folder.shown is None:
+        return findings
+    path, shown = str(folder.path), str(folder.shown)
+    return tuple(
+        replace(each, file=each.file.replace(path, shown), found=each.found.replace(path, shown))
+        for each in findings
+    )
+
+
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
     if not choice.engine.value.runs_handlers:
         return
-    if "requirements.txt" in folder.files:
-        hint = "Install them for the interpreter that option.pythonExecutable names."
-        settings.notice("", "the packages of requirements.txt are not installed", hint)
     if adapters.FOLDER in folder.folders and not settings.takes_adapters:
         hint = "Write option.enable_lora=true, and let the handler define register_adapter."
         settings.notice("", "the folder adapters is not looked into: the model takes no adapters", hint)
@@ -158,4 +213,4 @@ def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:
 
 def made(variables: Mapping[str, str]) -> DjlFormat:
     """Make the format for a server with this environment."""
-    return DjlFormat(from_environment(variables))
+    return DjlFormat(from_environment(variables), environment_rules(variables))

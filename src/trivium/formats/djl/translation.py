@@ -4,16 +4,19 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 `djl`, sections 3, 7.2, 7.5, 7.8 and 9.5.
 """
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from trivium.dialects.djl import adapters
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
+from trivium.formats.djl.environment import EnvironmentRules, own_environment
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.formats.djl.parameters import parameters
+from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
-    MOST_INSTANCES,
     All,
     Batching,
     Defaults,
@@ -21,16 +24,35 @@ from trivium.types.spec import (
     Dynamic,
     Handler,
     InstanceGroup,
+    Join,
     Limits,
+    MemoryNeed,
     ModelSpec,
     Origin,
     StandingCall,
 )
 
+IN_FLIGHT = 1000
+"""Requests that one worker of an asynchronous handler has in work at once, where the model says nothing. The original
+has no bound.
+"""
+
 MOST_IN_BATCH = 999
 """A batched request numbers its items with three digits."""
 
+HEADROOM_MB = 500
+"""Megabytes that DJL leaves free, by its own default."""
+
 _BATCH = ("batch_size", "max_dynamic_batch_size")
+JOINS = {
+    "none": Join.ROWS,
+    "stack": Join.STACK,
+    "stackbatchifier": Join.STACK,
+    "padding": Join.PAD,
+    "paddingstackbatchifier": Join.PAD,
+}
+"""Batchifiers, by their words and by the names of DJL's own classes."""
+
 _OURS = Limits()
 Value = TypeVar("Value")
 
@@ -39,19 +61,27 @@ class Translation:
     """One folder's; `spec` is made once. Errors gather in `settings`."""
 
     def __init__(
-        self, settings: DjlSettings, folder: DjlModelFolder, choice: Choice, defaults: Defaults
+        self,
+        settings: DjlSettings,
+        folder: DjlModelFolder,
+        choice: Choice,
+        defaults: Defaults,
+        rules: EnvironmentRules,
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._choice = choice
         self._defaults = defaults
+        self._rules = rules
         self._is_python = choice.engine.value.runs_handlers
         self._origin: dict[str, Origin] = {}
 
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
         folder, choice, settings = self._folder, self._choice, self._settings
-        own = parameters(settings, choice.engine.value)
+        groups = tuple(self._groups())
+        memory = self._memory({group.device for group in groups})
+        own = parameters(settings, choice.engine.value, folder, groups)
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -64,8 +94,9 @@ class Translation:
             entry=self._from("entry", choice.entry),
             batching=batching,
             scheduling=self._scheduling(batching),
-            groups=tuple(self._groups()),
-            limits=self._limits(),
+            groups=groups,
+            limits=self._limits(memory),
+            metrics=self._metrics(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
             functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
@@ -91,26 +122,32 @@ class Translation:
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
-        if not self._is_python:
-            size = self._native_batch(size, key)
+        if self._choice.is_asynchronous.value and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
+            size = Setting(1, self._choice.is_asynchronous.origin)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
-        self._rule("rule: requests are put together, never their tensors", "batching.batch_axis")
-        return Batching(False, rows, rows > 1)
+        self._rule("rule: clients send whole tensors", "batching.batch_axis")
+        self._rule("rule: a batch is a list of requests", "batching.join")
+        join = Join.ROWS if self._is_python else self._from("batching.join", self._join(size.value))
+        if join is Join.ROWS and not self._is_python:
+            rows = 1  # as in the original, such a batch runs item by item
+        return Batching(False, rows, rows > 1, join)
 
-    def _native_batch(self, size: Setting[int], key: str) -> Setting[int]:
-        """Return the batch size of a native engine: 1 without a batchifier, since such a batch runs item by item."""
-        settings = self._settings
-        batchifier = settings.text(["batchifier"], "stack" if size.value > 1 else "none")
-        if batchifier.value.lower() == "none":
-            return Setting(1, batchifier.origin)
-        if size.value > 1:
-            found = f"{key}={size.value}: the batchifier {batchifier.value} is not supported in this version"
-            settings.fault(key, found, "1, or batchifier=none", "Let clients send the batch dimension.")
-        return size
+    def _join(self, size: int) -> Setting[Join]:
+        """Return how a native engine puts requests together: DJL's default is to stack them where there may be several,
+        and otherwise to leave them as they are.
+        """
+        settings, key = self._settings, "batchifier"
+        written = settings.text([key], "stack" if size > 1 else "none")
+        join = JOINS.get(written.value.lower().rpartition(".")[2])
+        if join is None and "." in written.value:
+            found = f"{key}={written.value}, a class in Java, which does not run here"
+            settings.fault(key, found, "stack, padding or none", "Write one of them, or remove the line.")
+        return Setting(join or Join.ROWS, written.origin)
 
     def _scheduling(self, batching: Batching) -> Dynamic:
-        delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100, 0)
+        delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
         if not batching.merge:
@@ -120,19 +157,13 @@ class Translation:
 
     def _groups(self) -> Iterator[InstanceGroup]:
         settings = self._settings
-        idle = settings.number(("max_idle_time", "option.max_idle_time"), 60, 0)
+        idle = settings.number(("max_idle_time", "option.max_idle_time"), 60)
         for index, device in enumerate(settings.devices(self._defaults.gpus)):
             kind, number = device.value
             is_gpu = kind is Device.GPU
-            default = 1 if is_gpu else self._defaults.cpus
-            why = "DJL's default: one per GPU" if is_gpu else "DJL's default: one per CPU"
-            most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, 1, why)
+            default, why = (1, "DJL's default: one per GPU") if is_gpu else self._most_on_cpus()
+            most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, why)
             least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
-            if most.value > MOST_INSTANCES:
-                found, expected = f"{most.origin.key}={most.value}", f"a number from 1 to {MOST_INSTANCES}"
-                settings.fault(
-                    most.origin.key, found, expected, "Write how many this machine can run at once."
-                )
             if least.value > most.value:
                 found = (
                     f"{least.origin.key}={least.value}, and at most {most.value} are allowed ({most.origin})"
@@ -150,42 +181,94 @@ class Translation:
                 device_ids=(number,) if is_gpu else (),
             )
 
-    def _limits(self) -> Limits:
+    def _most_on_cpus(self) -> tuple[int, str]:
+        cpus = self._defaults.cpus
+        if not self._rules.threads:
+            return 2, "DJL's default without OMP_NUM_THREADS"
+        why = (
+            ""
+            if self._rules.threads == 1
+            else f", of which each worker uses {self._rules.threads} (OMP_NUM_THREADS)"
+        )
+        return cpus // min(self._rules.threads, cpus), f"DJL's default: one per CPU{why}"
+
+    def _metrics(self) -> ModelMetrics:
+        settings = self._settings
+        keys = ("log_model_metric", "log_request_metric")
+        if not any(settings.switch(key).value for key in keys):
+            return ModelMetrics()
+        return ModelMetrics(
+            log_every=self._from("metrics.log_every", settings.number(["metrics_aggregation"], 1000))
+        )
+
+    def _memory(self, devices: Collection[Device]) -> tuple[MemoryNeed, ...]:
+        """Return what is to be free. DJL's head-room holds where a model asks for memory, and its server's always."""
+        needs: list[MemoryNeed] = []
+        settings = self._settings
+        for device in (Device.CPU, Device.GPU):
+            prefixes = ("",) if device is Device.CPU else ("gpu.", "")
+            keys = [[f"{of}{kind}_memory_mb" for of in prefixes] for kind in ("required", "reserved")]
+            required = settings.number(keys[0], 0)
+            reserved = settings.number(keys[1], HEADROOM_MB if required.value else 0)
+            if (device is Device.CPU or device in devices) and (required.value or reserved.value):
+                field = f"limits.memory[{len(needs)}]"
+                self._origin |= {f"{field}.required": required.origin, f"{field}.reserved": reserved.origin}
+                needs.append(MemoryNeed(device, required.value * 2**20, reserved.value * 2**20))
+        return tuple(needs)
+
+    def _limits(self, memory: tuple[MemoryNeed, ...]) -> Limits:
         settings = self._settings
         queue = settings.number(
             ["job_queue_size"], self._defaults.queue_items, why="the server's default bound"
         )
         restarts = settings.number(
-            ["retry_threshold"], _OURS.restarts, 0, "the server's default (DJL gives up at the first)"
+            ["retry_threshold"], _OURS.restarts, "the server's default (DJL gives up at the first)"
         )
-        bounds = {
-            "queue_items": self._from("limits.queue_items", queue),
-            "restarts": self._from("limits.restarts", restarts),
-        }
+        made = Limits(
+            queue_items=self._from("limits.queue_items", queue),
+            restarts=self._from("limits.restarts", restarts),
+            memory=memory,
+        )
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
+        made = replace(made, run_deadline=deadline)
         if not self._is_python:
-            return Limits(run_deadline=deadline, **bounds)
+            return made
         start = settings.number(["option.model_loading_timeout"], 240)
-        return Limits(
-            run_deadline=deadline,
-            startup_deadline=float(self._from("limits.startup_deadline", start)),
-            **bounds,
-        )
+        return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))
 
     def _handler(self) -> Handler:
         settings, folder = self._settings, self._folder
         python = settings.text(["option.pythonExecutable"], "", "the server's own interpreter")
+        environment = dict(settings.environment("option.env"))
+        if self._rules.threads:
+            environment.setdefault("OMP_NUM_THREADS", str(self._rules.threads))
+        if python.value and shutil.which(python.value, path=environment.get("PATH")) is None:
+            found = f"{python.value}, which is not there or may not be run"
+            hint = "Give the path of a Python 3.8 or newer, or leave it out for the server's own."
+            settings.fault(python.origin.key, found, "an interpreter", hint)
         self._rule("serving.properties", "handler.settings", "handler.environment")
         self._rule("the model directory", "handler.path", "handler.directory")
+        self._rule("requirements.txt and option.enable_venv", "handler.own")
         return Handler(
             python=self._from("handler.python", python),
             function=self._from("handler.function", self._choice.function),
             path=(folder.path,),
             directory=folder.path,
-            environment=settings.environment("option.env"),
-            settings={"properties": settings.options()},
+            environment=environment,
+            settings={"properties": settings.options(), **self._in_flight()},
+            own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
+
+    def _in_flight(self) -> dict[str, object]:
+        """Return how many requests a worker has in work at once, of an asynchronous handler."""
+        settings, key = self._settings, "trivium_in_flight"
+        bound = settings.number([key], IN_FLIGHT, why="the server's own bound")
+        if not self._choice.is_asynchronous.value:
+            if bound.origin.key:
+                settings.notice(key, f"{key} has no effect: the handler is not asynchronous")
+            return {}
+        return {"in_flight": self._from("handler.settings[in_flight]", bound)}
 
     def _from(self, field: str, setting: Setting[Value]) -> Value:
         self._origin[field] = setting.origin

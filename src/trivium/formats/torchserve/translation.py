@@ -130,6 +130,7 @@ def origins(
         "batching.batch_axis": Origin("a batch is a list of requests", ""),
         "batching.max_rows": batch,
         "batching.merge": batch,
+        "batching.join": Origin("a batch is a list of requests", ""),
         "scheduling.max_delay": config_origin(
             "maxBatchDelay", f"TorchServe's default: {DELAY_MS} ms where requests are batched"
         ),

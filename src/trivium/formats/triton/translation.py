@@ -258,6 +258,7 @@ _PLAIN = {
     "batching.batch_axis": "max_batch_size",
     "batching.max_rows": "max_batch_size",
     "batching.merge": "dynamic_batching",
+    "batching.join": "max_batch_size",
     "scheduling.max_delay": "dynamic_batching.max_queue_delay_microseconds",
     "scheduling.preferred_rows": "dynamic_batching.preferred_batch_size",
     "scheduling.levels": "dynamic_batching.priority_levels",

@@ -171,6 +171,11 @@ class H2Connection(asyncio.BufferedProtocol):
 
     # -- called by the front end -----------------------------------------------------------------------
 
+    @property
+    def unsent(self) -> int:
+        """Return the bytes of answers that the client has not taken."""
+        return self.session.flow.unsent + self._transport.get_write_buffer_size()
+
     def leave(self) -> None:
         """Take no new calls, and close when those in work are answered."""
         self.session.housekeeping.leave()

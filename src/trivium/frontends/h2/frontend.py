@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from trivium.frontends.access_log import AccessLog
@@ -19,7 +20,7 @@ from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.frontends.http.frontend import DrainReport
-from trivium.frontends.tls import context_of
+from trivium.frontends.tls import TlsDoor
 from trivium.frontends.turns import Result
 from trivium.types.interfaces import InferenceCore, RpcProtocol
 from trivium.types.listeners import BindAddress
@@ -49,6 +50,7 @@ class H2Frontend:
         entrance: Entrance = EVERYBODY,
     ) -> None:
         self._tls = entrance.tls
+        self._door: TlsDoor | None = None
         self._site = GrpcState(core, services, limits, entrance.authorizer, fallback)
         self._guests: set[H2Connection] = set()
         self._emptied = asyncio.Event()
@@ -66,15 +68,14 @@ class H2Frontend:
         loop = asyncio.get_running_loop()
         shared = Shared(site, loop.time, time.time, self._offload, self._emptied)
         site.log = None if limits.access_log is None else AccessLog(limits.access_log)
+        make: Callable[[], asyncio.BaseProtocol] = partial(H2Connection, shared, self._guests, loop)
+        if self._tls is not None:
+            self._door = TlsDoor(self._tls, "h2", _HANDSHAKE_SECONDS, make)
+            self._door.bound(limits.calls, lambda: len(self._guests), site.addresses)
+            make = self._door.protocol
         try:
             self._server = await loop.create_server(
-                lambda: H2Connection(shared, self._guests, loop),
-                bind.host,
-                bind.port,
-                ssl=None if self._tls is None else context_of(self._tls, "h2"),
-                ssl_handshake_timeout=None if self._tls is None else _HANDSHAKE_SECONDS,
-                backlog=_BACKLOG,
-                reuse_port=bind.is_shared or None,
+                make, bind.host, bind.port, backlog=_BACKLOG, reuse_port=bind.is_shared or None
             )
         except OSError:
             await self.close()
@@ -92,16 +93,24 @@ class H2Frontend:
             connection.leave()
         await self._until_empty(grace)
         now = asyncio.get_running_loop().time()
-        unfinished = tuple(
+        unfinished = [
             f"gRPC {visit.method} from {visit.peer}, after {now - visit.began:.1f} s" for visit in site.visits
-        )
+        ]
+        told = {visit.peer for visit in site.visits}
+        for guest in self._guests:
+            if guest.unsent and guest.session.peer not in told:
+                unfinished.append(
+                    f"gRPC answers to {guest.session.peer}, which has not read {guest.unsent} bytes"
+                )
         self._cut_all()
-        return DrainReport(site.finished, unfinished)
+        return DrainReport(site.finished, tuple(unfinished))
 
     async def close(self) -> None:
         """End at once; returns when every call is gone."""
         self._stop_accepting()
         self._cut_all()
+        if self._door is not None:
+            await self._door.close()
         await self._until_empty(_CLOSING_SECONDS)
         if self._unpacking:
             await asyncio.wait(self._unpacking)
@@ -118,6 +127,8 @@ class H2Frontend:
             self._server.close()
 
     def _cut_all(self) -> None:
+        if self._door is not None:
+            self._door.cut()
         for connection in tuple(self._guests):
             connection.abort()
 

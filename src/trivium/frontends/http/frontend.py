@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.tls import context_of
+from trivium.frontends.tls import TlsDoor
 from trivium.frontends.turns import Result
 from trivium.types.interfaces import Core, WireProtocol
 from trivium.types.listeners import BindAddress
@@ -58,6 +59,7 @@ class HttpFrontend:
             core, routes, fallback, limits, self._offload, entrance.authorizer, entrance.pages
         )
         self._tls = entrance.tls
+        self._door: TlsDoor | None = None
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._sweeper: Sweeper | None = None
@@ -68,27 +70,18 @@ class HttpFrontend:
         """
         site = self._site
         loop = asyncio.get_running_loop()
-        tls = None if self._tls is None else context_of(self._tls, "http/1.1")
-        patience = None if tls is None else site.limits.header_seconds
+        make: Callable[[], asyncio.BaseProtocol] = partial(HttpConnection, site)
+        if self._tls is not None:
+            self._door = TlsDoor(self._tls, "http/1.1", site.limits.header_seconds, make)
+            self._door.bound(site.limits.connections, lambda: len(site.connections), site.addresses)
+            make = self._door.protocol
         if bind.path:
             await _check_free(bind.path)
-            self._server = await loop.create_unix_server(
-                lambda: HttpConnection(site),
-                bind.path,
-                backlog=_BACKLOG,
-                ssl=tls,
-                ssl_handshake_timeout=patience,
-            )
+            self._server = await loop.create_unix_server(make, bind.path, backlog=_BACKLOG)
             self._socket = Path(bind.path)
         else:
             self._server = await loop.create_server(
-                lambda: HttpConnection(site),
-                bind.host,
-                bind.port,
-                backlog=_BACKLOG,
-                reuse_port=bind.is_shared or None,
-                ssl=tls,
-                ssl_handshake_timeout=patience,
+                make, bind.host, bind.port, backlog=_BACKLOG, reuse_port=bind.is_shared or None
             )
         try:
             site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
@@ -127,6 +120,8 @@ class HttpFrontend:
         """End at once; returns when every connection, task and thread is gone."""
         self.stop_accepting()
         self._cut_all()
+        if self._door is not None:
+            await self._door.close()
         await self._until_empty(None)
         if self._sweeper is not None:
             self._sweeper.close()
@@ -137,6 +132,8 @@ class HttpFrontend:
             self._site.log.close()
 
     def _cut_all(self) -> None:
+        if self._door is not None:
+            self._door.cut()
         for connection in tuple(self._site.connections):
             connection.abort()
 
@@ -145,7 +142,8 @@ class HttpFrontend:
         if site.connections:
             site.emptied.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(site.emptied.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await site.emptied.wait()
 
     def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
         def attempt() -> Result | Exception:

@@ -4,7 +4,7 @@ Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes
 no property breaks out of its line. Framing headers belong to the front end.
 """
 
-from trivium.codecs.conversion import negotiated
+from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
-from trivium.types.wire import HttpAnswer
+from trivium.types.wire import HttpAnswer, costly
 
 _FRAMING = {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 _OURS = frozenset(_FRAMING | {"x-request-id", "pragma", "cache-control", "expires"})
@@ -45,6 +45,12 @@ class DjlInferEncoder:
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The part. An error after the first part is the last piece of the body, since the status is out."""
+        if is_slow_to_write(part.payload) and part.final:
+            return costly(lambda: self.written(part))
+        return self.written(part)
+
+    def written(self, part: ResponsePart) -> HttpAnswer:
+        """Write a part, however long it takes."""
         try:
             answer = self._failed(part.error) if part.error is not None else self._part(part)
         except Exception as error:
@@ -115,11 +121,11 @@ class DjlPingEncoder:
         if part.answer is None or (self._is_ping and not isinstance(part.answer, Listing)):
             error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             return refuse(error, self._request_id)
-        health = _health(part.answer) if self._is_ping and isinstance(part.answer, Listing) else {}
-        body = indented(health)
-        states = {entry["status"] for entry in health.values()}
-        status = 207 if self._multi_status and _PENDING in states else 200
-        status = 500 if _FAILED in states else status
+        status = 200
+        health: dict[str, str] = {}
+        if self._is_ping and isinstance(part.answer, Listing):
+            status, health = ping_of(part.answer, self._multi_status)
+        body = indented({model: {"status": state} for model, state in health.items()})
         fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
 
@@ -129,17 +135,21 @@ def health_of(state: VersionState) -> str:
     return _HEALTH.get(state, "")
 
 
-def _health(listing: Listing) -> dict[str, dict[str, str]]:
-    """Return the worst state among each model's versions; those unloaded on purpose do not count."""
+def ping_of(listing: Listing, multi_status: bool) -> tuple[int, dict[str, str]]:
+    """Return the code of a ping, and the worst state among each model's versions; those unloaded on purpose do not
+    count.
+    """
     found: dict[str, set[str]] = {}
     for row in listing.versions:
         state = _HEALTH.get(row.state)
         if state is not None:
             found.setdefault(wire_text(row.model), set()).add(state)
-    return {
-        model: {"status": next(state for state in _WORST_FIRST if state in states)}
-        for model, states in found.items()
+    health = {
+        model: next(state for state in _WORST_FIRST if state in states) for model, states in found.items()
     }
+    states = set(health.values())
+    code = 207 if multi_status and _PENDING in states else 200
+    return (500 if _FAILED in states else code), health
 
 
 def _lines(payload: Raw, content_type: str) -> bytes:

@@ -81,6 +81,8 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
+    reasons.NO_MEMORY: ExactText("No enough memory to load the model."),
+    reasons.DIED_WITH_MANY: ExactText("Inference Engine Failure", status=500),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
     reasons.NO_FUNCTION: ExactText("LoRA is not enabled."),
     reasons.UNKNOWN_CALL: ExactText("The adapter {topic} has not been registered"),
@@ -149,7 +151,7 @@ def refuse(
         type_name = error.type_name or type_name
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(status, fields, (), 0, closes=True)
-    if error.code is Code.OUT_OF_MEMORY:
+    if error.code is Code.OUT_OF_MEMORY and error.reason != reasons.NO_MEMORY:
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
     body = _body(error, status, type_name, "" if row is None else row.text)

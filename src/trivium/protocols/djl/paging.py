@@ -3,6 +3,7 @@
 Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the number of its next part behind it.
 """
 
+from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl.answer import DjlInferEncoder
 from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
@@ -10,7 +11,7 @@ from trivium.protocols.djl.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Deferred, Fetch, Fetched, ResponsePart
-from trivium.types.wire import Head, HttpAnswer
+from trivium.types.wire import Head, HttpAnswer, costly
 
 _SYNCHRONOUS, _TOKEN, _MOST = b"x-synchronous", b"x-starting-token", b"x-max-items"
 _TOKEN_CHARACTERS = 36
@@ -87,8 +88,14 @@ class DjlFetchEncoder:
                 exact = ExactText(f"Invalid x-starting-token: {asked}")
                 error = DjlRefusal(Code.INVALID, error.message, exact=exact)
             return refuse(error, self._request_id, self._options.exact)
+        fetched = part.answer
+        if any(is_slow_to_write(each.payload) for each in fetched.parts):
+            return costly(lambda: self._written(fetched))
+        return self._written(fetched)
+
+    def _written(self, fetched: Fetched) -> HttpAnswer:
         try:
-            return self._page(part.answer)
+            return self._page(fetched)
         except Exception as error:
             return refuse(unwritable(error), self._request_id, self._options.exact)
 
@@ -99,8 +106,8 @@ class DjlFetchEncoder:
         encoder = DjlInferEncoder(self._request_id, self._accept, self._content_type, self._options)
         opening = HttpAnswer(200, uncached_lines(self._request_id), (), 0)
         if self._fetch.first:
-            encoder.encode(ResponsePart(final=False))  # the status and the head went with the first page
-        pieces = [encoder.encode(_stored(part)) for part in fetched.parts]
+            encoder.written(ResponsePart(final=False))  # the status and the head went with the first page
+        pieces = [encoder.written(_stored(part)) for part in fetched.parts]
         if pieces and not self._fetch.first:
             opening = pieces[0]
         buffers = tuple(buffer for piece in pieces for buffer in piece.buffers)

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 import msgspec
 
 from trivium.codecs import binary
+from trivium.codecs.grpc_status import writable
 from trivium.dialects.triton.service_messages import (
     InferResponse,
     Parameter,
     new_infer_response,
     new_stream_response,
 )
-from trivium.protocols.kserve.grpc_errors import refuse, writable
+from trivium.protocols.kserve.grpc_errors import refuse
 from trivium.protocols.kserve.placement import RegionSlice, write
 from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.types import reasons

@@ -6,7 +6,7 @@ a part of a stream as one chunk. Framing headers belong to the front end; no pro
 
 from collections.abc import Mapping
 
-from trivium.codecs.conversion import negotiated
+from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.header_text import (
     JSON,
     NOT_CACHED,
@@ -22,7 +22,7 @@ from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
-from trivium.types.wire import HttpAnswer, Target
+from trivium.types.wire import HttpAnswer, Target, costly
 
 DEFAULT_TYPE = "application/json"
 STREAMS = "ts_stream_next"
@@ -61,6 +61,11 @@ class PredictionEncoder:
         """The part. An error after the first part has no body and a status of 500 or so: the front end breaks the
         answer off, so that its client sees that it is not whole.
         """
+        if is_slow_to_write(part.payload) and part.final:
+            return costly(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> HttpAnswer:
         try:
             answer = self._failed(part.error) if part.error is not None else self._part(part)
         except Exception as error:

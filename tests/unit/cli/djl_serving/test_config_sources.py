@@ -66,6 +66,7 @@ WRONG = {
     KeyKind.DEVICES: "tpu",
     KeyKind.STATUS: "200",
     KeyKind.PATTERN: "(",
+    KeyKind.ACCESS: "clsoed",
 }
 
 
@@ -101,6 +102,12 @@ def test_what_is_not_supported_is_refused_with_the_way_out(row: ConfigKey) -> No
 def test_what_has_no_effect_is_reported_unless_it_is_the_default() -> None:
     assert only(gathered("io_ratio=70")).severity is Severity.NOTICE
     assert not gathered("io_ratio=50").findings
+
+
+def test_a_stray_comma_is_read_as_meant() -> None:
+    found = gathered("batch_size=3,\nload_models=a,")
+    assert (found.number("batch_size"), found.text("load_models")) == (3, "a,")
+    assert (only(found).severity, only(found).line) == (Severity.NOTICE, 1)
 
 
 def test_variables_of_others_and_unknown_ones() -> None:

@@ -71,6 +71,18 @@ def test_beyond_this_machine_is_told_and_management_can_be_closed(tmp_path: Path
     assert not closed.loaded.config.security.open_management
 
 
+def test_packages_are_installed_as_by_the_original_and_for_clients_where_it_is_said(tmp_path: Path) -> None:
+    assert settled(tmp_path).loaded.config.models.install_packages == "start"
+    for text, variables in (
+        ("trivium_install_packages=ALL", {}),
+        ("", {"SERVING_TRIVIUM_INSTALL_PACKAGES": "all"}),
+    ):
+        assert settled(tmp_path, text, **variables).loaded.config.models.install_packages == "all"
+    assert "none, start, all" in refusal(tmp_path, "trivium_install_packages=some")
+    rules = settled(tmp_path, DJL_OFFLINE="true", DJL_VENV_DIR="/environments").environments
+    assert (rules.is_offline, rules.folder) == (True, Path("/environments"))
+
+
 def test_tls_takes_pem_files(tmp_path: Path) -> None:
     text = "inference_address=https://127.0.0.1:8443\n"
     config = settled(tmp_path, text + "certificate_file=c.pem\nprivate_key_file=k.pem").loaded.config
@@ -186,6 +198,7 @@ def test_defaults_of_models_lie_under_their_files(tmp_path: Path) -> None:
         "job_queue_size": "5",
         "minWorkers": "2",
         "option.predict_timeout": "9",
+        "reserved_memory_mb": "500",
     }
 
 

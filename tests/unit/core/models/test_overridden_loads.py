@@ -1,7 +1,9 @@
 """Loads of what a client sends: laid out in the scratch folder, served, and taken away again."""
 
 import asyncio
+import errno
 import itertools
+import os
 from dataclasses import replace
 
 import pytest
@@ -31,6 +33,8 @@ class OverridableFormat(FakeFormat):
         if load.config == "no":
             raise ServeError(Code.INVALID, "No configuration.")
         (into / "stamp").write_text(load.config)
+        if load.config == "much":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), into / "stamp")
         for name, data in load.files.items():
             (into / name).write_bytes(data)
         return into
@@ -85,6 +89,23 @@ def test_what_is_sent_is_served_until_the_next_load(tmp_path):
             assert len(list(scratch.iterdir())) == 2
             assert await stage.stamp() == 7
             await stage.server.execute(Load("m"))
+            assert await stage.stamp() == 1
+
+    asyncio.run(scene())
+
+
+def test_what_finds_no_room_is_refused_and_leaves_nothing(tmp_path):
+    async def scene():
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        stage = OverrideHarness(spec(), scratch=scratch)
+        async with stage.server:
+            await stage.start()
+            error = await refusal(stage.server.execute(Load("m", "much")))
+            assert error.code is Code.LOAD_FAILED
+            assert f"cannot be written to {scratch}" in error.message
+            assert os.strerror(errno.ENOSPC) in error.message
+            assert list(scratch.iterdir()) == []
             assert await stage.stamp() == 1
 
     asyncio.run(scene())

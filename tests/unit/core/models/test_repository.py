@@ -12,6 +12,7 @@ from trivium.core.models.repository import Repository
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, InvalidModel, ReadResult
 
 
@@ -41,7 +42,7 @@ def versions(name, *numbers):
 
 def read(paths, *formats, defaults=Defaults()):  # noqa: B008
     with ThreadPoolExecutor(1) as executor:
-        repository = Repository(formats, executor, CoreConfig(defaults=defaults))
+        repository = Repository(formats, CoreConfig(defaults=defaults), executor)
         for path in paths:
             path.touch()
             repository.add(path)
@@ -86,7 +87,7 @@ def test_a_second_model_of_one_name_is_refused_and_the_first_stays(tmp_path):
 
 
 def refusal(path):
-    repository = Repository((Named("a"), Named("b")), None, CoreConfig())
+    repository = Repository((Named("a"), Named("b")), CoreConfig(), None)
     with pytest.raises(ServeError) as caught:
         repository.add(path)
     assert caught.value.code is Code.NOT_FOUND
@@ -124,3 +125,26 @@ def test_a_path_that_nobody_claims(tmp_path: Path):
         f"Nothing to serve was found in {tmp_path / 'z'}. It holds: p, q. "
     )
     assert refusal(tmp_path / "z" / "p") == f"Nothing to serve was found in {tmp_path / 'z' / 'p'}. {known}"
+
+
+@pytest.mark.parametrize(
+    ("installs", "registered", "expected"),
+    [(False, False, [False, False]), (True, False, [True, False]), (True, True, [True, True])],
+)
+def test_packages_of_registered_models_are_a_matter_of_their_own(tmp_path, installs, registered, expected):
+    """Also when the paths are read again later."""
+    form = Named("a", lambda path: versions(path.name, "1")(path))
+    config = CoreConfig(defaults=Defaults(installs=installs), installs_registered=registered)
+    paths = [tmp_path / "a-start", tmp_path / "a-registered"]
+    for path in paths:
+        path.touch()
+
+    async def scene(repository):
+        repository.add(paths[0])
+        await repository.register(ModelSource(str(paths[1])))
+        await repository.read()
+
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(scene(Repository((form,), config, executor)))
+    told = [(path, defaults.installs) for path, defaults in form.asked]
+    assert told == [(paths[1], expected[1]), *zip(paths, expected, strict=True)]

@@ -1,14 +1,18 @@
 """Made-up batches: every fill, and data files that are not there or do not fit."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.models.warmup import batches
+from trivium.core.models.warmup import batches, warm
+from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.running import Credit, Executed, Part
 from trivium.types.warmups import SyntheticFill, Warmup, WarmupInput
 
 
@@ -81,3 +85,35 @@ def test_a_file_that_does_not_fit_is_named(tmp_path: Path, name, datatype, said)
         arrays(WarmupInput("x", datatype, (2,), SyntheticFill.FILE, tmp_path / name))
     assert caught.value.code is Code.LOAD_FAILED
     assert caught.value.message.startswith(f"Warm-up 'w', input 'x': {tmp_path / name} {said}")
+
+
+class Answers(VirtualInstance):
+    """Has many items in work, and ends them with an error; or well, if there is none."""
+
+    def __init__(self, error):
+        super().__init__(VirtualClock(), None, lambda rows: 1.0, in_flight=4)
+        self.error, self.port, self.ran = error, None, 0
+
+    def attach(self, port):
+        self.port = port
+
+    def start(self, batch):
+        self.ran += 1
+        (item,) = batch.items
+        run = Executed([], [], 0.0, 0.0, 1.0, 1.0, 1, (item,), is_one_of_many=True)
+        self.port.push([Part(item, None, self.error), run, Credit(1)])
+
+
+@pytest.mark.parametrize("error", [None, ServeError(Code.MODEL_FAILED, "no weights")])
+def test_an_instance_with_many_items_in_work_is_warmed_up_as_well(error):
+    async def play():
+        with ThreadPoolExecutor(1) as threads:
+            await warm(instance, make_spec(warmups=(Warmup("w", 0, 2, ()),)), threads, "its port")
+
+    instance = Answers(error)
+    if error is None:
+        asyncio.run(play())
+        assert (instance.ran, instance.port) == (2, "its port")
+    else:
+        with pytest.raises(ServeError, match="Warm-up 'w' failed: no weights"):
+            asyncio.run(play())

@@ -66,6 +66,13 @@ def test_round_three_corners():
     assert not scene.holds(Model("c", [9]), 1, 2)
 
 
+def test_an_instance_with_many_items_in_work_waits_for_any_one_of_them():
+    full = Model("a", [1], [5])  # one group per item, as a full instance has
+    assert not CallsHarness().holds(full, 1), "5 comes to its end"
+    assert CallsHarness().holds(full, 1, 5)
+    assert CallsHarness((5, 20, full)).holds(full, 1), "5 waits for it as well"
+
+
 def test_two_that_wait_for_each_other():
     a, b = Model("a", [1]), Model("b", [2])
     assert not CallsHarness().holds(b, 1)

@@ -93,3 +93,28 @@ def test_one_that_ends_before_it_is_ready_says_why():
             await probe.opened
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("said", "in_flight"), [({}, 0), ({"in_flight": 0}, 0), ({"in_flight": 65536}, 65536)]
+)
+def test_a_worker_says_how_many_items_it_takes(said, in_flight):
+    async def run():
+        probe = ReadinessProbe([].extend)
+        probe.take(frames.READY, memoryview(frames.text({"checks": False, **said})))
+        assert probe.opened.done()
+        probe.take(frames.READY, memoryview(frames.text({"checks": False, "in_flight": 3})))
+        assert probe.in_flight == in_flight
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("said", [-1, 65537, True, 1.5, "8", None, [8]])
+def test_a_number_of_items_that_cannot_be_is_none(said):
+    async def run():
+        probe = ReadinessProbe([].extend)
+        with pytest.raises(ProtocolError, match="items at once"):
+            probe.take(frames.READY, memoryview(frames.text({"checks": False, "in_flight": said})))
+        assert not probe.opened.done()
+
+    asyncio.run(run())

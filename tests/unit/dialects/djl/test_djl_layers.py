@@ -2,9 +2,10 @@
 
 import pytest
 
-from trivium.dialects.djl.layers import from_environment, layered
+from trivium.dialects.djl.engines import PYTHON
+from trivium.dialects.djl.judging import judge
+from trivium.dialects.djl.layers import from_environment, layered, threads_of
 from trivium.dialects.djl.properties import Properties, read
-from trivium.dialects.djl.settings import DjlSettings
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
 
@@ -65,14 +66,28 @@ def test_engine_and_devices_are_wishes() -> None:
 
 def test_a_fault_names_where_the_value_came_from() -> None:
     source = ModelSource("m", over={"batch_size": settings("x", "the query")})
-    faulty = DjlSettings(lay("job_queue_size=y", source, max_batch_delay="z"))
-    for key in ("batch_size", "job_queue_size", "max_batch_delay"):
-        faulty.number([key], 1)
-    assert [(finding.file, finding.line) for finding in faulty.findings] == [
-        ("the query", None),
-        (FILE, 1),
-        ("a request", None),
+    faults = judge(lay("job_queue_size=y", source, max_batch_delay="z"), PYTHON)
+    assert sorted((finding.key, finding.file, finding.line) for finding in faults) == [
+        ("batch_size", "the query", None),
+        ("job_queue_size", FILE, 1),
+        ("max_batch_delay", "a request", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "threads"),
+    [
+        ({}, 1),
+        ({"NO_OMP_NUM_THREADS": "1"}, 0),
+        ({"NO_OMP_NUM_THREADS": ""}, 1),
+        ({"OMP_NUM_THREADS": "4"}, 4),
+        ({"OMP_NUM_THREADS": "4", "NO_OMP_NUM_THREADS": "1"}, 4),
+        ({"OMP_NUM_THREADS": "0"}, 0),
+        ({"OMP_NUM_THREADS": "many"}, 0),
+    ],
+)
+def test_threads_are_those_that_the_launcher_leaves(variables: dict[str, str], threads: int) -> None:
+    assert threads_of(variables) == threads
 
 
 def test_the_environment_is_read_as_djl_reads_it() -> None:

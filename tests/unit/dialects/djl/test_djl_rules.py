@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trivium.dialects.djl.detection import detect
-from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, judge, row_of
-from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of
+from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, row_of
+from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of, names_of
+from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
 from trivium.dialects.djl.properties import read
@@ -128,6 +129,28 @@ def test_another_function_and_async():
     assert not is_asynchronous("def (", "serve")
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import a.b\nfrom c import d as e\ndef f(): g = 1\nasync def h(): pass\nclass I: pass", "a e f h I"),
+        ("x: int = 1\ny, (z, *w) = v\nfor i in x: pass", "x y z w i"),
+        ("if a:\n    def b(): pass\nelse:\n    c = 1", "b c a"),
+        ("for i in x:\n    def f(): pass\nwhile y:\n    from z import g", "i f g"),
+        ("match x:\n    case 1:\n        def f(): pass", "f"),
+        ("from x import *", None),
+        ("for i in x:\n    from y import *", None),
+        ("vars()['handle'] = 1", None),
+        ("globals()['handle'] = 1", None),
+        ("def __getattr__(name): pass", None),
+        ("def (", None),
+    ],
+)
+def test_names_of_a_module(text, names):
+    found = names_of(text)
+    assert found is None if names is None else found <= frozenset(names.split())
+    assert names is None or found >= frozenset(names.split()) - {"a"}
+
+
 # -- keys -------------------------------------------------------------------------------------------------
 
 
@@ -154,15 +177,16 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("option.tensor_parallel_degree=1", PYTHON, None),
         ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
         ("option.rolling_batch=Disable", PYTHON, None),
-        ("option.async_mode=true", PYTHON, Severity.ERROR),
-        ("option.enable_venv=true", PYTHON, Severity.NOTICE),
+        ("option.async_mode=true", PYTHON, None),
+        ("trivium_in_flight=9", PYTHON, None),
+        ("option.enable_venv=true", PYTHON, None),
         ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
         ("translatorFactory=a.b.C", PYTHON, None),
         ("translatorFactory=a.b.C", ONNX, Severity.ERROR),
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
-        ("option.customOpLibrary=x.so", ONNX, Severity.ERROR),
+        ("option.disablePerSessionThreads=true", ONNX, Severity.NOTICE),
         ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),
-        ("required_memory_mb=7", PYTHON, Severity.NOTICE),
+        ("required_memory_mb=7", PYTHON, None),
         ("width=224", PYTORCH, Severity.NOTICE),
         ("batch_size=2", ONNX, None),
     ],
@@ -207,10 +231,11 @@ def test_numbers(written, value):
 
 @pytest.mark.parametrize("written", ["x", "1.5", "4,", "٤", "99999999999", "3000000000", "- 1"])
 def test_what_is_no_number_is_an_error(written):
-    settings = settings_of("a=1", f"n={written}")
-    assert settings.number(["n"], 7).value == 7
-    assert settings.findings[0].line == 2
-    assert settings.findings[0].severity is Severity.ERROR
+    key = "job_queue_size"
+    settings = settings_of("a=1", f"{key}={written}")
+    assert settings.number([key], 7).value == 7
+    (finding,) = judge(settings.properties, PYTHON)
+    assert (finding.severity, finding.line) == (Severity.ERROR, 2)
 
 
 def test_origins_name_the_key_and_the_line():

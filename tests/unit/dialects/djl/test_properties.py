@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.dialects.djl.properties import MAX_BYTES, read
+from trivium.dialects.djl.properties import MAX_BYTES, read, without_stray_commas
 from trivium.types.findings import Severity
 
 
@@ -46,6 +46,32 @@ def test_lines_are_those_of_the_file():
     (finding,) = found.findings
     assert str(finding) == "f:7: a: a second value; that of line 1 is not used. Remove one of them."
     assert finding.severity is Severity.NOTICE
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("224,", "224"),
+        ("true,", "true"),
+        ("False ,", "False"),
+        (" -1, ", "-1"),
+        ("+0.5,", "+0.5"),
+        (".5,,", ".5"),
+        ("1e-3, ,", "1e-3"),
+    ],
+)
+def test_a_comma_behind_a_number_or_a_truth_value_is_dropped_and_named(written: str, meant: str) -> None:
+    found = without_stray_commas(read("f", f"a=1\nwidth={written}".encode()))
+    assert found.entries["width"].value == meant
+    (notice,) = found.findings
+    assert (notice.severity, notice.line, notice.key) == (Severity.NOTICE, 2, "width")
+    assert f"read as width={meant}" in notice.found
+
+
+@pytest.mark.parametrize("written", ["1,2", "1,2,", "a,", "true,false,", "cpu,", ",", "", "1", "True", "٤,"])
+def test_other_commas_stay(written: str) -> None:
+    given_ = read("f", f"a={written}".encode())
+    assert without_stray_commas(given_) == given_
 
 
 def test_a_damaged_escape_is_an_error_with_its_line():

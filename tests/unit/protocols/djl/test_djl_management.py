@@ -450,6 +450,14 @@ def test_errors_of_the_core_have_the_originals_texts(
         assert shown(encoder.encode(ResponsePart(error=error)))[1]["message"] == "ours"
 
 
+def test_a_worker_that_dies_with_many_requests_in_work_is_a_failed_engine() -> None:
+    error = ServeError(Code.WORKER_DIED, "ours", info=ErrorInfo.of(reasons.DIED_WITH_MANY, model="m"))
+    for protocol, status, text in ((EXACT, 500, "Inference Engine Failure"), (OURS, 503, "ours")):
+        _, encoder = decoded("POST", "/predictions/m", protocol=protocol)
+        answer, body = shown(encoder.encode(ResponsePart(error=error)))[:2]
+        assert (answer, body["code"], body["message"]) == (status, status, text)
+
+
 # -- what an operator sets (1.3) ---------------------------------------------------------------------------
 
 

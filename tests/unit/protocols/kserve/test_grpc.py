@@ -7,15 +7,10 @@ import pytest
 from tests.harness.grpc_messages import PROTOCOL, STREAM, UNARY
 from tritonclient.grpc import service_pb2
 
+from trivium.codecs.grpc_status import NOT_FOUND, UNIMPLEMENTED, writable
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.grpc import HEALTH, SERVICE, KServeGrpc
-from trivium.protocols.kserve.grpc_errors import (
-    NOT_FOUND,
-    UNIMPLEMENTED,
-    StreamRefusal,
-    refuse,
-    writable,
-)
+from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange, LogSettings

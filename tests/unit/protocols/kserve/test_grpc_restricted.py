@@ -4,9 +4,9 @@ import pytest
 from tests.harness.grpc_messages import request
 from tritonclient.grpc import service_pb2
 
+from trivium.codecs.grpc_status import PERMISSION_DENIED
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
-from trivium.protocols.kserve.grpc_errors import PERMISSION_DENIED
 from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key, parse_rpc_restrictions
 from trivium.protocols.kserve.restricted import Key
 from trivium.types.errors import Code, ServeError

@@ -4,12 +4,13 @@ The settings of `serving.properties` are among the properties of each request he
 """
 
 import argparse
+import inspect
 import logging
 import os
 import re
 import sys
 from types import ModuleType
-from typing import Any, Dict, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from djl_python.inputs import Input
 from djl_python.requests_of_tests import (
@@ -133,7 +134,21 @@ def run() -> None:
     inputs = create_request(given.input, given.parameters)
     inputs.function_name = given.handler
     handler = TestHandler(given.entry_point, given.model_dir)
-    sys.stdout.write("output: %s\n" % (handler.inference(inputs),))
+    for output in _awaited(handler.inference(inputs)):
+        sys.stdout.write("output: %s\n" % (output,))
+
+
+def _awaited(made: Any) -> Sequence[Any]:
+    """Return what a handler gives in the end: one output, or all that an asynchronous one yields."""
+    if not (inspect.isawaitable(made) or inspect.isasyncgen(made)):
+        return [made]
+    import asyncio
+
+    async def wait() -> List[Any]:
+        output = await made if inspect.isawaitable(made) else made
+        return [piece async for piece in output] if inspect.isasyncgen(output) else [output]
+
+    return asyncio.run(wait())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,16 @@
+"""Writes a measurement as the line of a log: `Name.Unit:value|#Dimension:value,...|epoch|g`.
+
+Source: spec sheet `djl`, section 1.5. Programs that read a server's log know it by this form.
+"""
+
+from collections.abc import Mapping
+
+_RESERVED = str.maketrans(dict.fromkeys("|,#\r\n", "_"))
+"""Characters that part a line: they become underscores in names and values."""
+
+
+def gauge_line(name: str, unit: str, value: float, dimensions: Mapping[str, str], epoch: float) -> str:
+    """Return the line of a gauge at a time, in seconds since 1970."""
+    shown = ",".join(f"{key}:{text.translate(_RESERVED)}" for key, text in dimensions.items())
+    number = f"{value:.3f}".rstrip("0").rstrip(".")
+    return f"{name}.{unit}:{number}|#{shown}|{epoch:.0f}|g"

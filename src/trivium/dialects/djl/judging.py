@@ -1,0 +1,75 @@
+"""Judges the lines of serving.properties, each by itself: its value, what becomes of its key, and slips of the pen.
+
+Source: spec sheet `djl`, sections 2.6 and 3. A key that is not DJL's is passed on, as there; one that is near to one of
+DJL's is named, too. Pure.
+"""
+
+from collections.abc import Iterator
+
+from trivium.dialects.djl.engines import ENGINES, DjlEngine, row_of
+from trivium.dialects.djl.keys import DjlKeyRole
+from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
+from trivium.dialects.djl.properties import Properties
+from trivium.dialects.djl.values import FORMS
+from trivium.types.findings import Finding, Severity
+
+MOST_COMPARED = 300
+"""Unknown keys of a file that are compared with the known ones: a file of megabytes must not take minutes."""
+
+_LONG_ENOUGH = 9
+KNOWN = tuple(
+    dict.fromkeys(
+        [key for engine in ENGINES for key in engine.keys]
+        + sorted(OPTION + name for name in LANGUAGE_MODEL_OPTIONS if len(name) >= _LONG_ENOUGH)
+    )
+)
+"""Keys that a misspelt one may have been meant as. The short names of arguments are left out: anybody's may be near."""
+
+
+def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
+    """Return at most one finding per key: an error for a value that cannot be and for a key that is refused, a notice
+    for what is read as something else, not served, or near to another key.
+    """
+    return list(_findings(properties, engine))
+
+
+def _findings(properties: Properties, engine: DjlEngine) -> Iterator[Finding]:
+    compared = 0
+    for key in properties.entries:
+        is_known = key in engine.keys
+        finding = _value(properties, engine, key) if is_known else None
+        if finding is None:
+            near = ""
+            if not is_known and compared < MOST_COMPARED:
+                compared += 1
+                near = nearest(key, KNOWN)
+            finding = _key(properties, engine, key, near)
+        if finding is not None:
+            yield finding
+
+
+def _value(properties: Properties, engine: DjlEngine, key: str) -> Finding | None:
+    form = FORMS.get(key)
+    fault = form.fault(key, properties.entries[key].value) if form else None
+    if fault is None:
+        return None
+    is_passed_on = row_of(engine, key).role is DjlKeyRole.PASSED_ON
+    severity = Severity.NOTICE if fault.is_read or is_passed_on else Severity.ERROR
+    return Finding(severity, *properties.place(key), key, fault.found, fault.expected, fault.hint)
+
+
+def _key(properties: Properties, engine: DjlEngine, key: str, near: str) -> Finding | None:
+    row = row_of(engine, key)
+    value = properties.entries[key].value.strip()
+    shown = f"{key}={value[:80]}"
+    place = properties.place(key)
+    hint = f"Did you mean {near}?" if near else ""
+    if row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED) and value.lower() not in row.harmless:
+        if row.role is DjlKeyRole.REPORTED:
+            return Finding(Severity.NOTICE, *place, key, f"{shown} is not served: {row.text}", "", hint)
+        found = f"{shown} is not served with the engine {engine.name}"
+        return Finding(Severity.ERROR, *place, key, found, "", row.text)
+    if near:
+        found = f"{key} is no key of DJL's, and is passed on to the handler"
+        return Finding(Severity.NOTICE, *place, key, found, "", hint)
+    return None
