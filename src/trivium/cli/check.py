@@ -11,6 +11,7 @@ from rich.console import Console
 from trivium import app
 from trivium.cli.djl_serving.checking import CheckedConfig, check_config
 from trivium.cli.findings import print_check, print_file
+from trivium.cli.options import LOCATED
 from trivium.cli.screen import only_text
 from trivium.config.options import OPTIONS, ModelsConfig, ServerConfig
 from trivium.dialects.djl.layers import from_environment
@@ -21,7 +22,7 @@ from trivium.types.sources import Place, SourceSetting
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=LOCATED)
 @click.option(
     "--model-config-name", default="", help="Configuration to prefer in a Triton model's folder configs."
 )

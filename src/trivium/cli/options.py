@@ -24,7 +24,8 @@ class _Located(click.ParamType[Place]):
         return located(value)
 
 
-PATHS = click.argument("paths", nargs=-1, required=True, type=_Located())
+LOCATED = _Located()
+PATHS = click.argument("paths", nargs=-1, required=True, type=LOCATED)
 _FIRST = "Most used"
 _log = logging.getLogger("trivium.config")
 
