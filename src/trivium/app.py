@@ -4,7 +4,6 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 """
 
 import os
-import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,9 +11,9 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
-from pathlib import Path
 
 from trivium import profiles, tracing
+from trivium.config import protocol_facts
 from trivium.config.core_config import core_config
 from trivium.config.options import ServerConfig
 from trivium.core.models.inspector import ModelInspector
@@ -22,6 +21,7 @@ from trivium.core.models.lifecycle import Progress
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
+from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
@@ -29,6 +29,9 @@ from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
 from trivium.environments.store import EnvironmentStore
+from trivium.fetchers.gate import gate
+from trivium.fetchers.http import FETCHER as WEB
+from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
@@ -47,27 +50,34 @@ from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_OBSERVER, Engine, Format, RegionViews, RunObserver, WireProtocol
+from trivium.types.interfaces import (
+    NO_OBSERVER,
+    Engine,
+    Fetcher,
+    Format,
+    RegionViews,
+    RunObserver,
+    WireProtocol,
+)
 from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
-from trivium.types.running import unchanged
+from trivium.types.sources import Place, located
 from trivium.types.spec import InvalidModel, ModelSpec
 
 VERSION = version("trivium")
 
-RAW, TENSORS = PayloadKind.RAW, PayloadKind.TENSORS
-_DIALECTS = {"djl": {TENSORS, RAW}, "torchserve": {TENSORS, RAW}, "triton": {TENSORS}}
-_WORDS = {"triton": translate_error}
-_STORE = EnvironmentStore()
-_HANDLERS = [
-    PythonEngine(name, frozenset(takes), sys.executable, os.environ, _WORDS.get(name, unchanged), _STORE)
-    for name, takes in _DIALECTS.items()
-]
-
-_ENGINES: tuple[Engine, ...] = (ONNX, TORCH, IDENTITY, *_HANDLERS)
+_BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
+_python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
+_ENGINES: tuple[Engine, ...] = (
+    *(ONNX, TORCH, IDENTITY),
+    _python("djl", _BOTH, read_metric=read_metric),
+    _python("torchserve", _BOTH),
+    _python("triton", _TENSORS, words=translate_error),
+)
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
+FETCHERS: Sequence[Fetcher] = (WEB, S3)
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
     "djl": djl,
@@ -89,7 +99,10 @@ def build(
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
     host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
     guard = ServerGuard()
-    services = CoreServices(ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard)
+    fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
+    services = CoreServices(
+        ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
+    )
     return Server(formats, ENGINES, services, settings.in_folder(guard.scratch))
 
 
@@ -103,7 +116,7 @@ async def serving(
     """
     server = build(config or ServerConfig())
     async with server:
-        add_all(server, map(Path, paths))
+        add_all(server, (located(os.fspath(path)) for path in paths))
         listing = await server.start(progress)
         for row in listing.versions:
             if row.reason:
@@ -133,14 +146,14 @@ def http_routes(
     listener: Listener, config: ServerConfig, regions: RegionViews | None = None
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
-    forwards = _pattern("--forward-headers", config.http.forward_headers)
+    forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
     context = replace(protocol_context(config), regions=regions, forwards=forwards, roles=listener.roles)
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
 def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
-    forwards = _pattern("--forward-metadata", config.grpc.forward_metadata)
+    forwards = protocol_facts.forwarded("--forward-metadata", config.grpc.forward_metadata)
     context = replace(protocol_context(config), regions=server.regions, forwards=forwards)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
@@ -157,19 +170,8 @@ _FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener, Entran
 
 def protocol_context(config: ServerConfig) -> ProtocolContext:
     """Gather the facts that the configuration has for protocols, the same for every listener."""
-    name, shown = PROFILES[config.server.profile].presents or ("trivium", VERSION)
-    return ProtocolContext(
-        server_name=config.server.name or name,
-        server_version=shown,
-        may_change=config.is_loopback or config.security.open_management or bool(config.security.keys),
-        shares_memory=config.security.client_shared_memory,
-        max_unpacked_bytes=config.server.max_body_bytes,
-        max_total_unpacked_bytes=config.server.max_buffered_bytes,
-        restricted_apis=config.security.restricted_apis,
-        restricted_rpcs=config.security.restricted_rpcs,
-        has_duration_metrics=not config.metrics.no_duration_metrics,
-        has_quantiles=bool(config.metrics.quantiles),
-        has_first_part_metrics=config.metrics.first_part,
+    return protocol_facts.protocol_context(
+        config, *(PROFILES[config.server.profile].presents or ("trivium", VERSION))
     )
 
 
@@ -178,16 +180,8 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
     return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
 
 
-def _pattern(option: str, text: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(text) if text else None
-    except re.error as error:
-        words = f"{option} {text!r} is no regular expression: {error}. Correct it."
-        raise ServeError(Code.INVALID, words) from error
-
-
 async def examine(
-    paths: Iterable[Path], config: ServerConfig, formats: Sequence[Format] = FORMATS
+    paths: Iterable[Place], config: ServerConfig, formats: Sequence[Format] = FORMATS
 ) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """Read these paths without serving them: return the specs as they would run, and what would not run."""
     async with build(config, formats=formats) as server:
@@ -195,12 +189,7 @@ async def examine(
         return await server.examine()
 
 
-def add_repository(server: Server, path: Path) -> None:
-    """A folder of Triton's model folders; it may be empty still."""
-    server.add(path, TRITON)
-
-
-def add_all(server: Server, paths: Iterable[Path]) -> None:
+def add_all(server: Server, paths: Iterable[Place]) -> None:
     """Raises the first path's NOT_FOUND."""
     for path in paths:
         server.add(path)

@@ -7,13 +7,16 @@ kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` p
 import logging
 import sys
 import traceback
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from trivium_child.adapter import Adapter, Host, Setup
-from trivium_child.djl_entry import load_function
+from trivium_child.djl_entry import function_of, load_entry
 from trivium_child.djl_request import Shown, batched, initialisation, show, single
 from trivium_child.djl_result import batch_payloads, closing, content_type_of, formatted, whole
 from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
+
+METHODS = ("predict", "explain")
+"""What the handler itself answers."""
 
 _NO_CONTENT = 204
 _FAILED = 424
@@ -31,7 +34,9 @@ class DjlAdapter(Adapter):
         logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
         self._output_type = Output
         self._name = setup.function or "handle"
-        self._function = load_function(setup.root, setup.entry, self._name, self.in_flight > 0)
+        self._entry = setup.entry
+        self._module = load_entry(setup.root, setup.entry)
+        self._function = function_of(self._module, setup.entry, self._name, self.in_flight > 0)
         self._always = {
             "handler": self._name,
             "device_id": str(setup.device_id) if setup.device == "gpu" else "-1",
@@ -40,7 +45,9 @@ class DjlAdapter(Adapter):
         self._initialise(setup.settings.get("properties", {}))
 
     def run(self, items: List[Item]) -> List[Outcome]:
-        """An outcome per item; None for one that has ended by its own parts."""
+        """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""
+        if any(item.method not in METHODS for item in items):
+            return [guarded(self._run_named, item) for item in items]
         requests = [guarded(show, item) for item in items]
         good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
         if len(good) == 1:
@@ -76,10 +83,27 @@ class DjlAdapter(Adapter):
         """Return what the handler makes of the first call."""
         return self._function(inputs)
 
-    def _call(self, inputs: Any) -> Any:
+    def _run_named(self, item: Item) -> Outcome:
+        """Call the function that an item names, in place of the handler if it names one."""
+        name = item.method
+        if name in METHODS:
+            return self._run_one(item, show(item))
+        function, inputs = self._named(item)
+        return self._answered(item, self._call(inputs, function))
+
+    def _named(self, item: Item) -> Tuple[Callable[[Any], Any], Any]:
+        """Return the function that an item names, and what it is called with. Raises Failure for none."""
+        name = item.method
+        try:
+            function = function_of(self._module, self._entry, name, self.in_flight > 0)
+        except Failure as error:
+            raise Failure(error.message, "model failed", _FAILED) from None
+        return function, single(show(item), name, dict(self._always, handler=name))
+
+    def _call(self, inputs: Any, function: Optional[Callable[[Any], Any]] = None) -> Any:
         """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
         try:
-            output = self._function(inputs)
+            output = (function or self._function)(inputs)
         except Exception as error:
             return failure_of(error)
         return self._checked(output)
@@ -93,7 +117,9 @@ class DjlAdapter(Adapter):
         return output
 
     def _run_one(self, item: Item, shown: Shown) -> Outcome:
-        output = self._call(single(shown, self._name, self._always))
+        return self._answered(item, self._call(single(shown, self._name, self._always)))
+
+    def _answered(self, item: Item, output: Any) -> Outcome:
         if isinstance(output, (Failure, Raw)):
             return output
         if output.stream_content is not None:

@@ -10,7 +10,7 @@ import traceback
 from typing import Any, Optional
 
 from trivium_child.adapter import Host, Send, Setup
-from trivium_child.djl import DjlAdapter, failure_of, guarded, opening, pieces_of, words_of
+from trivium_child.djl import METHODS, DjlAdapter, failure_of, guarded, opening, pieces_of, words_of
 from trivium_child.djl_request import show, single
 from trivium_child.djl_result import closing, content_type_of, piece_of, whole
 from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
@@ -31,6 +31,8 @@ class AsyncDjlAdapter(DjlAdapter):
 
     async def serve(self, item: Item, send: Send) -> Outcome:
         """See `Adapter`."""
+        if item.method not in METHODS:
+            return await self._serve_named(item)
         shown = guarded(show, item)
         if isinstance(shown, Failure):
             return shown
@@ -48,6 +50,17 @@ class AsyncDjlAdapter(DjlAdapter):
             return await self._streamed(item, output, send)
         answer = guarded(piece_of, output)
         return self._finished([item], [answer if isinstance(answer, Failure) else answer[0]], output)[0]
+
+    async def _serve_named(self, item: Item) -> Outcome:
+        """Call the function that an item names, with or without async, in place of the handler."""
+        try:
+            function, inputs = self._named(item)
+            made = function(inputs)
+            output = self._checked(await made if inspect.isawaitable(made) else made)
+        except Exception as error:
+            return failure_of(error)
+        outcome: Outcome = output if isinstance(output, (Failure, Raw)) else guarded(whole, output)
+        return outcome
 
     def _first(self, inputs: Any) -> Any:
         return self.loop.run_until_complete(self._last_of(inputs))
@@ -101,7 +114,7 @@ class AsyncDjlAdapter(DjlAdapter):
         with closing(output.stream_content):
             for data in pieces_of(output.stream_content, output.stream_output_formatter):
                 part = Part(data, content_type_of(first.properties))
-                await answer.add(Raw([part], first.properties, {}, first.status, first.reason), False)
+                await answer.add(Raw([part], first.properties, (), first.status, first.reason), False)
         outcome = (
             answer.end() if answer.has_begun else opening(first, Part(b"", content_type_of(first.properties)))
         )
@@ -138,7 +151,7 @@ class _Answer:
         data = piece.parts[0].data if piece.parts else b""
         part = Part(data, self.kind)
         if not self.has_begun:
-            piece = Raw([part], self._properties, {}, piece.status, piece.reason)
+            piece = Raw([part], self._properties, (), piece.status, piece.reason)
         else:
             piece = Raw([part])
         if is_last or not len(data):

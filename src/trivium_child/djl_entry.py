@@ -14,11 +14,17 @@ from typing import Any, Callable
 from trivium_child.values import Failure
 
 
-def load_function(root: str, entry: str, name: str, is_asynchronous: bool = False) -> Callable[[Any], Any]:
+def load_entry(root: str, entry: str) -> ModuleType:
+    """Load the entry's module; Failure (code "load failed") where it is not there."""
+    return _of_entry(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
+
+
+def function_of(
+    module: ModuleType, entry: str, name: str, is_asynchronous: bool = False
+) -> Callable[[Any], Any]:
     """Return the function `name` of the entry. Raises Failure (code "load failed") where it is not there, cannot be
     called, or is an async function that nobody would wait for.
     """
-    module = _of_entry(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
     function = getattr(module, name, None)
     if function is None or not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]

@@ -71,7 +71,7 @@ def _input(name: str, properties: Dict[str, str]) -> Any:
 
 def _of_raw(payload: Raw) -> Tuple[Dict[str, str], Pairs]:
     properties = dict(payload.properties)
-    pairs = [(key, bytearray(value.encode("utf-8", "surrogatepass"))) for key, value in payload.query.items()]
+    pairs = [(key, bytearray(value.encode("utf-8", "surrogatepass"))) for key, value in payload.query]
     for part in payload.parts:
         pairs.append((part.name or _DATA, bytearray(part.data)))
         if not part.name and part.content_type and not any(name.lower() == _TYPE for name in properties):

@@ -66,7 +66,7 @@ def piece_of(output: Any) -> Tuple[Raw, bool]:
     if code is None:
         data = texts.get("data", "").encode("utf-8")
         return Raw(
-            [Part(data, said.parts[0].content_type)], said.properties, {}, said.status, said.reason
+            [Part(data, said.parts[0].content_type)], said.properties, (), said.status, said.reason
         ), is_last
     if not _CODE.match(code):
         raise _misfit("the code %r of an item is no HTTP status from 200 to 599" % code)
@@ -75,7 +75,7 @@ def piece_of(output: Any) -> Tuple[Raw, bool]:
         told["error"] = texts["error"]
     body = json.dumps(told, ensure_ascii=False).encode("utf-8")
     part = Part(body, said.parts[0].content_type)
-    return Raw([part], said.properties, {}, int(code), texts.get("error", said.reason)), True
+    return Raw([part], said.properties, (), int(code), texts.get("error", said.reason)), True
 
 
 def _item_texts(data: Any) -> Optional[Dict[str, str]]:

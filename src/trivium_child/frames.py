@@ -167,7 +167,12 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], 
         for (name, content_type, filename, _), blob in zip(raw["parts"], _cut(raw["parts"], data))
     ]
     return Raw(
-        parts, dict(raw["properties"]), dict(raw["query"]), raw["status"], raw["reason"], raw.get("path", "")
+        parts,
+        dict(raw["properties"]),
+        [(name, value) for name, value in raw["query"]],
+        raw["status"],
+        raw["reason"],
+        raw.get("path", ""),
     )
 
 

@@ -40,7 +40,7 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
             "explain": "False",
             "url_path": "",
         }
-    row: Dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query.items()}
+    row: Dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query}
     headers: Dict[str, Any] = dict(payload.properties)
     for name in row:
         headers[name] = {"content-type": ""}

@@ -119,8 +119,8 @@ class Part:
 
 
 class Raw:
-    """A body that nobody has looked into. `path` is what stood behind the model's route. In an answer `status` and
-    `reason` are for HTTP (0: nothing said).
+    """A body that nobody has looked into. `query` has its arguments in order, with repeats; `path` is what stood behind
+    the model's route. In an answer `status` and `reason` are for HTTP (0: nothing said).
     """
 
     __slots__ = ("parts", "path", "properties", "query", "reason", "status")
@@ -129,14 +129,14 @@ class Raw:
         self,
         parts: Sequence[Part],
         properties: Optional[Dict[str, str]] = None,
-        query: Optional[Dict[str, str]] = None,
+        query: Sequence[Tuple[str, str]] = (),
         status: int = 0,
         reason: str = "",
         path: str = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties
-        self.query = {} if query is None else query
+        self.query = query
         self.status = status
         self.reason = reason
         self.path = path

@@ -171,12 +171,18 @@ _DJL_ROUTES = (
     WireRoute("/predictions/m/2", METHODS, _FORM_BODY, _FORM, "a=1", streams=True),
     WireRoute("/invocations", POST, b"hello", {b"x-priority": b"3"}, "model_name=m", streams=True),
     _INVOKE,
+    WireRoute("/v1/chat/completions", POST, b"hello", query="model_name=m", streams=True),
     WireRoute("/ping", METHODS),
     WireRoute("/", frozenset({"OPTIONS"}), others=dict.fromkeys(METHODS, 404)),
     WireRoute("/models", _BOTH, b'{"url": "/m", "batch_size": 2}', {b"content-type": b"application/json"}),
     WireRoute("/workflows", _BOTH, query="url=file:///m&synchronous=false&limit=3"),
     WireRoute("/models/m", _MANAGED, query="min_worker=1"),
     WireRoute("/workflows/m/2", _MANAGED),
+    WireRoute("/models/m/adapters", _BOTH, query="name=a&src=/a&rank=8"),
+    WireRoute("/adapters", _BOTH, query="name=a&src=/a"),
+    WireRoute("/models/m/adapters/a", frozenset({"GET", "HEAD", "DELETE"})),
+    WireRoute("/adapters/a", frozenset({"GET", "HEAD", "DELETE"})),
+    WireRoute("/models/m/adapters/a/update", POST, query="pin=true"),
     WireRoute("/server/logging", METHODS, query="level=debug"),
 )
 _NO_OPENAPI = {"OPTIONS": 501}

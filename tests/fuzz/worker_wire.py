@@ -25,7 +25,9 @@ from trivium_child.frames import AnswerTexts
 
 FP32 = values.Tensor("x", "FP32", (1,), b"1234")
 TEXTS = values.Tensor.of_elements("t", [b"", b"abc"])
-RAW = values.Raw([values.Part(b"one", "text/plain", "f", "f.txt")], {"P": "1"}, {"q": "2"}, 201, "Made")
+RAW = values.Raw(
+    [values.Part(b"one", "text/plain", "f", "f.txt")], {"P": "1"}, [("q", "2"), ("q", "1")], 201, "Made"
+)
 OUTCOMES = ([FP32], [FP32, TEXTS], RAW, values.Failure("bad", "invalid", 418), values.END, [TEXTS])
 SILENT = logging.getLogger("trivium.fuzz")
 SILENT.setLevel(logging.CRITICAL + 1)

@@ -55,7 +55,7 @@ class DjlChildHarness:
             item.is_cancelled = True
 
 
-def raw(body=b"", properties=None, query=None, name="", content_type=""):
+def raw(body=b"", properties=None, query=(), name="", content_type=""):
     return Raw([Part(body, content_type, name)], properties, query)
 
 

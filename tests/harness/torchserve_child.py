@@ -74,12 +74,13 @@ class TorchServeChildHarness:
 
     def item(self, payload: Any = b"", content_type: str = "", **about: Any) -> Item:
         """A request: a whole body, parts, or tensors. `properties` and `query` go into the raw body."""
-        properties, query, path = (about.pop(name, {}) for name in ("properties", "query", "path"))
+        properties, query = about.pop("properties", {}), about.pop("query", ())
+        path = about.pop("path", "")
         request_id = about.pop("request_id", "")
         if isinstance(payload, bytes):
             payload = [Part(memoryview(payload), content_type)]
         if not payload or isinstance(payload[0], Part):
-            payload = Raw(payload, properties, query, path=path or "")
+            payload = Raw(payload, properties, query, path=path)
         self._number += 1
         return Item(self._number, request_id, 1, payload, about, self._send)
 

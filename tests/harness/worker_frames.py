@@ -32,7 +32,8 @@ def tensors(draw):
 
 
 parts = st.builds(RawPart, st.binary(max_size=20), names, names, names)
-raws = st.builds(Raw, st.lists(parts, max_size=3).map(tuple), texts, texts, st.integers(0, 599), names)
+arguments = st.lists(st.tuples(names, names), max_size=3).map(tuple)
+raws = st.builds(Raw, st.lists(parts, max_size=3).map(tuple), texts, arguments, st.integers(0, 599), names)
 payloads = st.lists(tensors(), max_size=3).map(lambda items: Tensors(tuple(items))) | raws
 infers = st.builds(
     Infer,
@@ -54,7 +55,7 @@ def said(payload):
     if isinstance(payload, list):
         return [(t.name, t.datatype, t.shape, _contents(t.array())) for t in payload]
     parts = [(bytes(p.data), p.content_type, p.name, p.filename) for p in payload.parts]
-    return parts, dict(payload.properties), dict(payload.query), payload.status, payload.reason
+    return parts, dict(payload.properties), tuple(payload.query), payload.status, payload.reason
 
 
 def _contents(array):
@@ -66,7 +67,7 @@ def as_child(payload):
     if isinstance(payload, Tensors):
         return [values.Tensor(*row) for row in (_row(t) for t in payload.items)]
     parts = [values.Part(p.data, p.content_type, p.name, p.filename) for p in payload.parts]
-    return values.Raw(parts, dict(payload.properties), dict(payload.query), payload.status, payload.reason)
+    return values.Raw(parts, dict(payload.properties), tuple(payload.query), payload.status, payload.reason)
 
 
 def _row(tensor):

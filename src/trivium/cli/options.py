@@ -12,8 +12,20 @@ from trivium.config.loading import REMOVED, from_process
 from trivium.config.option import Option
 from trivium.config.options import GROUPS, OPTIONS, ServerConfig
 from trivium.types.errors import ServeError
+from trivium.types.sources import Place, located
 
-PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+
+class _Located(click.ParamType[Place]):
+    """Reads a path, or a URL of what is to be fetched."""
+
+    name = "path or URL"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return located(value)
+
+
+LOCATED = _Located()
+PATHS = click.argument("paths", nargs=-1, required=True, type=LOCATED)
 _FIRST = "Most used"
 _log = logging.getLogger("trivium.config")
 

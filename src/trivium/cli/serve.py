@@ -19,6 +19,7 @@ from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing
+from trivium.types.sources import Place
 from trivium.types.spec import ModelSpec
 from trivium.types.state import VersionState
 
@@ -28,7 +29,7 @@ Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 @click.command("serve", cls=ServerCommand)
 @PATHS
 @server_options
-def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> None:
+def command(paths: tuple[Place, ...], config_file: Path | None, **flags: Any) -> None:
     """Serve model folders and files over HTTP and gRPC until SIGTERM or Ctrl-C.
 
     Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
@@ -38,7 +39,7 @@ def command(paths: tuple[Path, ...], config_file: Path | None, **flags: Any) -> 
     serve(paths, config, partial(print_requests, profile=config.server.profile))
 
 
-def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
+def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     """Serve until a signal to stop; a refusal ends the command with its sentence."""
     if config.wide and not (config.security.keys or config.security.open):
         raise click.ClickException(
@@ -53,7 +54,7 @@ def serve(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> None:
         raise click.ClickException(error.message) from error
 
 
-async def _main(paths: Sequence[Path], config: ServerConfig, greet: Greet) -> int:
+async def _main(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> int:
     console = screen()
     stop = StopSignals(config.server.drain_timeout)
     async with app.build(config, observer(config.workers.shares_processor)) as server:

@@ -171,6 +171,18 @@ class ModelsConfig:
     no_completion: bool = option(
         "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
     )
+    fetch_from: str = option(
+        "--fetch-from",
+        "",
+        "Places that models may be fetched from, with commas between: scheme://host[:port]/prefix, with http, https or "
+        "s3. A host that is not public is reached only by its address, named here.",
+    )
+    fetch_bytes: int = option(
+        "--fetch-bytes", 2 * 2**30, "Bytes that are fetched for one model at most.", (1, ANY)
+    )
+    fetch_seconds: float = option(
+        "--fetch-seconds", 600.0, "Seconds in which a model must have been fetched.", (0.1, LONG)
+    )
     load_threads: int = option("--load-threads", 4, "Models that are opened at the same time.", (1, 1024))
     load_retries: int = option(
         "--load-retries", 0, "How often loading a version is tried again after it failed.", (0, 1000)
@@ -266,6 +278,16 @@ class DjlConfig:
     )
     request_id_header: str = option(
         "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
+    )
+    prometheus: bool = option(
+        "--djl-prometheus",
+        False,
+        "Show what DJL handlers count at /server/metrics, too, in Prometheus' text.",
+    )
+    handler_override: bool = option(
+        "--djl-handler-override",
+        False,
+        "Let a request name the function of a DJL handler that answers it, in a header named handler.",
     )
     statuses: str = option(
         "--djl-statuses",

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 import msgspec
 
@@ -24,7 +23,7 @@ from trivium.core.models.control import Change, ModelControl
 from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
-from trivium.core.models.repository import Repository, chosen, loading_order
+from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.log_settings import LOG
 from trivium.core.observability.tracing import Tracing
@@ -38,6 +37,7 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
 from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.fetching import FetchModel
 from trivium.types.interfaces import (
     NO_GUARD,
     NO_OBSERVER,
@@ -79,7 +79,7 @@ from trivium.types.operations import (
 )
 from trivium.types.payload import Raw, RawPart, Scalar, Tensors
 from trivium.types.running import Placement, WorkerCommand
-from trivium.types.sources import ModelSource
+from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
@@ -94,7 +94,7 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
 class CoreServices:
     """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
     command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
-    cleans up if the server dies.
+    cleans up if the server dies, `fetch` gets models from elsewhere.
     """
 
     facts: Facts
@@ -102,6 +102,7 @@ class CoreServices:
     observer: RunObserver = NO_OBSERVER
     exporter: TraceExporter | None = None
     guard: ProcessGuard = NO_GUARD
+    fetch: FetchModel = no_fetch
 
 
 def _make_token() -> str:
@@ -155,7 +156,7 @@ class Server:
             self._offload,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)
-        self._repository = Repository(formats, config, self._opening)
+        self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
         self._control = ModelControl(
             self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
@@ -194,11 +195,14 @@ class Server:
     def _is_up(self) -> bool:
         return self._state in (ServerState.STARTING, ServerState.SERVING)
 
-    def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
-        """A path to serve; before `start`. `form` saves asking the formats, `asked` is what shall hold in spite of its
-        files. Raises NOT_FOUND, as `Repository.add`.
+    def add(self, place: Place, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """Take a path to serve, or a source to fetch; before `start`. `form` saves asking the formats, `asked` is what
+        shall hold in spite of its files. Raises NOT_FOUND, as `Repository.add`.
         """
-        self._repository.add(path, form, asked)
+        if isinstance(place, ModelSource):
+            self._repository.add_remote(place)
+        else:
+            self._repository.add(place, form, asked)
 
     async def start(
         self,
@@ -212,8 +216,10 @@ class Server:
         """
         if progress is not None:
             self._lifecycle.report_to(progress)
+        unfetched = await self._repository.fetch_all()
         await self._control.look()
         found, broken = await self._repository.read()
+        broken = unfetched + broken
         if only is not None:
             for name in [one.name for one in found] + [one.name for one in broken]:
                 self._registry.record(name, "")
@@ -237,9 +243,10 @@ class Server:
 
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """Return what `start` would load, complete, and what it could not; loads nothing."""
+        unfetched = await self._repository.fetch_all()
         found, broken = await self._repository.read()
         specs, unfinished = await self._lifecycle.examine(found)
-        return specs, broken + unfinished
+        return specs, unfetched + broken + unfinished
 
     def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""
@@ -496,6 +503,7 @@ class Server:
         return loaded.described(whole)
 
     def _all_described(self, model: str, version: str) -> ModelDescriptions:
+        model = model or self._registry.serving("", version).spec.name
         self._registry.known(model, version)
         statuses = self._registry.listing(model, version).versions
         records = [self._registry.known(model, status.version) for status in statuses]

@@ -16,7 +16,7 @@ from trivium.environments.store import EnvironmentStore
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Placement, TranslateError, WorkerCommand, unchanged
+from trivium.types.running import Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
@@ -42,7 +42,7 @@ class PythonEngine:
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
     has_facts = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each dialect sets the last three by name
         self,
         dialect: str,
         takes: frozenset[PayloadKind],
@@ -50,9 +50,11 @@ class PythonEngine:
         environment: Mapping[str, str],
         words: TranslateError = unchanged,
         store: EnvironmentStore | None = None,
+        read_metric: ReadMetric | None = None,
     ) -> None:
         """`words` is the form in which the handlers hear what their calls of other models end with; `store` has the
-        environments of models that ask for one of their own, which engines may share.
+        environments of models that ask for one of their own, which engines may share; `read_metric` reads the lines by
+        which they tell of metrics.
         """
         self.name = f"python-{dialect}"
         self.takes = takes
@@ -60,6 +62,7 @@ class PythonEngine:
         self._interpreter = interpreter
         self._environment = environment
         self._words = words
+        self._read_metric = read_metric
         self._store = store or EnvironmentStore()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
@@ -112,6 +115,7 @@ class PythonEngine:
                 "parameters": dict(spec.parameters),
             },
             self._words,
+            self._read_metric,
         )
 
     def preparation(

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
+from trivium.types.fetching import FetchBounds
 from trivium.types.operations import Load, Operation, ResponsePart
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Batch, Event, ItemId, Placement, Prepared, Ran, WorkerCommand
@@ -97,6 +98,23 @@ class SupportsPolling(Protocol):
 
     def places(self, path: Path) -> Mapping[str, Path]:
         """Model -> the folder or file that it consists of. Raises OSError where `path` cannot be looked into."""
+
+
+class Fetcher(Protocol):
+    """Gets models from elsewhere. Importing it imports no heavy library."""
+
+    @property
+    def schemes(self) -> Sequence[str]:
+        """Return the schemes of the URIs that it takes, in lower case."""
+        ...
+
+    def fetch(self, uri: str, into: Path, bounds: FetchBounds) -> Path:
+        """Bring what lies at a URI of one of the schemes into the empty folder `into`, and return the file or folder
+        there that a format can read, named as the URI names it. Blocking. Raises FORBIDDEN for what the bounds do not
+        let it reach, itself or by a detour; TOO_LARGE, NOT_FOUND, LOAD_FAILED, and UNSUPPORTED with the install command
+        where a library lacks. What it leaves behind then, the caller removes.
+        """
+        ...
 
 
 class Runner(Protocol):

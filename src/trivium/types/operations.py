@@ -5,15 +5,16 @@ since a pure protocol has no clock; the core turns them into points of its own c
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import final
 
 import msgspec
 
 from trivium.types.errors import ServeError
 from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
-from trivium.types.payload import Payload, PayloadKind, Scalar
+from trivium.types.payload import Payload, PayloadKind, Raw, Scalar
 from trivium.types.sources import ModelSource
-from trivium.types.spec import Device, InstanceGroup, ModelSpec
+from trivium.types.spec import Device, InstanceGroup, ModelSpec, StandingCall
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
 from trivium.types.tracing import RequestOrigin, TraceChange, TraceSettings
@@ -52,7 +53,8 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
-    must have. `method` is what a handler shall do with it: predict or explain.
+    must have. `method` is what a handler shall do with it: predict, explain, or the function of its own that it names.
+    It needs the standing call `adapter`, if it names one.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -74,6 +76,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     origin: RequestOrigin | None = None
     context: str = ""
     method: str = PREDICT
+    adapter: str = ""
 
 
 class Defer(msgspec.Struct, frozen=True, gc=False):
@@ -114,8 +117,8 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
 
 
 class DescribeAll(msgspec.Struct, frozen=True, gc=False):
-    """Describe every version of a model in full, or one (`version`), whether it serves or not. Answered with
-    `ModelDescriptions`.
+    """Describe every version of a model in full, or one (`version`), whether it serves or not. An empty `model` means
+    that of an `Infer`. Answered with `ModelDescriptions`.
     """
 
     model: str
@@ -209,6 +212,36 @@ class SetDefault(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
 
 
+class Remembered(Enum):
+    """Says what becomes of a broadcast once every instance has carried it out."""
+
+    NOT = "not"  # later instances know nothing of it
+    ADDED = "added"  # later instances make the call, too, before they serve; there must be none of its topic
+    REPLACED = "replaced"  # the same in place of the one that there must be
+    FORGOTTEN = "forgotten"  # the one that there must be is made no more
+
+
+class Broadcast(msgspec.Struct, frozen=True, gc=False):
+    """Call a named function of user code on every instance of a version, and, if it is `remembered` under its `topic`,
+    on each later one before it serves. Answered with the payload of one of them.
+
+    If one fails it fails, and nothing of it is remembered: the others call `undo` with what was remembered before, or
+    with this payload. Of what was remembered before, all that this payload does not say itself is added to it. Later
+    instances call `later`, where that is another function. A body is not remembered: INVALID where there is one, and
+    for a function that the model does not have called by name; CONFLICT or NOT_FOUND for a topic that is there already,
+    or is not.
+    """
+
+    model: str
+    function: str
+    payload: Raw
+    version: str = ""
+    topic: str = ""
+    remembered: Remembered = Remembered.NOT
+    later: str = ""
+    undo: str = ""
+
+
 class SharedRegion(msgspec.Struct, frozen=True, gc=False):
     """A piece of a client's shared memory: `size` bytes from `offset` of what the system knows as `key`."""
 
@@ -267,13 +300,24 @@ Operation = (
     | Unregister
     | Scale
     | SetDefault
+    | Broadcast
     | RegionOperation
     | LogControl
     | TraceControl
 )
 
 
-_CHANGES = (Load, Unload, Register, Unregister, Scale, SetDefault, RegisterRegion, UnregisterRegion)
+_CHANGES = (
+    Load,
+    Unload,
+    Register,
+    Unregister,
+    Scale,
+    SetDefault,
+    Broadcast,
+    RegisterRegion,
+    UnregisterRegion,
+)
 
 
 def changes_something(operation: Operation) -> bool:
@@ -352,7 +396,7 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     """Describes the version asked for: its spec, every ready version of its model, ascending, and the post-mortems of
     the last instances that died. In full also: what serves requests without a version, the state of all versions, the
     source that registered it, its groups with the bounds that hold now, its open instances, how many are being opened,
-    and how many items wait.
+    how many items wait, and the calls that each later instance makes before it serves.
     """
 
     spec: ModelSpec
@@ -365,6 +409,7 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     instances: tuple[InstanceStatus, ...] = ()
     opening: int = 0
     queued: int = 0
+    standing: tuple[StandingCall, ...] = ()
 
 
 class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):

@@ -157,14 +157,14 @@ class RawForm(Enum):
 
 
 class Raw(msgspec.Struct, frozen=True, gc=False):
-    """A body that the core does not look into: ordered parts, properties (header fields, names as they came),
-    query arguments, and the `path` behind the model's route. In an answer, `status` and `reason` are what its handler
-    wants HTTP to say (0: nothing).
+    """A body that the core does not look into: ordered parts, properties (header fields, names as they came), query
+    arguments in their order with repeats, and the `path` behind the model's route. In an answer, `status` and `reason`
+    are what its handler wants HTTP to say (0: nothing).
     """
 
     parts: tuple[RawPart, ...]
     properties: Mapping[str, str] = {}
-    query: Mapping[str, str] = {}
+    query: tuple[tuple[str, str], ...] = ()
     status: int = 0
     reason: str = ""
     lease: Lease | None = None

@@ -127,6 +127,10 @@ def unchanged(error: ServeError, asked: Operation, is_refused: bool) -> ServeErr
     return error
 
 
+ReadMetric = Callable[[str], Mapping[str, object] | None]
+"""Reads a step of a custom metric from a line of a worker's output; None where it tells of none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Holds what preparing a load made of its spec. `warning` is one or more sentences on what did not succeed: the
@@ -140,7 +144,8 @@ class Prepared:
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
     """Says what to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its last
-    argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`.
+    argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`. Lines of
+    its output that tell of metrics are read by `read_metric`; None where there are none such.
     """
 
     command: tuple[str, ...]
@@ -148,3 +153,4 @@ class WorkerCommand:
     environment: Mapping[str, str]
     setup: Mapping[str, object]
     words: TranslateError = unchanged
+    read_metric: ReadMetric | None = None

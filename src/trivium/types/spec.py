@@ -258,6 +258,18 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingCall:
+    """A call of a named function of user code that every instance makes before it serves; `topic` is its name. The
+    function gets a body without parts.
+    """
+
+    topic: str
+    function: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """One version of one model, whole. `entry` is the file (or module:function) that `engine` opens.
 
@@ -265,8 +277,9 @@ class ModelSpec:
 
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
-    the same inputs may be answered again. `origin` maps a field's name (`inputs[0].dims`, `batching.max_rows`) to where
-    its value was found.
+    the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
+    calls that each instance makes before it serves, from the start. `origin` maps a field's name (`inputs[0].dims`,
+    `batching.max_rows`) to where its value was found.
     """
 
     name: str
@@ -294,6 +307,8 @@ class ModelSpec:
     batch_shapes: BatchShapes = field(default_factory=BatchShapes)
     is_versioned: bool = True
     in_turns: bool = False
+    functions: tuple[str, ...] = ()
+    standing: tuple[StandingCall, ...] = ()
     shown_root: Path | None = None
 
     @property

@@ -125,12 +125,12 @@ def test_an_answer(stage):
 
 
 def test_query_arguments_are_content_in_front_of_the_body_and_headers_are_properties(stage):
-    payload = raw(b"body", {"accept": "a/b"}, {"topK": "2", "ä": "ö"})
+    payload = raw(b"body", {"accept": "a/b"}, [("topK", "2"), ("ä", "ö"), ("topK", "3")])
     code = "return Output().add([inputs.get_content().get_keys(), inputs.get_properties()])"
     import json
 
     keys, properties = json.loads(text(answer(stage, code, payload)))
-    assert keys == ["topK", "ä", "data"]
+    assert keys == ["topK", "ä", "topK", "data"]
     assert properties == {
         "accept": "a/b",
         "requestId": "r",

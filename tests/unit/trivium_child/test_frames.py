@@ -132,13 +132,24 @@ def test_a_payload_is_cut_where_its_text_says():
     rows, blobs = frames.tensors_text(tensors)
     found = frames.read_payload({"tensors": rows}, memoryview(b"".join(blobs)))
     assert [(t.name, bytes(t.data)) for t in found] == [("a", b"12"), ("b", b""), ("c", b"3")]
-    raw = Raw([Part(b"one", "text/plain", "f", "f.txt"), Part(b"")], {"P": "1"}, {"q": "2"}, 201, "Made")
+    raw = Raw(
+        [Part(b"one", "text/plain", "f", "f.txt"), Part(b"")],
+        {"P": "1"},
+        [("q", "2"), ("q", "1"), ("a", "")],
+        201,
+        "Made",
+    )
     told, blobs = frames.raw_text(raw)
     came = frames.read_payload({"raw": told}, memoryview(b"".join(blobs)))
     assert [(bytes(p.data), p.content_type, p.name, p.filename) for p in came.parts] == [
         (b"one", "text/plain", "f", "f.txt"), (b"", "", "", ""),
     ]  # fmt: skip
-    assert (came.properties, came.query, came.status, came.reason) == ({"P": "1"}, {"q": "2"}, 201, "Made")
+    assert (came.properties, came.query, came.status, came.reason) == (
+        {"P": "1"},
+        [("q", "2"), ("q", "1"), ("a", "")],
+        201,
+        "Made",
+    )
     for data in (b"oneX", b"on"):
         with pytest.raises(ValueError, match="describes 3 bytes"):
             frames.read_payload({"raw": told}, memoryview(data))

@@ -37,6 +37,9 @@ async def live(settings: ServingSettings) -> int:
     async with app.build(config, observer(config.workers.shares_processor), formats) as server:
         for model in settings.models:
             _log.info("Initializing model: %s", model.source.uri)
+            if model.path is None:
+                server.add(model.source)
+                continue
             claiming = next((each for each in formats if each.claims(model.path)), form)
             server.add(model.path, claiming, model.source)
         listeners = Listeners(server, config)

@@ -55,9 +55,9 @@ _STATUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StartupModel:
-    """A model that the server starts with: where its files are, and what is asked of it."""
+    """A model that the server starts with: where its files are (None: they are fetched), and what is asked of it."""
 
-    path: Path
+    path: Path | None
     source: ModelSource
 
 
@@ -82,7 +82,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
     return ServingSettings(
-        _config(sources, notices),
+        _config(sources, environment, notices),
         _under(sources, environment),
         models,
         sources.switch("wait_model_loading"),
@@ -93,7 +93,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
     )
 
 
-def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
+def _config(sources: ServingSources, environment: Mapping[str, str], notices: list[str]) -> LoadedConfig:
     inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
         management = inference
@@ -113,6 +113,8 @@ def _config(sources: ServingSources, notices: list[str]) -> LoadedConfig:
         "djl_statuses": ",".join(
             f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
+        "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
+        "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
         **_listener(sources, inference, "http"),
     }
@@ -235,11 +237,11 @@ def _is_model_entry(entry: Path) -> bool:
 
 
 def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
-    """Return a model of this machine. Raises UNSUPPORTED for a URL that is elsewhere, or defines a workflow."""
+    """Return a model. Raises UNSUPPORTED for a URL that defines a workflow, or is of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
     if url.scheme == LOCAL and not path.exists() and said_by == "HF_MODEL_ID":
         raise _elsewhere(f"HF_MODEL_ID={url.place}", "the Hugging Face hub")
-    if url.scheme != LOCAL:
+    if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     is_definition = path.suffix.lower() in _DEFINITIONS or any(
         (path / f"workflow{suffix}").is_file() for suffix in _DEFINITIONS
@@ -249,6 +251,8 @@ def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
             Code.UNSUPPORTED,
             f"{url.place} defines a workflow, which is not supported in this version. Name its models one by one (-m).",
         )
+    if url.scheme != LOCAL:
+        return StartupModel(None, url.source(said_by))
     return StartupModel(path, url.source(said_by, str(path)))
 
 

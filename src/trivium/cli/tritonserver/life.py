@@ -24,6 +24,7 @@ from trivium.cli.tritonserver.report import tables, used_options, warnings
 from trivium.cli.tritonserver.settings import CommandSettings, check_start
 from trivium.codecs.visible_text import visible
 from trivium.core.server import Server
+from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.log_writer import LogWriter, flush_logs
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
@@ -70,7 +71,7 @@ async def _serve(settings: CommandSettings, stop: StopSignals) -> int:
     async with _built(settings) as server:
         listeners = _made(server, settings)
         for path in _folders(settings.repositories):
-            app.add_repository(server, path)
+            server.add(path, TRITON)  # it may be empty still
         listing = await _load(server, settings, stop)
         if listing is None:
             return await _go_down(server, stop, listeners)

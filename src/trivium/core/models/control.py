@@ -23,6 +23,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import (
+    Broadcast,
     Listing,
     Load,
     Register,
@@ -37,8 +38,11 @@ from trivium.types.sources import ModelSource
 
 log = logging.getLogger(__name__)
 
-Change = Load | Unload | Register | Unregister | Scale | SetDefault
+Change = Load | Unload | Register | Unregister | Scale | SetDefault | Broadcast
 """Operations that change what is served."""
+
+ListedChange = Load | Unload | Register | Unregister | Scale | SetDefault
+"""Those of them that a listing answers."""
 
 NOT_BY_CLIENTS = ServeError(
     Code.UNSUPPORTED,
@@ -72,7 +76,7 @@ class ModelControl:
         self._repository = repository
         self._scratch = config.defaults.scratch
         self._may_change = may_change
-        self._tasks: set[asyncio.Task[Listing]] = set()
+        self._tasks: set[asyncio.Task[ResponsePart]] = set()
         self._loading: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
@@ -82,8 +86,8 @@ class ModelControl:
             self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
 
     def begin(self, operation: Change, sink: Sink) -> None:
-        """The sink gets the model's listing, or why it could not be done."""
-        task = asyncio.get_running_loop().create_task(self._change(operation))
+        """The sink gets the model's listing, or what a broadcast is answered with, or why it could not be done."""
+        task = asyncio.get_running_loop().create_task(self._part(operation))
         self._tasks.add(task)
         named = operation.source.name if isinstance(operation, Register) else operation.model
         task.add_done_callback(partial(self._changed, named, sink))
@@ -113,17 +117,23 @@ class ModelControl:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _change(self, operation: Change) -> Listing:
+    async def _part(self, operation: Change) -> ResponsePart:
         if not self._may_change():
             raise GOING_DOWN
         if not self._is_open:
             raise NOT_BY_CLIENTS
+        if isinstance(operation, Broadcast):
+            model = self._registry.serving(operation.model, operation.version)
+            return ResponsePart(payload=await model.broadcast(operation))
+        return ResponsePart(answer=await self._change(operation))
+
+    async def _change(self, operation: ListedChange) -> Listing:
         match operation:
             case Register():
                 return await self._register(operation)
             case Unregister(model, version):
                 for source in await self._lifecycle.unregister(model, version):
-                    self._repository.forget(source)
+                    self._forget(source, model)
             case Scale():
                 await self._lifecycle.scale(operation)
             case SetDefault(model, version):
@@ -139,7 +149,7 @@ class ModelControl:
             for entry in entries:
                 self._lifecycle.check_new(entry)
         except ServeError:
-            self._repository.forget(source)
+            self._forget(source, entries[0].name)
             raise
         if operation.wait:
             await self._load_registered(entries, source)
@@ -161,8 +171,14 @@ class ModelControl:
             for entry in reversed(done):
                 for spec in entry.specs:
                     await self._lifecycle.unregister(spec.name, spec.version)
-            self._repository.forget(source)
+            self._forget(source, entries[0].name)
             raise
+
+    def _forget(self, source: ModelSource, model: str) -> None:
+        """Read a source no more, and remove what was fetched for it once nothing in flight needs it."""
+        if folder := self._repository.forget(source):
+            self._folders[model].append(folder)
+            self._free_later(model)
 
     async def _load_behind(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
         """Load all of them, whatever becomes of one: nobody waits, and who looks finds those that failed."""
@@ -189,11 +205,11 @@ class ModelControl:
         else:
             await self._load_overridden(operation)
 
-    def _changed(self, model: str, sink: Sink, task: asyncio.Task[Listing]) -> None:
+    def _changed(self, model: str, sink: Sink, task: asyncio.Task[ResponsePart]) -> None:
         self._tasks.discard(task)
         error = GOING_DOWN if task.cancelled() else task.exception()
         if error is None:
-            sink(ResponsePart(answer=task.result()))
+            sink(task.result())
             return
         if not isinstance(error, ServeError):
             log.error("changing model '%s' failed", model, exc_info=error)

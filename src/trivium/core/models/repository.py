@@ -1,10 +1,12 @@
 """The paths that a server was given, and what is in them: which format reads each, who holds which model."""
 
 import asyncio
+import itertools
 import shutil
 import stat
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Executor
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
@@ -23,15 +26,21 @@ from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 READ_SECONDS = 120.0
 """In which the models of one path must have been read, unpacking included: a network share may hang for ever."""
 
+FETCHES_AT_ONCE = 16
+"""In threads of their own: a server that hardly answers holds up nothing but fetches, and of these its own share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One path with the format that claims it. `is_registered`: it was while the server ran."""
+    """One path with the format that claims it. `is_registered`: it was while the server ran. What was fetched lies
+    below the folder `fetched`, with all that is made of it.
+    """
 
     path: Path
     form: Format
     asked: ModelSource | None = None
     is_registered: bool = False
+    fetched: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +64,24 @@ class ModelEntry:
         return frozenset(name for spec in self.specs for name in members(spec))
 
 
-class Repository:
-    """Reads its sources anew each time it is asked."""
+def no_fetch(uri: str, into: Path, is_given_up: Callable[[], bool]) -> Path:
+    """Refuse to fetch anything."""
+    raise ServeError(
+        Code.UNSUPPORTED,
+        f"{uri}: this server was built without a way to fetch models. Download it, and name its folder or archive.",
+    )
 
-    def __init__(self, formats: Sequence[Format], config: CoreConfig, executor: Executor) -> None:
+
+class Repository:
+    """Reads its sources anew each time it is asked. What lies elsewhere is fetched once, by `fetch`."""
+
+    def __init__(
+        self,
+        formats: Sequence[Format],
+        config: CoreConfig,
+        executor: Executor,
+        fetch: FetchModel = no_fetch,
+    ) -> None:
         self._formats = formats
         self._executor = executor
         self.defaults = config.defaults
@@ -66,21 +89,73 @@ class Repository:
         self._registered_defaults = replace(config.defaults, installs=installs)
         self._unique_names = config.unique_names
         self.sources: list[Source] = []
+        self._fetch = fetch
+        self._fetching = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="trivium-fetch")
+        self._elsewhere: list[ModelSource] = []
+        self._numbers = itertools.count(1)
+
+    def add_remote(self, source: ModelSource) -> None:
+        """Fetch it with the others, by `fetch_all`."""
+        self._elsewhere.append(source)
+
+    async def fetch_all(self) -> list[InvalidModel]:
+        """Fetch what lies elsewhere and was added so far; returns what could not be."""
+        sources, self._elsewhere = self._elsewhere, []
+        broken = []
+        for source in sources:
+            try:
+                self.sources.append(await self._fetched(source))
+            except ServeError as error:
+                broken.append(_unfetched(source, error))
+        return broken
 
     def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
         """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what
         is `asked` of it. Raises NOT_FOUND for a path that cannot be opened or that no format knows.
         """
-        form = form or next((form for form in self._formats if form.claims(path)), None)
+        self.sources.append(Source(path, form or self._claiming(path), asked))
+
+    def _claiming(self, path: Path) -> Format:
+        form = next((form for form in self._formats if form.claims(path)), None)
         if form is None:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
-        self.sources.append(Source(path, form, asked))
+        return form
+
+    async def _fetched(self, source: ModelSource) -> Source:
+        """Fetch a source into a folder of its own, which is removed where that fails, or is cancelled."""
+        if self.defaults.scratch is None:
+            words = f"{source.uri} cannot be fetched: there is no scratch folder to fetch it into."
+            raise ServeError(Code.UNSUPPORTED, f"{words} Download it, and name its folder or archive.")
+        folder = self.defaults.scratch / f"fetched-{next(self._numbers)}"
+        into, is_given_up = folder / "files", threading.Event()
+
+        def fetch() -> Path:
+            try:
+                into.mkdir(parents=True, mode=0o700)
+                return self._fetch(source.uri, into, is_given_up.is_set)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+
+        try:
+            path = await asyncio.get_running_loop().run_in_executor(self._fetching, fetch)
+        except asyncio.CancelledError:
+            is_given_up.set()
+            raise
+        try:
+            return Source(path, self._claiming(path), source, fetched=folder)
+        except ServeError as error:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise ServeError(error.code, _renamed(error.message, path, source)) from error
 
     async def register(self, source: ModelSource) -> list[ModelEntry]:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
         ConfigError with everything that is wrong, and then nothing is kept.
         """
-        self.add(Path(source.uri), asked=source)
+        if source.is_remote:
+            self.sources.append(await self._fetched(source))
+        else:
+            self.add(Path(source.uri), asked=source)
         kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
             reading = await self._read(kept)
@@ -90,14 +165,17 @@ class Repository:
             if not names:
                 raise ServeError(Code.NOT_FOUND, self._unclaimed(kept.path))
         except BaseException:
-            self.forget(source)
+            if folder := self.forget(source):
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         entries = [_entry(name, reading, kept) for name in names]
         return [entry for wave in loading_order(entries) for entry in wave]
 
-    def forget(self, source: ModelSource) -> None:
-        """Read a registered source no more."""
+    def forget(self, source: ModelSource) -> Path | None:
+        """Read a registered source no more; returns the folder that it was fetched into, which is the caller's now."""
+        folder = next((one.fetched for one in self.sources if one.asked is source), None)
         self.sources = [one for one in self.sources if one.asked is not source]
+        return folder
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked
@@ -158,6 +236,8 @@ class Repository:
     async def _read(self, source: Source) -> ReadResult:
         form, asked = source.form, source.asked
         defaults = self._registered_defaults if source.is_registered else self.defaults
+        if source.fetched is not None:
+            defaults = replace(defaults, scratch=source.fetched)
         takes_settings = asked is not None and isinstance(form, SupportsSource)
         read = partial(form.read, source.path)
         if asked is not None and isinstance(form, SupportsSource):
@@ -167,6 +247,8 @@ class Repository:
                 reading = await asyncio.get_running_loop().run_in_executor(self._executor, read, defaults)
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
+        if asked is not None and source.fetched is not None:
+            reading = _under_its_uri(reading, source.path, asked)
         return reading if asked is None else applied(reading, asked, takes_settings)
 
     def _unclaimed(self, path: Path) -> str:
@@ -181,6 +263,29 @@ class Repository:
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def _under_its_uri(reading: ReadResult, path: Path, source: ModelSource) -> ReadResult:
+    """Have findings about files that were fetched name the URI that they are from."""
+
+    def renamed(model: InvalidModel) -> InvalidModel:
+        findings = tuple(
+            replace(each, file=_renamed(each.file, path, source), found=_renamed(each.found, path, source))
+            for each in model.findings
+        )
+        return replace(model, findings=findings)
+
+    return replace(reading, unreadable=tuple(map(renamed, reading.unreadable)))
+
+
+def _renamed(text: str, path: Path, source: ModelSource) -> str:
+    return text.replace(str(path), source.uri.partition("?")[0])
+
+
+def _unfetched(source: ModelSource, error: ServeError) -> InvalidModel:
+    uri = source.uri.partition("?")[0]
+    finding = Finding(Severity.ERROR, uri, None, "", error.message, "", "")
+    return InvalidModel(source.name or uri.rstrip("/").rpartition("/")[2], Path(uri), (finding,))
 
 
 def _entry(name: str, reading: ReadResult, source: Source) -> ModelEntry:

@@ -19,6 +19,7 @@ from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.launcher import PreparedLoad
+from trivium.core.models.warmup import FIRST_CALL, Broadcasts
 from trivium.core.observability.host_metrics import resident_bytes
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
@@ -41,8 +42,8 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
-from trivium.types.operations import CallRef, Infer, InstanceStatus, ModelDescription
-from trivium.types.payload import PayloadKind, Raw, Tensors
+from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, ModelDescription, ResponsePart
+from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, Isolation, ModelSpec
@@ -128,6 +129,9 @@ class ServedModel:
         else:
             settings = BatchingSettings.of(spec.batching, spec.dynamic)
             self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+        self._broadcasts = Broadcasts(spec, self._run_on, self._pool.slots)
+        if spec.functions:
+            launch = self._broadcasts.around(launch)
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits.restarts)
         self._active = 0
         self._reading: set[ItemId] = set()
@@ -193,8 +197,8 @@ class ServedModel:
         if infer.parent is not None:
             self._pool.call_begun()
         try:
-            if self._is_cold or not self._pool.size:
-                self._check_can_serve()
+            if self._is_cold or not self._pool.size or infer.adapter:
+                self._check_can_serve(infer.adapter)
             if self._adapter.is_slow(infer.payload):
                 self._read_elsewhere(item)
             else:
@@ -248,6 +252,25 @@ class ServedModel:
 
         self._context.offload(lambda: self._adapter.read(infer), done)
 
+    async def broadcast(self, operation: Broadcast) -> Payload:
+        """Call a function of user code on all instances. Raises as `Broadcasts.broadcast`."""
+        return await self._broadcasts.broadcast(operation)
+
+    async def _run_on(self, number: InstanceId, item: ItemId, infer: Infer) -> Payload:
+        """Run one item on one instance, behind what that has in hand. Raises what it ends with."""
+        done: asyncio.Future[ResponsePart] = asyncio.get_running_loop().create_future()
+
+        def sink(part: ResponsePart) -> None:
+            if part.final and not done.done():
+                done.set_result(part)
+
+        self._active += 1
+        self._pool.start(number, [Item(item, infer, sink, self._clock.now(), self)])
+        part = await done
+        if part.error is not None:
+            raise part.error.with_traceback(None)
+        return part.payload or Raw(())
+
     def _refuse(self, item: Item, error: ServeError) -> None:
         if self._sequencer is not None:
             self._sequencer.leave(item.item)
@@ -295,6 +318,7 @@ class ServedModel:
             instances=instances,
             opening=self._scaler.opening(),
             queued=self._queue.count,
+            standing=self._broadcasts.standing,
         )
 
     def debug_state(self) -> ModelDebugState:
@@ -313,8 +337,8 @@ class ServedModel:
             arena_lent=0 if arena is None else arena.lent,
         )
 
-    def _check_can_serve(self) -> None:
-        """Raises NOT_READY where no instance is open, nor will be by itself."""
+    def _check_can_serve(self, adapter: str) -> None:
+        """Raises NOT_READY where no instance is open, nor will be by itself, MODEL_FAILED for an unknown adapter."""
         if self._is_cold:
             raise ServeError(
                 Code.NOT_READY,
@@ -325,6 +349,8 @@ class ServedModel:
             )
         if self._scaler.is_failed:
             raise self.failure()
+        if adapter:
+            self._broadcasts.check(adapter)
 
     def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""
@@ -415,7 +441,11 @@ class ServedModel:
             f"An instance of model '{self.spec.name}' died. {post_mortem}",
             info=ErrorInfo.of(reasons.DIED_WITH_MANY, model=self.spec.name) if slot.in_flight else None,
         )
-        for item in reversed(recalled):
+        lost = [
+            *lost,
+            *(item for item in recalled if item.item >= FIRST_CALL),
+        ]  # they were for this one alone
+        for item in reversed([item for item in recalled if item.item < FIRST_CALL]):
             item.state, item.instance = ItemState.QUEUED, 0
             self._queue.put_back(item)
         for item in lost:

@@ -138,14 +138,21 @@ PIECE = 2**16
 PIECES_AT_ONCE = 64
 
 
-class Output:
-    """One stream of one worker, read on the loop from `descriptor`, which it owns."""
+Hears = Callable[[str], None]
+"""Takes a line of a worker's output."""
 
-    def __init__(self, descriptor: int, name: str, level: int, log: logging.Logger) -> None:
+
+class Output:
+    """One stream of one worker, read on the loop from `descriptor`, which it owns. `hears` gets each line, too."""
+
+    def __init__(
+        self, descriptor: int, name: str, level: int, log: logging.Logger, hears: Hears | None = None
+    ) -> None:
         self._descriptor = descriptor
         self._name = name
         self._level = level
         self._log = log
+        self._hears = hears
         self._loop = asyncio.get_running_loop()
         self._rest = b""
         self._second = 0.0
@@ -200,6 +207,8 @@ class Output:
             self._rest = b""
 
     def _line(self, line: bytes) -> None:
+        if self._hears is not None:
+            self._hears(line[:LONGEST].decode("utf-8", "replace"))
         now = self._loop.time()
         if now - self._second >= 1:
             self._tell_unsaid()
@@ -306,7 +315,14 @@ BURIAL = 2.0
 class ChildProcess:
     """Owns what has been spawned, but for its socket. `ended` is called once, when the process has."""
 
-    def __init__(self, name: str, spawned: Spawned, log: logging.Logger, ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        spawned: Spawned,
+        log: logging.Logger,
+        ended: Callable[[], None],
+        hears: Hears | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._name = name
         self._spawned = spawned
@@ -314,7 +330,7 @@ class ChildProcess:
         self._why = ""
         self._oom_kills = oom_kills()
         self._outputs = [
-            Output(descriptor, f"{name} {stream}", level, log)
+            Output(descriptor, f"{name} {stream}", level, log, hears)
             for descriptor, stream, level in zip(
                 spawned.outputs, ("stdout", "stderr"), (logging.INFO, logging.WARNING), strict=True
             )

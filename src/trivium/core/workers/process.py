@@ -106,7 +106,7 @@ class ProcessInstance:
         call_last: CallLast | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = ChildProcess(name, spawned, log, self._process_ended)
+        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
         self._upward = upward

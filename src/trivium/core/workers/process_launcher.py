@@ -131,7 +131,9 @@ class ProcessLauncher:
             spawning.add_done_callback(kill_late)
             raise
         around = self._around
-        upward = Upcalls(self._spec.name, around.submits, around.measure, self._log, program.words)
+        upward = Upcalls(
+            self._spec.name, around.submits, around.measure, self._log, program.words, program.read_metric
+        )
         worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
         around.keep(worker, self._arena)
         try:

@@ -33,7 +33,7 @@ from trivium.types.operations import (
     WantedOutput,
 )
 from trivium.types.payload import Payload, PayloadKind, Scalar
-from trivium.types.running import ItemId, TranslateError, unchanged
+from trivium.types.running import ItemId, ReadMetric, TranslateError, unchanged
 from trivium_child import frames
 
 Text = TypeVar("Text")
@@ -175,12 +175,17 @@ class Upcalls:
         measure: Measure,
         log: logging.Logger,
         words: TranslateError = unchanged,
+        read_metric: ReadMetric | None = None,
     ) -> None:
         self._model = model
         self._submits = submits
         self._measure = measure
         self._log = log
         self._words = words
+        self._read_metric = read_metric
+        self._last_fault = ""
+        self.hears = None if read_metric is None else self._hear
+        """Takes a line of the worker's output; None where no line means anything."""
         self._worker: CallingWorker | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self.calling: dict[ItemId, set[int]] = {}
@@ -377,11 +382,19 @@ class Upcalls:
             parameters = {"ready": part.answer.ready, "reason": part.answer.reason}
         self._worker.write(write_reply(number, part.payload, part.error, part.final, parameters))
 
-    def _note(self, metric: dict[str, object]) -> None:
+    def _note(self, metric: Mapping[str, object]) -> None:
         try:
             self._measure(self._model, metric)
         except ValueError as error:
-            self._log.warning("a custom metric was not taken: %s", error)
+            if str(error) != self._last_fault:
+                self._log.warning("a custom metric was not taken: %s", error)
+            self._last_fault = str(error)
+
+    def _hear(self, line: str) -> None:
+        assert self._read_metric is not None
+        metric = self._read_metric(line)
+        if metric is not None:
+            self._note(metric)
 
 
 def _several(model: str) -> ServeError:

@@ -29,7 +29,7 @@ def raw_text(raw: Raw) -> dict[str, object]:
     return {
         "parts": [[part.name, part.content_type, part.filename, len(part.data)] for part in raw.parts],
         "properties": dict(raw.properties),
-        "query": dict(raw.query),
+        "query": raw.query,
         "status": raw.status,
         "reason": raw.reason,
         "path": raw.path,
@@ -283,9 +283,8 @@ def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:
     parts = tuple(
         RawPart(bytes(p.data), str(p.content_type), str(p.name), str(p.filename)) for p in payload.parts
     )
-    properties, query = (
-        {key: str(value) for key, value in found.items()} for found in (payload.properties, payload.query)
-    )
+    properties = {key: str(value) for key, value in payload.properties.items()}
+    query = tuple((str(key), str(value)) for key, value in payload.query)
     return Raw(parts, properties, query, int(payload.status), str(payload.reason))
 
 

@@ -66,16 +66,12 @@ PYTHON = {
     **EVERY,
     **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
     **_used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
+    **_used("option.enable_lora"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
     **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
     **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
     **_reported(
         "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
-    ),
-    **_reported(
-        "adapters are not supported in this version: merge the adapter into the model's weights",
-        "option.enable_lora",
-        harmless=_NO,
     ),
     **_reported(
         "formatters of generated text are not supported in this version: format the text in the handler",

@@ -75,6 +75,11 @@ class DjlSettings:
                 variables[name] = value
         return variables
 
+    @property
+    def takes_adapters(self) -> bool:
+        """Tell whether the handler registers adapters."""
+        return self.text(["option.enable_lora"], "").value.lower() == "true"
+
     def devices(self, gpus: int) -> tuple[Setting[tuple[Device, int]], ...]:
         """Return the devices of the model, each with its number, -1 for the CPU. `*` is every GPU, else the CPU."""
         key = "load_on_devices"

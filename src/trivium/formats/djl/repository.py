@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.dialects.djl import adapters
 from trivium.dialects.djl.engines import UNDECIDED
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered
@@ -190,12 +191,9 @@ def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Findi
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
     if not choice.engine.value.runs_handlers:
         return
-    if "adapters" in folder.folders:
-        settings.notice(
-            "",
-            "the folder adapters is not looked into: adapters are not supported in this version",
-            "Merge the adapter into the model's weights.",
-        )
+    if adapters.FOLDER in folder.folders and not settings.takes_adapters:
+        hint = "Write option.enable_lora=true, and let the handler define register_adapter."
+        settings.notice("", "the folder adapters is not looked into: the model takes no adapters", hint)
 
 
 def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:

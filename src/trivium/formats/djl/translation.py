@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from trivium.dialects.djl import adapters
 from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.environment import EnvironmentRules, own_environment
@@ -28,6 +29,7 @@ from trivium.types.spec import (
     MemoryNeed,
     ModelSpec,
     Origin,
+    StandingCall,
 )
 
 IN_FLIGHT = 1000
@@ -76,10 +78,10 @@ class Translation:
 
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
-        folder, choice = self._folder, self._choice
+        folder, choice, settings = self._folder, self._choice, self._settings
         groups = tuple(self._groups())
         memory = self._memory({group.device for group in groups})
-        own = parameters(self._settings, choice.engine.value, folder, groups)
+        own = parameters(settings, choice.engine.value, folder, groups)
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -97,12 +99,22 @@ class Translation:
             metrics=self._metrics(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
+            functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
+            standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
         self._rule("rule for a folder without a version", "version", "version_policy")
         self._rule(str(folder.path), "root")
+        self._rule("option.enable_lora, and the folder adapters", "functions", "standing")
         return spec
+
+    def _adapters(self) -> Iterator[StandingCall]:
+        """Yield the adapters that the model's folder holds. Raises OSError."""
+        place = self._folder.path / adapters.FOLDER
+        for entry in sorted(place.iterdir()) if adapters.FOLDER in self._folder.folders else ():
+            if entry.is_dir() and not entry.name.startswith("."):
+                yield adapters.found(entry.name, str(entry))
 
     def _batching(self) -> Batching:
         settings = self._settings

@@ -84,6 +84,8 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.NO_MEMORY: ExactText("No enough memory to load the model."),
     reasons.DIED_WITH_MANY: ExactText("Inference Engine Failure", status=500),
     reasons.REGISTERED_TWICE: ExactText("Workflow {model} is already registered."),
+    reasons.NO_FUNCTION: ExactText("LoRA is not enabled."),
+    reasons.UNKNOWN_CALL: ExactText("The adapter {topic} has not been registered"),
 }
 """The original's text of an error that the core has raised, by its reason."""
 

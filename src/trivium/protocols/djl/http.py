@@ -6,9 +6,11 @@ Source: spec sheet `djl`, section 4.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from trivium.protocols.djl.adapters import VERBS, decode_adapters
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
 from trivium.protocols.djl.management import decode_management
+from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
 from trivium.protocols.djl.request import decode_infer
@@ -23,8 +25,8 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
-    Role.MANAGEMENT: ("", "models", "workflows", "server", "ping"),
+    Role.INFERENCE: ("", "predictions", "invocations", "v1", "models", "ping"),
+    Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
 
@@ -65,13 +67,17 @@ class DjlHttp:
             operation = Describe(target.model, target.version) if target.model else Live()
             return operation, DjlPingEncoder(request_id, False)
         try:
+            if target.verb in VERBS:
+                return decode_adapters(head, target, body, request_id, options.exact)
+            if target.verb == DjlVerb.METRICS:
+                return decode_metrics(head, request_id, options.prometheus, options.exact)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
             accept = head.headers.get(b"accept", b"").decode("latin-1")
             content_type = head.headers.get(b"content-type", b"").decode("latin-1")
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
-            infer = decode_infer(head, target, body, request_id)
+            infer = decode_infer(head, target, body, request_id, options.handler_override)
         except ServeError as error:
             raise self._known(error, request_id) from error
         if is_deferred(head):

@@ -41,7 +41,7 @@ _SETTINGS: Mapping[str, str] = {
 """Parameter of a registration -> the key of serving.properties that it goes before."""
 
 _DEFINITIONS = (".yml", ".yaml", ".json")
-_MOST = 100
+MOST_LISTED = 100
 _LARGEST = 2**31 - 1
 _LEVELS: Mapping[str, int] = {
     "trace": logging.DEBUG,
@@ -58,15 +58,15 @@ def decode_management(
     head: Head, target: Target, body: Body, request_id: str, exact: bool
 ) -> tuple[Operation, ManagementEncoder]:
     """The operation of a target with one of these verbs, and the encoder for its answer. INVALID or UNSUPPORTED."""
-    given = Parameters(_parameters(head, target, body), exact)
+    given = Parameters(parameters_of(head, target, body), exact)
     is_workflow = head.path.startswith("/workflows")
     operation: Operation
     match target.verb:
         case DjlVerb.REGISTER:
             operation, write = _register(given, is_workflow)
         case DjlVerb.LIST:
-            limit, offset = given.number("limit", _MOST), given.number("next_page_token", 0)
-            limit = limit if 1 <= limit <= _MOST else _MOST
+            limit, offset = given.number("limit", MOST_LISTED), given.number("next_page_token", 0)
+            limit = limit if 1 <= limit <= MOST_LISTED else MOST_LISTED
             operation, write = List(), answers.listed(limit, max(offset, 0), is_workflow)
         case DjlVerb.DESCRIBE:
             operation = DescribeAll(target.model, target.version)
@@ -113,7 +113,7 @@ class Parameters:
         return text.lower() == "true" if text else default
 
 
-def _parameters(head: Head, target: Target, body: Body) -> dict[str, str]:
+def parameters_of(head: Head, target: Target, body: Body) -> dict[str, str]:
     """Return the members of a JSON body, or the arguments of the query; of repeated ones the first."""
     content_type = head.headers.get(b"content-type", b"").decode("latin-1")
     if target.verb == DjlVerb.REGISTER and essence(content_type) == "application/json":
@@ -177,7 +177,7 @@ def _servable(url: DjlModelUrl) -> DjlModelUrl:
             f"{url.place} is the definition of a workflow, which is not supported in this version. Register its models "
             "one by one.",
         )
-    if url.scheme != LOCAL:
+    if url.scheme != LOCAL and "://" not in url.place:
         raise ServeError(
             Code.UNSUPPORTED,
             f"{url.place}: models are not fetched from {url.scheme}:// in this version. Download the model, and give "

@@ -24,12 +24,14 @@ from trivium.types.operations import (
     ResponsePart,
     VersionStatus,
 )
+from trivium.types.payload import Payload
 from trivium.types.spec import Device, InstanceGroup
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer
 
-Write = Callable[[Answer], tuple[int, object]]
-"""Makes status and document of an answer."""
+ManagementAnswer = Answer | Payload
+Write = Callable[[ManagementAnswer], tuple[int, object]]
+"""Makes status and document of an answer. Raises DjlRefusal for one that refuses what was asked."""
 
 _STATES = {VersionState.READY: "READY", VersionState.COLD: "READY", VersionState.FAILED: "FAILED"}
 _GONE = (VersionState.UNLOADED, VersionState.UNLOADING)
@@ -50,9 +52,13 @@ class ManagementEncoder:
         if part.error is not None:
             return refuse(self._worded(part.error), self._request_id, self._exact, manages=True)
         try:
-            assert part.answer is not None, "management is answered by one part"
-            status, document = self._write(part.answer)
+            answer = part.payload if part.answer is None else part.answer
+            assert part.final, "management is answered by one part"
+            assert answer is not None, "it holds something"
+            status, document = self._write(answer)
             body = indented(document)
+        except DjlRefusal as error:
+            return refuse(error, self._request_id, self._exact, manages=True)
         except Exception as error:
             return refuse(unwritable(error), self._request_id, self._exact, manages=True)
         return HttpAnswer(status, uncached_lines(self._request_id) + JSON, (body,), len(body))
@@ -89,7 +95,7 @@ def scaled(name: str, least: int, most: int) -> Write:
     return lambda answer: (200, {"status": text})
 
 
-def logged(answer: Answer) -> tuple[int, object]:
+def logged(answer: ManagementAnswer) -> tuple[int, object]:
     """It says that the log has been set."""
     assert isinstance(answer, LogReport), answer
     return 200, {"status": "OK"}
@@ -100,7 +106,7 @@ def listed(limit: int, offset: int, is_workflow: bool) -> Write:
     is there even where no more follow.
     """
 
-    def write(answer: Answer) -> tuple[int, object]:
+    def write(answer: ManagementAnswer) -> tuple[int, object]:
         assert isinstance(answer, Listing), answer
         rows = [row for row in answer.versions if row.state not in _GONE]
         names = list(dict.fromkeys(row.model for row in rows))
@@ -118,7 +124,7 @@ def listed(limit: int, offset: int, is_workflow: bool) -> Write:
     return write
 
 
-def described(answer: Answer) -> tuple[int, object]:
+def described(answer: ManagementAnswer) -> tuple[int, object]:
     """It describes every version that was asked for."""
     assert isinstance(answer, ModelDescriptions), answer
     known = {one.spec.version: one for one in answer.models}

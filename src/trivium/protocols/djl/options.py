@@ -23,7 +23,8 @@ class DjlOptions:
     `tensors_as` is the content type of tensors for a client that asks for none. `exact`: errors have the original's
     texts. What is for other `roles` is not there; with `may_change` clients may change what is served. `multi_status`:
     /ping is 207 while a model is being loaded. A request's id is read from the header `request_id` (lower case).
-    `statuses` go before those of the table of errors, on inference.
+    `statuses` go before those of the table of errors, on inference. With `handler_override` a request may name the
+    function of the handler that answers it; with `prometheus` metrics of models are at /server/metrics.
     """
 
     tensors_as: str = "tensor/ndlist"
@@ -33,6 +34,8 @@ class DjlOptions:
     multi_status: bool = False
     request_id: bytes = b"x-request-id"
     statuses: Mapping[Code, int] = field(default_factory=dict)
+    handler_override: bool = False
+    prometheus: bool = False
 
 
 def options_of(context: ProtocolContext) -> DjlOptions:
@@ -49,6 +52,8 @@ def options_of(context: ProtocolContext) -> DjlOptions:
         bool(own.get("multi_status", False)),
         str(own.get("request_id_header", "x-request-id")).strip().lower().encode(),
         read_statuses(str(own.get("statuses", ""))),
+        bool(own.get("handler_override", False)),
+        bool(own.get("prometheus", False)),
     )
 
 

@@ -3,36 +3,60 @@
 Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this is its dialect's business.
 """
 
+import json
 from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
+from trivium.codecs.header_text import essence
+from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, Target
 
 _ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
 _PRIORITY = b"x-priority"
+_ADAPTER = b"x-amzn-sagemaker-adapter-identifier"
+_MEMBER = b'"adapters"'
+_MOST_JSON = 2**18
+"""Bytes of JSON that are searched for the name of an adapter."""
+
 _LONGEST_NUMBER = 9
 _MAX_ARGUMENTS = 1000
+Query = tuple[tuple[str, str], ...]
 
 
-def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
-    """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED."""
+def decode_infer(
+    head: Head, target: Target, body: Body, request_id: str, may_name_handler: bool = False
+) -> Infer:
+    """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED.
+
+    Where it `may_name_handler`, the property `handler` names the function that answers.
+    """
     properties = _properties(head)
+    handler = _property(properties, "handler")
+    if handler and not may_name_handler:
+        raise DjlRefusal(
+            Code.INVALID,
+            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
+            "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
+            exact=ExactText("The handler can't be overridden in a request"),
+        )
     query = _query(head)
     content_type = properties.get("content-type", "")
     parts = forms.parts(content_type, body.data)
     model = target.model or _named("model_name", query, properties, parts)
     version = target.version
     if not target.model:
-        version = query.get("model_version") or _property(properties, "model_version")
+        version = _argument(query, "model_version") or _property(properties, "model_version")
     return Infer(
         model,
         Raw(parts, properties, query, lease=body.lease),
         version,
         request_id,
         priority=_priority(head),
+        method=handler or PREDICT,
+        adapter=_adapter(head, query, parts, content_type),
     )
 
 
@@ -44,20 +68,14 @@ def _properties(head: Head) -> dict[str, str]:
         name, sign, value = pair.partition("=")
         if sign and name.strip():
             properties[name.strip()] = value.strip()
-    if any(name.lower() == "handler" for name in properties):
-        raise ServeError(
-            Code.INVALID,
-            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
-            "say (option.handler); send the request without it.",
-        )
     return properties
 
 
-def _query(head: Head) -> dict[str, str]:
+def _query(head: Head) -> Query:
     if not head.query:
-        return {}
+        return ()
     try:
-        return dict(
+        return tuple(
             parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=_MAX_ARGUMENTS)
         )
     except ValueError as error:  # of which UnicodeDecodeError is one
@@ -68,9 +86,9 @@ def _query(head: Head) -> dict[str, str]:
         ) from error
 
 
-def _named(name: str, query: dict[str, str], properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
+def _named(name: str, query: Query, properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
     """A value that the query, a property or a form field may give; empty where none does."""
-    found = query.get(name) or _property(properties, name)
+    found = _argument(query, name) or _property(properties, name)
     if found:
         return found
     for part in parts:
@@ -80,6 +98,36 @@ def _named(name: str, query: dict[str, str], properties: dict[str, str], parts: 
             except UnicodeDecodeError as error:
                 raise ServeError(Code.INVALID, f"The form field {name} is not UTF-8. Send text.") from error
     return ""
+
+
+def _argument(query: Query, name: str) -> str:
+    """Return an argument of the query, of repeated ones the first."""
+    return next((value for key, value in query if key == name), "")
+
+
+def _adapter(head: Head, query: Query, parts: tuple[RawPart, ...], content_type: str) -> str:
+    """Return the adapter that a request is for, if the query, a form field, a header or a member of its JSON names one.
+
+    A list of them, one for each input, is the handler's to read.
+    """
+    found = _argument(query, "adapter") or head.headers.get(_ADAPTER, b"").decode("latin-1")
+    if found or not parts:
+        return found
+    if parts[0].name:
+        return next((_text(part.data) for part in parts if part.name == "adapter"), "")
+    data = parts[0].data
+    if len(data) > _MOST_JSON or essence(content_type) != "application/json" or _MEMBER not in bytes(data):
+        return ""
+    try:
+        document = json.loads(bytes(data))
+    except (ValueError, RecursionError):
+        return ""  # the handler will say so
+    named = document.get("adapters") if isinstance(document, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def _text(data: bytes | memoryview) -> str:
+    return bytes(data).decode("utf-8", "replace")
 
 
 def _property(properties: dict[str, str], name: str) -> str:

@@ -26,6 +26,12 @@ class DjlVerb(StrEnum):
     SCALE = "scale"
     UNREGISTER = "unregister"
     LOGGING = "logging"
+    METRICS = "metrics"
+    ADAPTER_REGISTER = "adapter register"
+    ADAPTER_LIST = "adapter list"
+    ADAPTER_DESCRIBE = "adapter describe"
+    ADAPTER_UPDATE = "adapter update"
+    ADAPTER_UNREGISTER = "adapter unregister"
 
 
 _INFER, _OBSERVE, _MANAGE = AccessScope.INFER, AccessScope.OBSERVE, AccessScope.MANAGE
@@ -40,6 +46,11 @@ _MEMBER: Mapping[str, DjlVerb] = {
 }
 """Method -> what it does to all models, and to one."""
 
+_ADAPTERS: Mapping[str, DjlVerb] = {"POST": DjlVerb.ADAPTER_REGISTER, "GET": DjlVerb.ADAPTER_LIST}
+_ADAPTER: Mapping[str, DjlVerb] = {"GET": DjlVerb.ADAPTER_DESCRIBE, "DELETE": DjlVerb.ADAPTER_UNREGISTER}
+_UPDATE: Mapping[str, DjlVerb] = {"POST": DjlVerb.ADAPTER_UPDATE}
+"""The same, to all adapters of a model, to one, and to what one is."""
+
 ENDPOINTS: Sequence[Endpoint] = (
     Endpoint("*", "/ping", AccessScope.OPEN),
     Endpoint("OPTIONS", "/ping", AccessScope.OPEN),
@@ -50,6 +61,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         for end in ("", "/", "/{version}")
     ),
     Endpoint("POST", "/invocations", _INFER),
+    Endpoint("POST", "/v1/chat/completions", _INFER),
     Endpoint("POST", "/models/{model}/invoke", _INFER),
     *(
         Endpoint(method, f"/{what}", _OBSERVE if method == "GET" else _MANAGE)
@@ -62,13 +74,25 @@ ENDPOINTS: Sequence[Endpoint] = (
         for method in _MEMBER
         for end in ("", "/{version}")
     ),
+    *(
+        Endpoint(method, f"{where}/adapters{end}", _OBSERVE if method == "GET" else _MANAGE)
+        for where in ("", "/models/{model}")
+        for end, verbs in (("", _ADAPTERS), ("/{adapter}", _ADAPTER), ("/{adapter}/update", _UPDATE))
+        for method in verbs
+    ),
+    Endpoint("GET", "/server/metrics", _OBSERVE),
     Endpoint("*", "/server/logging", _MANAGE),
     Endpoint("OPTIONS", "/server/logging", _MANAGE),
 )
 """All that this protocol answers."""
 
-_INFERENCE = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke"
-_MANAGEMENT = "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], /server/logging"
+_INFERENCE = (
+    "/predictions/MODEL[/VERSION], POST /invocations, POST /v1/chat/completions, POST /models/MODEL/invoke"
+)
+_MANAGEMENT = (
+    "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], [/models/MODEL]/adapters[/ADAPTER[/update]], "
+    "/server/logging, /server/metrics"
+)
 _NOT_ALLOWED = "Requested method is not allowed, please refer to API document."
 
 
@@ -99,7 +123,7 @@ def _inference(head: Head, segments: Sequence[str]) -> Target | None:
             if head.method == "OPTIONS":
                 return Target(DjlVerb.OPTIONS, decoded(model), decoded(version), scope=_INFER)
             return Target(DjlVerb.INFER, decoded(model), decoded(version), True, scope=_INFER)
-        case ["invocations"]:
+        case ["invocations"] | ["v1", "chat", "completions"]:
             return _posted(head, Target(DjlVerb.INFER, takes_body=True, scope=_INFER))
         case ["models", model, "invoke"] if model:
             return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True, scope=_INFER))
@@ -114,15 +138,32 @@ def _management(head: Head, segments: Sequence[str]) -> Target | None:
     match segments:
         case ["models" | "workflows"]:
             return _managing(head, _COLLECTION, Target(""))
+        case ["models", model, "adapters", *rest] if model and all(rest):
+            return _adapters(head, decoded(model), rest)
+        case ["adapters", *rest] if all(rest):
+            return _adapters(head, "", rest)
         case ["models" | "workflows", model, *rest] if model and len(rest) < 2 and all(rest):
             version = decoded(rest[0]) if rest else ""
             return _managing(head, _MEMBER, Target("", decoded(model), version, is_served=False))
+        case ["server", "metrics"]:
+            return _managing(head, {"GET": DjlVerb.METRICS}, Target("", is_served=False))
         case ["server", "logging"]:
             return Target(DjlVerb.LOGGING, scope=_MANAGE)
         case ["ping"]:
             return Target(DjlVerb.PING, scope=AccessScope.OPEN)
         case [""] if head.method == "OPTIONS":
             return Target(DjlVerb.OPTIONS, scope=_INFER)
+    return None
+
+
+def _adapters(head: Head, model: str, rest: Sequence[str]) -> Target | None:
+    match rest:
+        case []:
+            return _managing(head, _ADAPTERS, Target("", model))
+        case [_]:
+            return _managing(head, _ADAPTER, Target("", model))
+        case [_, "update"]:
+            return _managing(head, _UPDATE, Target("", model))
     return None
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import msgspec
 
 from trivium.codecs.error_texts import wire_text
+from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
 from trivium.protocols.prometheus import own, triton
-from trivium.protocols.prometheus.exposition import CONTENT_TYPE, ExposedMetric, text
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -132,10 +132,10 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
         ("histogram", histograms),
     ]
     fixed = [*ours, *quantiles, *(family for _, some in kinds for family in some)]
-    taken = {name for family in fixed for name in own.sample_names(family.name, family.kind)}
+    taken = {name for family in fixed for name in sample_names(family.name, family.kind)}
     for kind, some in kinds:
         yield from some
-        yield from own.custom(report, kind, taken)
+        yield from custom(report, kind, taken)
     yield from quantiles
     yield from ours
 

@@ -1,19 +1,16 @@
 """Trivium's own families, and the custom metrics of models: seconds and rows, names by Prometheus' conventions."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from math import inf
 
-from trivium.protocols.prometheus.exposition import ExposedMetric, fit_labels, fit_name, written
+from trivium.codecs.exposition import ExposedMetric, written
 from trivium.protocols.prometheus.triton import TritonMetric
 from trivium.types.metrics import Buckets
 from trivium.types.statistics import BatchStatistics, MetricsReport
 
 ROW_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds of the histogram of executions by rows."""
-
-_RESERVED = {"histogram": ("le",)}
-_SUFFIXES = {"histogram": ("_count", "_sum", "_bucket"), "summary": ("_count", "_sum")}
 
 
 def histograms(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
@@ -68,37 +65,6 @@ def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
     stalls.add("", report.loop.stalls)
     longest.add("", report.loop.longest)
     yield from (stalls, longest)
-
-
-def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[ExposedMetric]:
-    """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
-    for metric in report.custom:
-        if metric.kind != kind:
-            continue
-        family = ExposedMetric(_free_name(fit_name(metric.name), kind, taken), kind, metric.help)
-        taken.update(sample_names(family.name, kind))
-        seen: set[tuple[tuple[str, str], ...]] = set()
-        for series in metric.series:
-            labels = fit_labels(series.labels, _RESERVED.get(kind, ()))
-            while tuple(sorted(labels.items())) in seen:
-                labels = {f"{name}_": value for name, value in labels.items()}
-            seen.add(tuple(sorted(labels.items())))
-            if kind == "histogram":
-                family.add_histogram(written(labels), series.value, series.buckets)
-            else:
-                family.add(written(labels), series.value)
-        yield family
-
-
-def sample_names(name: str, kind: str) -> set[str]:
-    """All names that the samples of a metric can have."""
-    return {name, *(name + suffix for suffix in _SUFFIXES.get(kind, ()))}
-
-
-def _free_name(name: str, kind: str, taken: Set[str]) -> str:
-    while not taken.isdisjoint(sample_names(name, kind)):
-        name += "_"
-    return name
 
 
 def by_rows(batches: tuple[BatchStatistics, ...]) -> Buckets:

@@ -6,7 +6,7 @@ Source: spec sheet `triton`, section 6.2, and a scrape of release 2.51.0. Labels
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trivium.protocols.prometheus.exposition import ExposedMetric, Labels, fit_labels, written
+from trivium.codecs.exposition import ExposedMetric, Labels, fit_labels, written
 from trivium.types.errors import Code
 from trivium.types.metrics import CacheUse, GpuUse
 from trivium.types.statistics import Duration, MetricsReport, VersionMetrics, VersionStatistics

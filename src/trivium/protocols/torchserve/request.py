@@ -18,7 +18,7 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
     properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
     fields = parts(properties.get("content-type", ""), body.data)
     path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
-    query: dict[str, str] = {}
+    query: tuple[tuple[str, str], ...] = ()
     model = target.model
     if target.verb == TorchServeVerb.INVOKE:
         query = arguments(head)

@@ -68,7 +68,10 @@ def find_target(head: Head) -> Target:
             )
         case ["", "invocations", *_]:
             return Target(
-                TorchServeVerb.INVOKE, arguments(head).get("model_name", ""), takes_body=True, scope=_INFER
+                TorchServeVerb.INVOKE,
+                dict(arguments(head)).get("model_name", ""),
+                takes_body=True,
+                scope=_INFER,
             )
         case ["", "models", model, "invoke", *_]:
             return Target(TorchServeVerb.INVOKE, decoded(model), takes_body=True, scope=_INFER)
@@ -94,10 +97,10 @@ def url_path(head: Head) -> str:
     return "/".join(map(decoded, head.path.split("/")[4:]))
 
 
-def arguments(head: Head) -> dict[str, str]:
-    """The query, of repeated names the last. INVALID where it cannot be read."""
+def arguments(head: Head) -> tuple[tuple[str, str], ...]:
+    """The query's arguments in their order. INVALID where it cannot be read."""
     try:
-        return dict(
+        return tuple(
             parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=MAX_ARGUMENTS)
         )
     except ValueError as error:

@@ -155,8 +155,16 @@ def test_models_of_the_command_line(tmp_path: Path) -> None:
     assert (second.source.name, second.path) == ("m", tmp_path / "m")
 
 
-@pytest.mark.parametrize("url", ["s3://b/m", "djl://a/b", "https://h/m.zip", "flow.json"])
-def test_what_is_elsewhere_or_a_workflow_is_refused_with_the_way_out(tmp_path: Path, url: str) -> None:
+def test_what_is_elsewhere_is_a_source_to_fetch(tmp_path: Path) -> None:
+    (model,) = settled(tmp_path, models=("mlp:v1=https://h/m.zip?topK=1",)).models
+    assert (model.path, model.source.uri, model.source.is_remote) == (None, "https://h/m.zip", True)
+    assert (model.source.name, model.source.version, model.source.over["topK"].value) == ("mlp", "v1", "1")
+
+
+@pytest.mark.parametrize("url", ["jar:x", "https://h/flow.json", "flow.json"])
+def test_what_cannot_be_fetched_or_is_a_workflow_is_refused_with_the_way_out(
+    tmp_path: Path, url: str
+) -> None:
     assert "not supported in this version" in refusal(tmp_path, models=(url,)) or "not fetched" in refusal(
         tmp_path, models=(url,)
     )

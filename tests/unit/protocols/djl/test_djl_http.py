@@ -123,7 +123,7 @@ def test_a_request():
         Raw(
             (RawPart(b"png", "image/png"),),
             {"content-type": "image/png", "X-own": "1", "x-request-id": "its-id"},
-            {"topK": "3", "e": "", "f": ""},
+            (("topK", "2"), ("topK", "3"), ("e", ""), ("f", "")),
             lease=lease,
         ),
         id="its-id",

@@ -90,6 +90,11 @@ def test_a_url_alone_gives_a_model_its_name() -> None:
     )
 
 
+def test_what_lies_elsewhere_is_the_servers_to_fetch() -> None:
+    source = registered("POST", "/models?url=https://h/my-model.zip")
+    assert (source.uri, source.name, source.is_remote) == ("https://h/my-model.zip", "my_model", True)
+
+
 def test_every_parameter_is_a_wish_that_goes_before_the_files() -> None:
     source = registered(
         "POST",
@@ -160,7 +165,7 @@ def test_our_own_words_teach() -> None:
         ("/workflows?template=adapter", "workflow from a template"),
         ("/models?url=/m/flow.json", "definition of a workflow"),
         ("/models?url=https://h/w.yaml", "definition of a workflow"),
-        ("/models?url=djl://a/b", "not fetched from djl"),
+        ("/models?url=jar:a/b", "not fetched from jar"),
         ("/models?url=m:::tpu=/m", "parse device name"),
     ],
 )

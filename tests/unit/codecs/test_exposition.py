@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from trivium.protocols.prometheus.exposition import ExposedMetric, fit_labels, fit_name, number, text, written
+from trivium.codecs.exposition import ExposedMetric, fit_labels, fit_name, number, text, written
 
 
 def parsed(*families):

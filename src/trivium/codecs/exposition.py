@@ -5,12 +5,13 @@ package `prometheus_client` reads this in the tests, but cannot write it: it end
 """
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, isnan
 
 from trivium.types.metrics import Buckets
+from trivium.types.statistics import MetricsReport
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
@@ -19,6 +20,8 @@ _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _UNFIT_IN_NAME = re.compile(r"[^a-zA-Z0-9_:]")
 _UNFIT_IN_LABEL = re.compile(r"[^a-zA-Z0-9_]")
 _WHOLE = 2.0**53
+_RESERVED = {"histogram": ("le",)}
+_SUFFIXES = {"histogram": ("_count", "_sum", "_bucket"), "summary": ("_count", "_sum")}
 
 Labels = Mapping[str, str]
 
@@ -107,6 +110,37 @@ def fit_labels(labels: Iterable[tuple[str, str]], reserved: Container[str] = ())
             legal += "_"
         fit[legal] = value
     return fit
+
+
+def custom(report: MetricsReport, kind: str, taken: set[str]) -> Iterator[ExposedMetric]:
+    """The custom metrics of one kind. Their samples have names that nothing else has: `taken` grows by them."""
+    for metric in report.custom:
+        if metric.kind != kind:
+            continue
+        family = ExposedMetric(_free_name(fit_name(metric.name), kind, taken), kind, metric.help)
+        taken.update(sample_names(family.name, kind))
+        seen: set[tuple[tuple[str, str], ...]] = set()
+        for series in metric.series:
+            labels = fit_labels(series.labels, _RESERVED.get(kind, ()))
+            while tuple(sorted(labels.items())) in seen:
+                labels = {f"{name}_": value for name, value in labels.items()}
+            seen.add(tuple(sorted(labels.items())))
+            if kind == "histogram":
+                family.add_histogram(written(labels), series.value, series.buckets)
+            else:
+                family.add(written(labels), series.value)
+        yield family
+
+
+def sample_names(name: str, kind: str) -> set[str]:
+    """All names that the samples of a metric can have."""
+    return {name, *(name + suffix for suffix in _SUFFIXES.get(kind, ()))}
+
+
+def _free_name(name: str, kind: str, taken: Set[str]) -> str:
+    while not taken.isdisjoint(sample_names(name, kind)):
+        name += "_"
+    return name
 
 
 def _begun(name: str) -> str:

@@ -1,0 +1,40 @@
+"""Fetching: the places that models may be fetched from, and the bounds of one fetch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+FetchModel = Callable[[str, Path, Callable[[], bool]], Path]
+"""Brings what lies at a URI into an empty folder, and returns the file or folder there that is to be read. The last
+argument says whether nobody waits any more. Blocking; raises ServeError.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlace:
+    """A place elsewhere: everything whose path begins with these segments. `host` is in lower case; for what has no
+    hosts it is the store's name, and `port` is 0.
+    """
+
+    scheme: str
+    host: str
+    port: int = 0
+    path: str = ""
+
+
+def _is_awaited() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchBounds:
+    """Bounds one fetch: it may go to these places, bring so many bytes and files in all, and take so many seconds.
+
+    `is_given_up` says whether nobody waits for it any more; then it ends soon.
+    """
+
+    places: tuple[FetchPlace, ...] = ()
+    size: int = 2 * 2**30
+    files: int = 10_000
+    seconds: float = 600.0
+    is_given_up: Callable[[], bool] = _is_awaited
