@@ -27,7 +27,8 @@ SERVED = {
     "batches": (PYTHON, "batch_size=2", "max_batch_delay=1"),
     "threads": (ONNX, "option.interOpNumThreads=2", "option.intraOpNumThreads=2", "option.executionMode=SEQUENTIAL"),
     "graph": (ONNX, "option.optLevel=BASIC_OPT", "option.memoryPatternOptimization=true",
-              "option.cpuArenaAllocator=true", "option.disablePerSessionThreads=true", "option.disablePerSessionThreads=true"),
+              "option.cpuArenaAllocator=true", "option.disablePerSessionThreads=true",
+              "option.disablePerSessionThreads=true"),
     "prefix": (ONNX, "option.modeName=resnet18_v1"),
 }  # fmt: skip
 REFUSED = {
