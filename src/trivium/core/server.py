@@ -313,9 +313,15 @@ class Server:
         return asyncio.run_coroutine_threadsafe(self.execute(operation), self._loop).result()
 
     async def infer(self, model: str, inputs: Mapping[str, Array], version: str = "") -> Tensors:
-        """Run one item on numpy arrays by name; outputs by name in the answer. Raises ServeError."""
+        """Run one item on numpy arrays by name; outputs by name in the answer. Raises ServeError, UNSUPPORTED for a
+        model whose answer is a body: `run` returns that.
+        """
         part = await self.execute(Infer(model=model, version=version, payload=Tensors.of(inputs)))
-        assert isinstance(part.payload, Tensors)
+        if not isinstance(part.payload, Tensors):
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"Model '{model}' answers with a body, not with tensors by name: use run(), which returns it.",
+            )
         return part.payload
 
     async def run(

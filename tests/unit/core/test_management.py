@@ -2,13 +2,17 @@
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tests.harness.fake_models import FakeFormat, ServerHarness, spec
 
 from trivium.core.server import page
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import DescribeAll, Listing, Register, Scale, VersionStatus
+from trivium.types.payload import Raw, RawPart
+from trivium.types.running import Ran
 from trivium.types.sources import ModelSource
 from trivium.types.state import VersionState
 
@@ -360,6 +364,19 @@ def test_a_server_that_goes_down_registers_nothing():
         stage.server.begin_drain()
         error = await refusal(stage.server.execute(Register(ModelSource(stage.bring(spec("n"))))))
         assert error.code is Code.DRAINING
+
+    played(play)
+
+
+def test_an_inference_on_arrays_of_a_model_that_answers_with_a_body():
+    async def play(stage):
+        body = Raw((RawPart(b"text"),))
+        stage.engine.open = lambda spec, placement: SimpleNamespace(
+            run=lambda batch: Ran([body] * len(batch.items)), close=lambda: None
+        )
+        await stage.server.register(stage.bring(spec("n")))
+        error = await refusal(stage.server.infer("n", {"x": np.zeros(2, np.float32)}))
+        assert (error.code, "run()" in error.message) == (Code.UNSUPPORTED, True)
 
     played(play)
 
