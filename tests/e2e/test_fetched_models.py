@@ -32,6 +32,11 @@ def check(*words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def fetched(scratch: Path) -> list[Path]:
+    """Folders of what was fetched, at this moment."""
+    return [place for server in scratch.iterdir() for place in server.glob("fetched-*")]
+
+
 def test_models_are_fetched_at_the_start_and_by_registration_and_freed_again(tmp_path: Path) -> None:
     answers = {
         "/store/a.zip": body(packed("first")),
@@ -54,7 +59,7 @@ def test_models_are_fetched_at_the_start_and_by_registration_and_freed_again(tmp
                 answer = djl.manage("POST", f"/models?url={url}")
                 return answer.status, answer.body.decode()
 
-            held = len(list(scratch.rglob("fetched-*")))
+            held = len(fetched(scratch))
             assert held == 1
             assert register(f"{server.url}/store/b.zip")[0] == 200
             assert djl.infer("POST", "/predictions/b").body == b"second"
@@ -74,10 +79,10 @@ def test_models_are_fetched_at_the_start_and_by_registration_and_freed_again(tmp
                 assert said in register(url)[1]
                 assert "fetched-" not in register(url)[1]
             assert djl.manage("DELETE", "/models/b").status == 200
-            until(lambda: len(list(scratch.rglob("fetched-*"))) == held, lambda: "it is not freed")
+            until(lambda: len(fetched(scratch)) == held, lambda: "it is not freed")
             assert register(f"{server.url}/store/b.zip")[0] == 200
             assert djl.infer("POST", "/predictions/b").body == b"second"
-    assert not list(scratch.rglob("fetched-*"))
+    assert not fetched(scratch)
 
 
 def test_a_registration_that_drips_holds_nothing_up(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ def test_a_row(served: tuple[str, ServerProcess], content: str, form: str) -> No
     for protocol in PROFILES[profile]:
         expected = EXPECTED[content][form][PROTOCOLS.index(protocol)]
         found, body = ask(server, form, protocol, content)
+        if (profile, expected) == ("djl", "415") and protocol == "DJL predictions":
+            assert (found, "is not a NDList" in body) == ("400", True), body  # DJL's own words
+            continue
         assert found == expected, f"{form} by {protocol}: {body}"
         if found == "415":
             assert any(words in body for words in ACCEPTED), body

@@ -83,6 +83,11 @@ SCENES: Mapping[Scene, set[int]] = {
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
+def is_at_pipe(number: int) -> bool:
+    """Does a process wait for somebody to open the other end of a named pipe?"""
+    return Path(f"/proc/{number}/wchan").read_text() in ("wait_for_partner", "fifo_open")
+
+
 def play(folder: Path, scene: Scene, number: signal.Signals) -> tuple[float, int]:
     """Play one scene; the seconds from the signal to the end, and the exit status."""
     stage = Stage(folder)
@@ -92,7 +97,7 @@ def play(folder: Path, scene: Scene, number: signal.Signals) -> tuple[float, int
             server = StagedServer(child, log, stage.port)
             act(server)
         elif scene is c.configuration_is_a_pipe:
-            time.sleep(1.5)
+            until(lambda: is_at_pipe(child.pid), log.read_text)
         elif SCENES[scene] == EARLY:
             until(
                 lambda: len(living(scratch)) >= 2 or child.poll() is not None, log.read_text
