@@ -121,6 +121,8 @@ def play(folder: Path, scene: Scene, number: signal.Signals) -> tuple[float, int
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_it_stops_whatever_hangs(tmp_path: Path, number: signal.Signals) -> None:
+    # Whoever runs the tests in the background of a shell has them ignore SIGINT, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     shared = {name for name in os.listdir("/dev/shm") if name.startswith("trivium")}
     with ThreadPoolExecutor(AT_ONCE) as threads:
         played = {scene: threads.submit(play, tmp_path / scene.__name__, scene, number) for scene in SCENES}
