@@ -165,7 +165,7 @@ def chunk(error: ServeError) -> bytes:
 
 
 def _body(error: ServeError, status: int, type_name: str, exact: str = "") -> bytes:
-    message = exact or wire_text(error.message)
+    message = wire_text(exact or error.message)
     if error.code is Code.MODEL_FAILED:
         return indented({"code": status, "message": HANDLER_FAILED, "error": message})
     return indented({"code": status, "type": type_name, "message": message})

@@ -43,6 +43,9 @@ _SETTINGS: Mapping[str, str] = {
 _DEFINITIONS = (".yml", ".yaml", ".json")
 MOST_LISTED = 100
 _LARGEST = 2**31 - 1
+_LONGEST_JSON = 2**16
+"""Bytes of a registration."""
+
 _LEVELS: Mapping[str, int] = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
@@ -129,6 +132,12 @@ def parameters_of(head: Head, target: Target, body: Body) -> dict[str, str]:
 
 
 def _members(body: Body) -> dict[str, str]:
+    if len(body.data) > _LONGEST_JSON:
+        raise ServeError(
+            Code.INVALID,
+            f"The body has {len(body.data)} bytes; a registration has {_LONGEST_JSON} at most. Give a URL, and the "
+            "parameters that the model needs.",
+        )
     try:
         document = json.loads(bytes(body.data))
     except (ValueError, RecursionError) as error:

@@ -495,3 +495,20 @@ def test_the_header_of_a_requests_id_can_be_set() -> None:
     head = Head("GET", "/ping", "", {b"x-amzn-requestid": b"7", b"x-request-id": b"8"})
     _, encoder = protocol.decode(head, protocol.head(head), Body(b""))
     assert b"x-request-id: 7\r\n" in encoder.encode(ResponsePart(answer=Listing(()))).fields
+
+
+# -- what no registration is -------------------------------------------------------------------------------
+
+
+def test_half_a_surrogate_pair_is_refused_in_words_that_can_be_written() -> None:
+    body = rb'{"url": "file:///m/x", "min_worker": "\ud800"}'
+    status, kind, message = refused("POST", "/models", body, JSON)
+    assert (status, kind) == (409, "NumberFormatException")
+    assert "ud800" in message
+
+
+def test_a_registration_of_megabytes_is_not_read() -> None:
+    body = b'{"url": "' + b"x" * 2**20 + b'"}'
+    status, kind, message = refused("POST", "/models", body, JSON, OURS)
+    assert (status, kind) == (400, "BadRequestException")
+    assert "65536 at most" in message
