@@ -49,6 +49,8 @@ from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
+from trivium.translators.custom import KIND as CUSTOM
+from trivium.translators.engine import engine_finder
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
     NO_OBSERVER,
@@ -57,6 +59,7 @@ from trivium.types.interfaces import (
     Format,
     RegionViews,
     RunObserver,
+    TranslatorKind,
     WireProtocol,
 )
 from trivium.types.listeners import Listener, Transport
@@ -76,6 +79,8 @@ _ENGINES: tuple[Engine, ...] = (
     _python("triton", _TENSORS, words=translate_error),
 )
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
+_TRANSLATORS: tuple[TranslatorKind, ...] = (CUSTOM,)
+FIND_ENGINE = engine_finder(ENGINES, {kind.name: kind for kind in _TRANSLATORS})
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
 FETCHERS: Sequence[Fetcher] = (WEB, S3)
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
@@ -103,7 +108,7 @@ def build(
     services = CoreServices(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
     )
-    return Server(formats, ENGINES, services, settings.in_folder(guard.scratch))
+    return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
 
 
 @asynccontextmanager

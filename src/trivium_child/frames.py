@@ -229,6 +229,8 @@ class AnswerTexts:
         elif isinstance(outcome, Failure):
             what = FAILURE
             told = {"code": outcome.code, "message": outcome.message, "status": outcome.status}
+            if outcome.reason:
+                told["reason"] = outcome.reason
         else:
             assert outcome is END, "an adapter made something of an item that is no outcome: %r" % (outcome,)
             what = NOTHING

@@ -37,14 +37,17 @@ _LENGTH = struct.Struct("<I")
 
 class Failure(Exception):
     """An error of one item, or (raised) of a whole batch. `code` is a value of `trivium.types.errors.Code`;
-    `status` the HTTP status that the handler asked for.
+    `status` the HTTP status that the handler asked for; `reason` one of `trivium.types.reasons`.
     """
 
-    def __init__(self, message: str, code: str = "model failed", status: Optional[int] = None) -> None:
+    def __init__(
+        self, message: str, code: str = "model failed", status: Optional[int] = None, reason: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.status = status
+        self.reason = reason
 
 
 class Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.server import CoreServices, Server
+from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import DataType
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -113,7 +114,10 @@ class ServerHarness:
     def __init__(self, *specs, facts=no_facts, config=None, form=None):
         self.form, self.engine, self.progress = form or FakeFormat(*specs), FakeEngine(), []
         self.server = Server(
-            [self.form], {"made-up": self.engine}, CoreServices(facts), config or CoreConfig()
+            [self.form],
+            engine_finder({"made-up": self.engine}, {}),
+            CoreServices(facts),
+            config or CoreConfig(),
         )
 
     async def start(self):

@@ -10,6 +10,7 @@ from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
 from trivium.formats.triton.repository import FORMAT
+from trivium.translators.engine import engine_finder
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import ModelFacts
@@ -25,7 +26,7 @@ async def no_facts(spec):
 async def serving(path: Path):
     """The server; LOAD_FAILED with the reasons of all models that did not load."""
     engines = {engine.name: engine for engine in (IDENTITY, PYTHON)}
-    async with Server([FORMAT], engines, CoreServices(no_facts)) as server:
+    async with Server([FORMAT], engine_finder(engines, {}), CoreServices(no_facts)) as server:
         server.add(path)
         listing = await server.start()
         reasons = [

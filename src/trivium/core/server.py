@@ -41,7 +41,7 @@ from trivium.types.fetching import FetchModel
 from trivium.types.interfaces import (
     NO_GUARD,
     NO_OBSERVER,
-    Engine,
+    FindEngine,
     Format,
     ProcessGuard,
     RunObserver,
@@ -127,7 +127,7 @@ class Server:
     def __init__(
         self,
         formats: Sequence[Format],
-        engines: Mapping[str, Engine],
+        find_engine: FindEngine,
         services: CoreServices,
         config: CoreConfig = DEFAULTS,
     ) -> None:
@@ -145,7 +145,7 @@ class Server:
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
         self._workers = self._worker_services(services, clock)
         loading = LoadServices(
-            engines,
+            find_engine,
             services.facts,
             self._mailbox,
             clock,

@@ -1,4 +1,4 @@
-"""The interfaces of the four axes and of the core's edges - one contract suite each, in `tests/contract`."""
+"""The interfaces of the five axes and of the core's edges - one contract suite each, in `tests/contract`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
@@ -9,9 +9,19 @@ from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
 from trivium.types.fetching import FetchBounds
-from trivium.types.operations import Load, Operation, ResponsePart
-from trivium.types.payload import PayloadKind
-from trivium.types.running import Batch, Event, ItemId, Placement, Prepared, Ran, WorkerCommand
+from trivium.types.findings import Finding
+from trivium.types.operations import Infer, Load, Operation, ResponsePart
+from trivium.types.payload import Payload, PayloadKind, Tensors
+from trivium.types.running import (
+    Batch,
+    Event,
+    ItemId,
+    Placement,
+    Prepared,
+    Ran,
+    Translated,
+    WorkerCommand,
+)
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Defaults, Isolation, ModelFacts, ModelSpec, ReadResult
 from trivium.types.wire import Body, Head, HttpAnswer, RpcAnswer, RpcCall, RpcKind, Target
@@ -41,7 +51,7 @@ class Clock(Protocol):
         ...
 
 
-# -- the four axes -----------------------------------------------------------------------------------------
+# -- the five axes -----------------------------------------------------------------------------------------
 
 
 class Format(Protocol):
@@ -169,6 +179,67 @@ class WorkerEngine(Protocol):
 
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """Return what to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+
+
+FindEngine = Callable[[ModelSpec], Engine]
+"""Finds the engine of a model. Raises UNSUPPORTED where there is none."""
+
+
+@runtime_checkable
+class SupportsCheck(Protocol):
+    """Extends an engine that can judge a spec by more than the model file says, once that is in it."""
+
+    def check(self, spec: ModelSpec) -> Sequence[Finding]:
+        """Return the faults of the spec, and what there is to know. Reads no more than small files of the model, blocks
+        for that alone, and is called off the loop. Raises ServeError where it cannot tell.
+        """
+        ...
+
+
+class Translator(Protocol):
+    """Turns requests in the form that clients have into tensors of a model, and its outputs into answers. It belongs to
+    one instance and is called where that runs, blocking, by one thread at a time.
+    """
+
+    def before(self, requests: Sequence[Infer]) -> Sequence[Translated | ServeError]:
+        """Return for each request, whose payload is `Raw`, what the model takes, or its fault. What is raised fails
+        them all.
+        """
+        ...
+
+    def after(self, translated: Translated, outputs: Sequence[Tensors]) -> Payload:
+        """Return the answer to what `before` made, from the outputs of each of its rows. Raises ServeError."""
+        ...
+
+    def close(self) -> None:
+        """Free everything. No call follows."""
+        ...
+
+
+class TranslatorKind(Protocol):
+    """A descriptor of translators of one kind; importing it imports no heavy library. `isolation`: where one may run,
+    the default first.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the name that specs have for it."""
+        ...
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        """See above."""
+        ...
+
+    def check(self, spec: ModelSpec) -> Sequence[Finding]:
+        """See `SupportsCheck`: judge the arguments, and whether they go with the model's inputs and outputs."""
+        ...
+
+    def open(self, spec: ModelSpec) -> Translator:
+        """Return one for an instance of the model. Blocking. Raises LOAD_FAILED, and UNSUPPORTED with the install
+        command where a library lacks.
+        """
+        ...
 
 
 class Preparation(Protocol):

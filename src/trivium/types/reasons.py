@@ -44,5 +44,6 @@ NOT_CACHEABLE: Final = "not_cacheable"  # model, version
 REGISTERED_TWICE: Final = "registered_twice"  # model, version
 NO_MEMORY: Final = "no_memory"  # model, version
 NO_ENGINE: Final = "no_engine"  # model, version, engine
+TRANSLATION: Final = "translation"  # no metadata
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told

@@ -14,7 +14,7 @@ import msgspec
 
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer, Operation
-from trivium.types.payload import Payload, Scalar
+from trivium.types.payload import Payload, Scalar, Tensors
 from trivium.types.resources import ResourceRequest
 from trivium.types.spec import Device, Isolation, ModelSpec
 
@@ -46,6 +46,15 @@ class Ran(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
     input_ready: float | None = None
     output_began: float | None = None
+
+
+class Translated(msgspec.Struct, frozen=True):
+    """Holds what a translator makes of one request: the model's inputs for each of its `rows`, without a batch
+    dimension where the model has one, and a `state` that it wants back with the outputs.
+    """
+
+    rows: list[Tensors]
+    state: object = None
 
 
 class Begun(msgspec.Struct, frozen=True, gc=False):

@@ -235,6 +235,24 @@ class Handler:
 
 
 @dataclass(frozen=True, slots=True)
+class TranslatorSpec:
+    """Names the translator between the form that clients have and the tensors of a model, and its arguments, by name:
+    JSON values. `code` is the class of a translator that lies beside the model, as "module:Class", and `path` comes in
+    front of `sys.path` for it; else empty. What a request or an argument names by URL is fetched from `places` alone,
+    `most_bytes` of it. Of a request that holds many inputs `most_rows` run at once, or as many as the model's batches
+    have.
+    """
+
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    code: str = ""
+    path: tuple[Path, ...] = ()
+    places: str = ""
+    most_bytes: int = 2**25
+    most_rows: int = 32
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Says where a field of a spec comes from: a file's key and line, or a rule that filled it in."""
 
@@ -278,7 +296,8 @@ class ModelSpec:
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
     the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
-    calls that each instance makes before it serves, from the start. `origin` maps a field's name (`inputs[0].dims`,
+    calls that each instance makes before it serves, from the start. With a `translator` clients may send what that
+    takes, beside the model's own tensors. `origin` maps a field's name (`inputs[0].dims`,
     `batching.max_rows`) to where its value was found.
     """
 
@@ -310,6 +329,7 @@ class ModelSpec:
     functions: tuple[str, ...] = ()
     standing: tuple[StandingCall, ...] = ()
     shown_root: Path | None = None
+    translator: TranslatorSpec | None = None
 
     @property
     def dynamic(self) -> Dynamic:
@@ -338,6 +358,7 @@ class Defaults:
     """Holds what a format may fall back on. `scratch` is a private folder, removed when the server ends, in which
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
     a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
+    `places` is where requests may have something fetched from: the entries of the server's list, split by commas.
     """
 
     queue_items: int = 1000
@@ -349,6 +370,7 @@ class Defaults:
     completes: bool = True
     config_name: str = ""
     installs: bool = False
+    places: str = ""
 
 
 @dataclass(frozen=True, slots=True)

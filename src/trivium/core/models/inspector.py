@@ -10,14 +10,14 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import NO_GUARD, Engine, ProcessGuard
+from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard
 from trivium.types.spec import ModelFacts, ModelSpec
 
 STDERR_LINES = 20
@@ -48,11 +48,11 @@ def request(spec: ModelSpec) -> bytes:
     return json.dumps(encode(spec)).encode()
 
 
-def answer(question: bytes, engines: Mapping[str, Engine]) -> bytes:
+def answer(question: bytes, find_engine: FindEngine) -> bytes:
     """Do what the probe process does: a `request` in, an `Inspected` or `InspectionRefused` out."""
     spec = decode(json.loads(question))
     try:
-        return msgspec.json.encode(Inspected(engines[spec.engine].facts(spec)))
+        return msgspec.json.encode(Inspected(find_engine(spec).facts(spec)))
     except ServeError as error:
         return msgspec.json.encode(InspectionRefused(error.code, error.message))
     except Exception as error:

@@ -6,7 +6,7 @@ what prepares in threads of its own, since it may take minutes. Whatever goes wr
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -16,8 +16,6 @@ from trivium.core.instances.thread import ThreadInstance
 from trivium.core.models.warmup import warm
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
-from trivium.types import reasons
-from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
     Engine,
@@ -208,19 +206,6 @@ class PreparedLoad:
         preparation, self._preparation = self._preparation, None
         if preparation is not None:
             self._preparations.undo(preparation, arena)
-
-
-def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
-    """The one that the model asks for. UNSUPPORTED where there is no such."""
-    engine = engines.get(spec.engine)
-    if engine is None:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
-            f"this server has: {', '.join(sorted(engines))}.",
-            info=ErrorInfo.of(reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
-        )
-    return engine
 
 
 def _forget(running: "asyncio.Future[Prepared]") -> None:

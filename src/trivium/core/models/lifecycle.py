@@ -7,7 +7,7 @@ that fails leaves what served before serving, and its reason in the registry.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
+from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
@@ -34,7 +34,7 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Clock, Engine, Format
+from trivium.types.interfaces import Clock, Engine, FindEngine, Format, SupportsCheck
 from trivium.types.operations import Scale, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
@@ -49,12 +49,12 @@ Progress = Callable[[VersionStatus], None]
 
 @dataclass(frozen=True, slots=True)
 class LoadServices:
-    """Holds what opening models takes: `facts` asks the inspector, `executor` has the threads that open, `forget` drops
-    the metrics that a model counted once it is gone, `offload` reads long bodies in threads, `memory` tells
-    what is free.
+    """Holds what opening models takes: `find_engine` is told a spec, `facts` asks the inspector, `executor` has the
+    threads that open, `forget` drops the metrics that a model counted once it is gone, `offload` reads long bodies in
+    threads, `memory` tells what is free.
     """
 
-    engines: Mapping[str, Engine]
+    find_engine: FindEngine
     facts: Facts
     mailbox: Mailbox
     clock: Clock
@@ -97,8 +97,20 @@ class Lifecycle:
 
     async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
         """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
-        if isinstance(spec.scheduling, Graph) or not can_tell(self._engine(spec), spec):
+        if isinstance(spec.scheduling, Graph):
             return spec
+        engine = self._engine(spec)
+        if can_tell(engine, spec):
+            spec = await self._finished(spec, form)
+        if isinstance(engine, SupportsCheck):
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self._services.executor, engine.check, spec)
+            if any(one.severity is Severity.ERROR for one in found):
+                raise ConfigError((*spec.reports, *found))
+            spec = replace(spec, reports=(*spec.reports, *found))
+        return spec
+
+    async def _finished(self, spec: ModelSpec, form: Format) -> ModelSpec:
         async with self._turn:
             with self._services.workers.observer.opening():  # the probe is a process
                 facts = await self._services.facts(spec)
@@ -364,7 +376,7 @@ class Lifecycle:
         return graph_policy.joined(spec, steps, there)
 
     def _engine(self, spec: ModelSpec) -> Engine:
-        return engine_of(self._services.engines, spec)
+        return self._services.find_engine(spec)
 
     def _drop(self, record: Record, forget: bool) -> None:
         loaded = self._registry.withdraw(record)

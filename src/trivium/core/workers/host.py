@@ -14,9 +14,9 @@ from trivium.codecs.spec_codec import decode, encode
 from trivium.core.execution import execute
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import Engine, OpensRunner
+from trivium.types.interfaces import FindEngine, OpensRunner
 from trivium.types.operations import Infer
-from trivium.types.payload import Tensors
+from trivium.types.payload import Payload, Raw, RawPart, Tensors
 from trivium.types.running import Batch, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
 from trivium_child import values
@@ -46,13 +46,13 @@ def program(
     return WorkerCommand(tuple(command), Path.cwd(), environment, setup)
 
 
-def run(arguments: Sequence[str], engines: Mapping[str, Engine]) -> None:
+def run(arguments: Sequence[str], find_engine: FindEngine) -> None:
     """Do what the worker process does."""
 
     def make(setup: Setup, host: Host) -> "EngineAdapter":
         spec = decode(msgspec.convert(setup.settings["spec"], dict[str, object]))
         placement = msgspec.convert(setup.settings["placement"], Placement)
-        engine = engines[spec.engine]
+        engine = find_engine(spec)
         assert isinstance(engine, OpensRunner), "one that launches programs of its own is not hosted"
         return EngineAdapter(engine, spec, placement)
 
@@ -73,12 +73,8 @@ class EngineAdapter(Adapter):
         """An outcome per item."""
         batch = Batch([], [], [])
         for item in items:
-            assert isinstance(item.payload, list), "the door lets only tensors in"
-            tensors = tuple(
-                binary.decode(t.name, BY_NAME[t.datatype], t.shape, memoryview(t.data)) for t in item.payload
-            )
             batch.items.append(item.number)
-            batch.operations.append(Infer(self._model, Tensors(tensors), id=item.request_id))
+            batch.operations.append(Infer(self._model, _payload(item.payload), id=item.request_id))
             batch.rows.append(item.rows)
         return [_outcome(outcome) for outcome in execute(self._runner, batch).outcomes]
 
@@ -87,8 +83,20 @@ class EngineAdapter(Adapter):
         self._runner.close()
 
 
+def _payload(payload: values.Payload) -> Payload:
+    if isinstance(payload, values.Raw):
+        parts = tuple(RawPart(memoryview(p.data), p.content_type, p.name, p.filename) for p in payload.parts)
+        return Raw(parts, payload.properties, tuple(payload.query), path=payload.path)
+    return Tensors(
+        tuple(binary.decode(t.name, BY_NAME[t.datatype], t.shape, memoryview(t.data)) for t in payload)
+    )
+
+
 def _outcome(outcome: Outcome) -> values.Outcome:
     if isinstance(outcome, ServeError):
-        return values.Failure(outcome.message, outcome.code.value, outcome.status)
-    assert isinstance(outcome, Tensors)
+        return values.Failure(outcome.message, outcome.code.value, outcome.status, outcome.reason)
+    if isinstance(outcome, Raw):
+        parts = [values.Part(p.data, p.content_type, p.name, p.filename) for p in outcome.parts]
+        return values.Raw(parts, dict(outcome.properties), outcome.query, outcome.status, outcome.reason)
+    assert isinstance(outcome, Tensors), "runners answer with tensors or bodies"
     return [values.Tensor(t.name, t.datatype.wire, t.shape, binary.encode(t)) for t in outcome.items]

@@ -12,6 +12,7 @@ from trivium.codecs import binary
 from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
 from trivium.types.buffers import Lease
 from trivium.types.datatype import BY_NAME, DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, RunAgain, ServeError
 from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import NOT_MADE, PackedTensor, Payload, Raw, RawPart, Scalar, Tensor, Tensors
@@ -306,6 +307,7 @@ def failure(told: Mapping[str, object]) -> ServeError:
         _CODES.get(str(told["code"]), Code.MODEL_FAILED),
         str(told["message"]),
         status=status if isinstance(status, int) and 400 <= status <= 599 else None,
+        info=ErrorInfo.of(str(told["reason"])) if told.get("reason") else None,
     )
 
 

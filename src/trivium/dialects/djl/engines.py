@@ -121,6 +121,12 @@ _UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
 _NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there is none")
 
 
-def row_of(engine: DjlEngine, key: str) -> DjlKey:
-    """Return the key's row, or that of all keys without one."""
-    return engine.keys.get(key) or (_UNKNOWN if engine.runs_handlers else _NOBODYS)
+def row_of(engine: DjlEngine, key: str, translates: bool = False) -> DjlKey:
+    """Return the key's row, or that of all keys without one, which are arguments of the handler, or of the model's
+    translator if it has one.
+    """
+    row = engine.keys.get(key)
+    if row is None:
+        is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
+        row = _UNKNOWN if is_taken else _NOBODYS
+    return row

@@ -27,7 +27,7 @@ class HandlerKind(Enum):
 
 def kind_of(text: str, function: str = "handle") -> HandlerKind:
     """Return whose handler this module holds. `function` is the name that DJL would call."""
-    module = _parsed(text)
+    module = parsed(text)
     if module is None:
         return HandlerKind.UNKNOWN
     found = HandlerKind.UNKNOWN
@@ -48,7 +48,7 @@ def kind_of(text: str, function: str = "handle") -> HandlerKind:
 
 def is_asynchronous(text: str, function: str) -> bool:
     """Is the function defined with `async def`?"""
-    module = _parsed(text)
+    module = parsed(text)
     return module is not None and any(
         isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in _statements(module)
     )
@@ -58,7 +58,7 @@ def names_of(text: str) -> frozenset[str] | None:
     """Return the names that a module has at its top; None where its text cannot tell: it cannot be parsed, takes all
     names of another module, or makes names as it runs.
     """
-    module = _parsed(text)
+    module = parsed(text)
     if module is None:
         return None
     names: set[str] = set()
@@ -85,7 +85,8 @@ def _bound(node: ast.stmt) -> Iterator[str]:
             yield from ((alias.asname or alias.name).partition(".")[0] for alias in each.names)
 
 
-def _parsed(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
+    """Parse a module; None for what is none, or too long."""
     if len(text) > LONGEST:
         return None
     try:

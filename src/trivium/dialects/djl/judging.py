@@ -7,7 +7,7 @@ DJL's is named, too. Pure.
 from collections.abc import Iterator
 
 from trivium.dialects.djl.engines import ENGINES, DjlEngine, row_of
-from trivium.dialects.djl.keys import DjlKeyRole
+from trivium.dialects.djl.keys import DjlKey, DjlKeyRole
 from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
 from trivium.dialects.djl.properties import Properties
 from trivium.dialects.djl.values import FORMS
@@ -26,24 +26,26 @@ KNOWN = tuple(
 """Keys that a misspelt one may have been meant as. The short names of arguments are left out: anybody's may be near."""
 
 
-def judge(properties: Properties, engine: DjlEngine) -> list[Finding]:
+def judge(properties: Properties, engine: DjlEngine, translates: bool = False) -> list[Finding]:
     """Return at most one finding per key: an error for a value that cannot be and for a key that is refused, a notice
-    for what is read as something else, not served, or near to another key.
+    for what is read as something else, not served, or near to another key. What a model that `translates` gives to its
+    translator is that one's to judge.
     """
-    return list(_findings(properties, engine))
+    return list(_findings(properties, engine, translates))
 
 
-def _findings(properties: Properties, engine: DjlEngine) -> Iterator[Finding]:
+def _findings(properties: Properties, engine: DjlEngine, translates: bool) -> Iterator[Finding]:
     compared = 0
     for key in properties.entries:
         is_known = key in engine.keys
         finding = _value(properties, engine, key) if is_known else None
         if finding is None:
             near = ""
+            row = row_of(engine, key, translates)
             if not is_known and compared < MOST_COMPARED:
                 compared += 1
                 near = nearest(key, KNOWN)
-            finding = _key(properties, engine, key, near)
+            finding = _key(properties, engine, row, key, near)
         if finding is not None:
             yield finding
 
@@ -58,8 +60,7 @@ def _value(properties: Properties, engine: DjlEngine, key: str) -> Finding | Non
     return Finding(severity, *properties.place(key), key, fault.found, fault.expected, fault.hint)
 
 
-def _key(properties: Properties, engine: DjlEngine, key: str, near: str) -> Finding | None:
-    row = row_of(engine, key)
+def _key(properties: Properties, engine: DjlEngine, row: DjlKey, key: str, near: str) -> Finding | None:
     value = properties.entries[key].value.strip()
     shown = f"{key}={value[:80]}"
     place = properties.place(key)
@@ -70,6 +71,7 @@ def _key(properties: Properties, engine: DjlEngine, key: str, near: str) -> Find
         found = f"{shown} is not served with the engine {engine.name}"
         return Finding(Severity.ERROR, *place, key, found, "", row.text)
     if near:
-        found = f"{key} is no key of DJL's, and is passed on to the handler"
+        taker = "handler" if engine.runs_handlers else "translator"
+        found = f"{key} is no key of DJL's, and is passed on to the {taker}"
         return Finding(Severity.NOTICE, *place, key, found, "", hint)
     return None

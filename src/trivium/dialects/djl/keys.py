@@ -94,15 +94,7 @@ PYTHON = {
 
 NATIVE = {
     **EVERY,
-    **_used("batchifier"),
-    **_refused(
-        "Translators are not supported in this version: remove it to serve plain tensors, or write a model.py.",
-        "translatorFactory",
-        "translator",
-        "application",
-        "task",
-        harmless=frozenset({"", "ai.djl.translate.noopservingtranslatorfactory"}),
-    ),
+    **_used("batchifier", "translatorFactory", "translator", "application", "task"),
     **_refused("Blocks written in Java cannot run here: export the model to a file.", "blockFactory"),
 }
 

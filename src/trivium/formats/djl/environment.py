@@ -20,19 +20,22 @@ _TRUE = "true"
 @dataclass(frozen=True, slots=True)
 class EnvironmentRules:
     """Holds what the variables of the server say: where environments are made (None: in its scratch folder), and
-    whether the network is left alone. `threads` is the OMP_NUM_THREADS of workers, 0 where it is not set.
+    whether the network is left alone. `threads` is the OMP_NUM_THREADS of workers, 0 where it is not set; `task` what
+    models are for that do not say so.
     """
 
     folder: Path | None = None
     is_offline: bool = False
     threads: int = 1
+    task: str = ""
 
 
 def environment_rules(variables: Mapping[str, str]) -> EnvironmentRules:
     """Return the rules of a server with these variables."""
     folder = variables.get("DJL_VENV_DIR", "")
     is_offline = variables.get("DJL_OFFLINE", "").strip().lower() == _TRUE
-    return EnvironmentRules(Path(folder).absolute() if folder else None, is_offline, threads_of(variables))
+    parent = Path(folder).absolute() if folder else None
+    return EnvironmentRules(parent, is_offline, threads_of(variables), variables.get("HF_TASK", ""))
 
 
 def own_environment(

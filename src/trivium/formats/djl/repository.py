@@ -14,7 +14,7 @@ from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
-from trivium.dialects.djl.settings import DjlSettings
+from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
@@ -27,12 +27,22 @@ from trivium.formats.djl.folder import (
     store_entries,
 )
 from trivium.formats.djl.translation import Translation
+from trivium.formats.djl.translator_choice import TranslatorChoice
 from trivium.formats.each import read_each, unopened
 from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
-from trivium.types.spec import Defaults, Join, ModelFacts, ModelSpec, Origin, ReadResult, TensorSpec
+from trivium.types.spec import (
+    Defaults,
+    Join,
+    ModelFacts,
+    ModelSpec,
+    Origin,
+    ReadResult,
+    TensorSpec,
+    TranslatorSpec,
+)
 
 NO_RULES = EnvironmentRules()
 
@@ -102,7 +112,10 @@ class DjlFormat:
         """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors. Where requests
         are stacked, the first dimension is the server's.
         """
+        translator = spec.translator
         if spec.batching.join is not Join.ROWS:
+            if translator is not None and not facts.batchable and facts.inputs:
+                translator = replace(translator, most_rows=1)
             facts = _stacked(spec, facts)
         source = Origin(f"the model file {spec.entry}", "")
         origin: Mapping[str, Origin] = {
@@ -110,12 +123,16 @@ class DjlFormat:
             **_sources("inputs", facts.inputs, source),
             **_sources("outputs", facts.outputs, source),
         }
-        return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+        return replace(
+            spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin, translator=translator
+        )
 
 
 def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
-    """Return the facts without their first dimension. Raises ConfigError where that cannot be a batch."""
-    if not facts.batchable:
+    """Return the facts without their first dimension. Raises ConfigError where that cannot be a batch; a file that does
+    not tell its inputs is believed.
+    """
+    if facts.inputs and not facts.batchable and not _is_single(spec, facts):
         origin = spec.origin["batching.join"]
         place = origin if origin.line else spec.origin["batching.max_rows"]
         found = (
@@ -130,6 +147,12 @@ def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
         tuple(replace(one, dims=one.dims[1:]) for one in side) for side in (facts.inputs, facts.outputs)
     )
     return replace(facts, inputs=inputs, outputs=outputs)
+
+
+def _is_single(spec: ModelSpec, facts: ModelFacts) -> bool:
+    """Tell whether a batch of a single row is all that the model takes, and all that is asked of it."""
+    is_asked = spec.translator is not None and spec.batching.max_rows == 1
+    return is_asked and all(one.dims[:1] in ((1,), (-1,)) for one in (*facts.inputs, *facts.outputs))
 
 
 def _models(path: Path) -> list[Path]:
@@ -169,12 +192,29 @@ def _read_model(
     choice = choose(settings, folder)
     if choice is None:
         raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
-    settings.findings += judge(properties, choice.engine.value)
-    spec = Translation(settings, folder, choice, defaults, rules).spec()
+    translator = _translator(settings, folder, choice, rules, defaults)
+    settings.findings += judge(properties, choice.engine.value, translator is not None)
+    spec = Translation(settings, folder, choice, defaults, rules, translator).spec()
     _note_contents(settings, folder, choice)
     if any(finding.severity is Severity.ERROR for finding in settings.findings):
         raise ConfigError(tuple(settings.findings))
     return replace(spec, reports=tuple(settings.findings))
+
+
+def _translator(
+    settings: DjlSettings, folder: DjlModelFolder, choice: Choice, rules: EnvironmentRules, defaults: Defaults
+) -> Setting[TranslatorSpec] | None:
+    """Return the translator of a model file; a handler translates by itself."""
+    engine = choice.engine.value
+    if engine.runs_handlers:
+        return None
+    entries = settings.properties.entries
+    arguments = {
+        key: entry.value
+        for key, entry in entries.items()
+        if key not in engine.keys and not key.startswith("option.")
+    }
+    return TranslatorChoice(settings, folder, arguments, rules.task, defaults.places).choose()
 
 
 def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -30,6 +30,7 @@ from trivium.types.spec import (
     ModelSpec,
     Origin,
     StandingCall,
+    TranslatorSpec,
 )
 
 IN_FLIGHT = 1000
@@ -67,7 +68,9 @@ class Translation:
         choice: Choice,
         defaults: Defaults,
         rules: EnvironmentRules,
+        translator: Setting[TranslatorSpec] | None = None,
     ) -> None:
+        self._translator = translator
         self._settings = settings
         self._folder = folder
         self._choice = choice
@@ -101,6 +104,7 @@ class Translation:
             handler=self._handler() if self._is_python else None,
             functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
             standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
+            translator=self._translated(),
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
@@ -108,6 +112,15 @@ class Translation:
         self._rule(str(folder.path), "root")
         self._rule("option.enable_lora, and the folder adapters", "functions", "standing")
         return spec
+
+    def _translated(self) -> TranslatorSpec | None:
+        if self._translator is None:
+            return None
+        properties = self._settings.properties
+        for key in self._translator.value.arguments:
+            file, line = properties.place(key)
+            self._origin[f"translator.arguments[{key}]"] = Origin(file, key, line)
+        return self._from("translator", self._translator)
 
     def _adapters(self) -> Iterator[StandingCall]:
         """Yield the adapters that the model's folder holds. Raises OSError."""
@@ -136,10 +149,11 @@ class Translation:
 
     def _join(self, size: int) -> Setting[Join]:
         """Return how a native engine puts requests together: DJL's default is to stack them where there may be several,
-        and otherwise to leave them as they are.
+        or where a translator makes them, and otherwise to leave them as they are.
         """
         settings, key = self._settings, "batchifier"
-        written = settings.text([key], "stack" if size > 1 else "none")
+        stacks = size > 1 or self._translator is not None
+        written = settings.text([key], "stack" if stacks else "none")
         join = JOINS.get(written.value.lower().rpartition(".")[2])
         if join is None and "." in written.value:
             found = f"{key}={written.value}, a class in Java, which does not run here"

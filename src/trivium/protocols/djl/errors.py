@@ -39,6 +39,8 @@ TABLE: Mapping[Code, tuple[int, str]] = {
 }
 """Code -> status and type name. 408 and 504 do not occur in this protocol."""
 
+_TRANSLATION = (400, "TranslateException")
+
 ROUTE_TYPE = "ResourceNotFoundException"
 HANDLER_FAILED = "invoke handler failure"
 
@@ -137,7 +139,7 @@ def refuse(
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
     has some; see `exactly`. `statuses` go before those of the table.
     """
-    status, type_name = TABLE[error.code]
+    status, type_name = _row(error)
     status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
     if row is not None:
@@ -153,19 +155,28 @@ def refuse(
         return HttpAnswer(status, fields, (), 0, closes=True)
     if error.code is Code.OUT_OF_MEMORY and error.reason != reasons.NO_MEMORY:
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
-    reason = HANDLER_FAILED.encode() if error.code is Code.MODEL_FAILED else None
+    reason = HANDLER_FAILED.encode() if _is_handlers(error) else None
     body = _body(error, status, type_name, "" if row is None else row.text)
     return HttpAnswer(status, fields + JSON, (body,), len(body), reason=reason, closes=True)
 
 
 def chunk(error: ServeError) -> bytes:
     """The error as the last piece of an answer whose status has been sent."""
-    status, type_name = TABLE[error.code]
+    status, type_name = _row(error)
     return _body(error, error.status or status, type_name)
+
+
+def _row(error: ServeError) -> tuple[int, str]:
+    """Return the status and the type name of an error: those of translators have their own, whoever is at fault."""
+    return _TRANSLATION if error.reason == reasons.TRANSLATION else TABLE[error.code]
+
+
+def _is_handlers(error: ServeError) -> bool:
+    return error.code is Code.MODEL_FAILED and error.reason != reasons.TRANSLATION
 
 
 def _body(error: ServeError, status: int, type_name: str, exact: str = "") -> bytes:
     message = wire_text(exact or error.message)
-    if error.code is Code.MODEL_FAILED:
+    if _is_handlers(error):
         return indented({"code": status, "message": HANDLER_FAILED, "error": message})
     return indented({"code": status, "type": type_name, "message": message})

@@ -10,6 +10,7 @@ from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, sp
 
 from trivium.core.models.repository import ModelEntry, chosen
 from trivium.core.server import CoreServices, Server
+from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import List, Load, Readiness, Ready
@@ -109,7 +110,8 @@ def test_a_form_that_is_given_is_not_asked_whether_it_claims():
 
 @asynccontextmanager
 async def with_defaults(stage, **defaults):
-    server = Server([stage.form], {"made-up": stage.engine}, CoreServices(no_facts), CoreConfig(**defaults))
+    find_engine = engine_finder({"made-up": stage.engine}, {})
+    server = Server([stage.form], find_engine, CoreServices(no_facts), CoreConfig(**defaults))
     stage.server = server
     async with server:
         yield server

@@ -18,6 +18,7 @@ from trivium.core.models.inspector import (
     answer,
     request,
 )
+from trivium.translators.engine import engine_finder
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Handler, Limits, ModelFacts, ModelSpec, TensorSpec
@@ -46,7 +47,7 @@ class Engine:
 def asked(says, engine="e"):
     spec = ModelSpec("m", "3", Path("/root"), engine, "file.bin", parameters={"k": "v"})
     asking = Engine(says)
-    reply = answer(request(spec), {"e": asking})
+    reply = answer(request(spec), engine_finder({"e": asking}, {}))
     return asking.asked, msgspec.json.decode(reply, type=Inspected | InspectionRefused)
 
 
@@ -68,7 +69,7 @@ def test_facts_survive_the_way_and_the_engine_sees_the_spec():
     [
         (ServeError(Code.UNSUPPORTED, "pip install it"), "e", Code.UNSUPPORTED, "pip install it"),
         (ValueError("odd"), "e", Code.LOAD_FAILED, "ValueError: odd"),
-        (FACTS, "torch", Code.LOAD_FAILED, "KeyError: 'torch'"),
+        (FACTS, "torch", Code.UNSUPPORTED, "Model 'm' wants engine 'torch' (as read); this server has: e."),
     ],
 )
 def test_a_refusal_survives_the_way(says, engine, code, message):

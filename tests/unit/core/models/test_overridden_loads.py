@@ -11,6 +11,7 @@ from tests.harness.fake_models import PATH, FakeEngine, FakeFormat, ServerHarnes
 from tests.harness.virtual_models import X
 
 from trivium.core.server import CoreServices, Server
+from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
@@ -60,7 +61,7 @@ class OverrideHarness(ServerHarness):
         self.form, self.engine, self.progress = OverridableFormat(*specs), FakeEngine(), []
         self.server = Server(
             [self.form],
-            {"made-up": self.engine},
+            engine_finder({"made-up": self.engine}, {}),
             CoreServices(no_facts),
             core_config(scratch),
         )
@@ -154,7 +155,7 @@ def test_without_a_folder_or_a_format_for_it(tmp_path):
         plain = ServerHarness(spec())
         plain.server = Server(
             [plain.form],
-            {"made-up": plain.engine},
+            engine_finder({"made-up": plain.engine}, {}),
             CoreServices(no_facts),
             core_config(tmp_path),
         )

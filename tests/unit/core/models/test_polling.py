@@ -16,6 +16,7 @@ from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.models.polling import fingerprint
 from trivium.core.server import CoreServices, Server
+from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
@@ -170,7 +171,9 @@ class Followed(ServerHarness):
     def __init__(self, path, form, mode=ModelControlMode.POLL, seconds=3600.0):
         self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
         config = CoreConfig(control=mode, poll_seconds=seconds)
-        self.server = Server([form], {"made-up": self.engine}, CoreServices(no_facts), config)
+        self.server = Server(
+            [form], engine_finder({"made-up": self.engine}, {}), CoreServices(no_facts), config
+        )
 
     async def start(self):
         self.server.add(self.path)

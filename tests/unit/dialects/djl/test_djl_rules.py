@@ -182,7 +182,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("option.enable_venv=true", PYTHON, None),
         ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
         ("translatorFactory=a.b.C", PYTHON, None),
-        ("translatorFactory=a.b.C", ONNX, Severity.ERROR),
+        ("translatorFactory=a.b.C", ONNX, None),
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
         ("option.disablePerSessionThreads=true", ONNX, Severity.NOTICE),
         ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),

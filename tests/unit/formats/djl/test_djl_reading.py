@@ -335,7 +335,7 @@ def test_where_requests_are_stacked_the_first_dimension_is_the_servers(tmp_path)
         (["batch_size=1000"], {"model_py": HANDLER}, "at most 999"),
         (["batch_size=x"], {"model_py": HANDLER}, "expected an integer"),
         (["a=\\u12"], {"model_py": HANDLER}, "the escape"),
-        (["translatorFactory=x.Y"], {"model_onnx": ""}, "Translators are not supported"),
+        (["translatorFactory=x.Y"], {"model_onnx": ""}, "classes in Java do not run here"),
         (["option.optLevel=7"], {"model_onnx": ""}, "one of NO_OPT"),
         (["option.ortDevice=tpu"], {"model_onnx": ""}, "one of TensorRT, ROCM, CoreML"),
         (["option.handler=hanlde"], {"model_py": HANDLER}, "Did you mean handle?"),

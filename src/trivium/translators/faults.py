@@ -1,0 +1,24 @@
+"""Errors of translators: what a client sent is at fault, or the translator is."""
+
+from typing import NoReturn
+
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+
+INFO = ErrorInfo.of(reasons.TRANSLATION)
+
+
+def unfit(message: str) -> ServeError:
+    """Return the error of a request that a translator cannot take."""
+    return ServeError(Code.INVALID, message, info=INFO)
+
+
+def failed(message: str) -> ServeError:
+    """Return the error of a translator that raised, or made nothing that can be used."""
+    return ServeError(Code.MODEL_FAILED, message, info=INFO)
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise the error of a request that a translator cannot take."""
+    raise unfit(message)
