@@ -29,7 +29,7 @@ from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
 from trivium.engines.torch.engine import ENGINE as TORCH
 from trivium.environments.store import EnvironmentStore
-from trivium.fetchers.gate import gate
+from trivium.fetchers.gate import file_gate, gate
 from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
@@ -49,8 +49,8 @@ from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
-from trivium.translators.custom import KIND as CUSTOM
 from trivium.translators.engine import engine_finder
+from trivium.translators.kinds import kinds
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
     NO_OBSERVER,
@@ -59,7 +59,6 @@ from trivium.types.interfaces import (
     Format,
     RegionViews,
     RunObserver,
-    TranslatorKind,
     WireProtocol,
 )
 from trivium.types.listeners import Listener, Transport
@@ -79,10 +78,10 @@ _ENGINES: tuple[Engine, ...] = (
     _python("triton", _TENSORS, words=translate_error),
 )
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-_TRANSLATORS: tuple[TranslatorKind, ...] = (CUSTOM,)
-FIND_ENGINE = engine_finder(ENGINES, {kind.name: kind for kind in _TRANSLATORS})
 FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
 FETCHERS: Sequence[Fetcher] = (WEB, S3)
+TRANSLATORS = kinds(file_gate(FETCHERS, seconds=30.0))
+FIND_ENGINE = engine_finder(ENGINES, TRANSLATORS)
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
     "djl": djl,

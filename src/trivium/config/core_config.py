@@ -33,6 +33,7 @@ def core_config(
             max_rows=models.default_rows,
             completes=not models.no_completion,
             installs=models.install_packages != "none",
+            places=models.fetch_from,
         ),
         loads_at_once=models.load_threads,
         load_retries=models.load_retries,

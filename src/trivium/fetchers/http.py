@@ -39,9 +39,9 @@ class HttpFetcher:
         self._resolve = resolve
 
     def fetch(self, uri: str, into: Path, bounds: FetchBounds) -> Path:
-        """See `Fetcher`. Only what ends like an archive is fetched: other pages are no model."""
+        """See `Fetcher`. Of models only what ends like an archive is fetched: other pages are none."""
         place = permitted(uri, bounds.places)
-        if not archive_suffix(place.path):
+        if bounds.is_model and not archive_suffix(place.path):
             raise ServeError(
                 Code.UNSUPPORTED,
                 f"{shown(uri)} does not end like an archive ({', '.join(ARCHIVES)}), and other things are not fetched "

@@ -8,7 +8,6 @@ They run in a worker process: they are somebody's code. Source: spec sheet `djl`
 """
 
 import importlib
-import json
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.codecs.signatures import content_type_of as signature_of
+from trivium.translators.answers import json_answer, text_answer
 from trivium.translators.faults import failed, unfit
-from trivium.translators.requests import JSON, body_of, data_of, fields_of, json_of, text_of
+from trivium.translators.requests import body_of, data_of, fields_of, json_of, text_of
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.findings import Finding
@@ -198,23 +198,11 @@ def _answer(made: object) -> Payload:
         data = bytes(made)
         return Raw((RawPart(data, signature_of(data)),))
     if isinstance(made, str):
-        return Raw((RawPart(made.encode(), "text/plain"),))
+        return text_answer(made)
     try:
         return json_answer(made)
     except (TypeError, ValueError) as error:
         raise failed(f"process_output returned what no JSON can hold: {error}.") from error
-
-
-def json_answer(value: object) -> Raw:
-    """Return the answer that is this JSON. Raises TypeError or ValueError for what JSON cannot hold."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
-    return Raw((RawPart(text.encode("utf-8", "replace"), JSON),))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"a {type(value).__name__}")
 
 
 def _raised(method: str, error: Exception) -> ServeError:

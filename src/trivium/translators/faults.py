@@ -1,7 +1,5 @@
 """Errors of translators: what a client sent is at fault, or the translator is."""
 
-from typing import NoReturn
-
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -19,6 +17,6 @@ def failed(message: str) -> ServeError:
     return ServeError(Code.MODEL_FAILED, message, info=INFO)
 
 
-def refuse(message: str) -> NoReturn:
-    """Raise the error of a request that a translator cannot take."""
-    raise unfit(message)
+def refused(error: ServeError) -> ServeError:
+    """Return an error of a request as a translator's."""
+    return ServeError(error.code, error.message, info=INFO)

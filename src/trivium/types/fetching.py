@@ -9,6 +9,11 @@ FetchModel = Callable[[str, Path, Callable[[], bool]], Path]
 argument says whether nobody waits any more. Blocking; raises ServeError.
 """
 
+FetchFile = Callable[[str, str, int], bytes]
+"""Returns the bytes of a file at a URI, from the places that the second argument lists, at most as many as the third
+says. Blocking; raises ServeError.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class FetchPlace:
@@ -30,7 +35,8 @@ def _is_awaited() -> bool:
 class FetchBounds:
     """Bounds one fetch: it may go to these places, bring so many bytes and files in all, and take so many seconds.
 
-    `is_given_up` says whether nobody waits for it any more; then it ends soon.
+    `is_given_up` says whether nobody waits for it any more; then it ends soon. `is_model`: what comes must be one, an
+    archive or what a format can read.
     """
 
     places: tuple[FetchPlace, ...] = ()
@@ -38,3 +44,4 @@ class FetchBounds:
     files: int = 10_000
     seconds: float = 600.0
     is_given_up: Callable[[], bool] = _is_awaited
+    is_model: bool = True

@@ -86,7 +86,7 @@ class OnnxEngine:
 
     name = "onnx"
     takes: frozenset[PayloadKind] = frozenset({PayloadKind.TENSORS})
-    isolation: tuple[Isolation, ...] = (Isolation.THREAD,)
+    isolation: tuple[Isolation, ...] = (Isolation.THREAD, Isolation.PROCESS)
     has_facts = True
 
     def facts(self, spec: ModelSpec) -> ModelFacts:

@@ -15,6 +15,7 @@ from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings, Setting
+from trivium.files import open_file
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
@@ -29,7 +30,6 @@ from trivium.formats.djl.folder import (
 from trivium.formats.djl.translation import Translation
 from trivium.formats.djl.translator_choice import TranslatorChoice
 from trivium.formats.each import read_each, unopened
-from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
@@ -123,9 +123,7 @@ class DjlFormat:
             **_sources("inputs", facts.inputs, source),
             **_sources("outputs", facts.outputs, source),
         }
-        return replace(
-            spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin, translator=translator
-        )
+        return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin, translator=translator)
 
 
 def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
