@@ -9,7 +9,7 @@ import json
 import struct
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from trivium_child.values import END, Failure, Part, Raw, Tensor
+from trivium_child.values import END, Failure, Listed, Part, Raw, Tensor, Whole
 
 Buffer = Union[bytes, bytearray, memoryview]
 
@@ -151,8 +151,28 @@ def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
     return told, [part.data for part in raw.parts]
 
 
-def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], Raw]:
+def payload_text(payload: Whole) -> Tuple[Dict[str, Any], List[Buffer]]:
+    """Return the description of a payload, and its data."""
+    if isinstance(payload, list):
+        rows, blobs = tensors_text(payload)
+        return {"tensors": rows}, blobs
+    if isinstance(payload, Raw):
+        told, blobs = raw_text(payload)
+        return {"raw": told}, blobs
+    described, blobs = [], []
+    for one in payload.payloads:
+        text_of_one, blobs_of_one = payload_text(one)
+        described.append([text_of_one, sum(map(len, blobs_of_one))])
+        blobs += blobs_of_one
+    return {"listed": described}, blobs
+
+
+def read_payload(told: Dict[str, Any], data: memoryview) -> Whole:
     """The payload that a text describes; it views `data`. ValueError where that is too short."""
+    listed = told.get("listed")
+    if listed is not None:
+        pieces = _cut([(None, None, None, size) for _, size in listed], data)
+        return Listed([read_payload(one, piece) for (one, _), piece in zip(listed, pieces)])
     rows = told.get("tensors")
     if rows is not None:
         if len(rows) == 1:
@@ -176,7 +196,7 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[List[Tensor], 
     )
 
 
-def _cut(rows: List[List[Any]], data: memoryview) -> List[memoryview]:
+def _cut(rows: List[Any], data: memoryview) -> List[memoryview]:
     pieces, at = [], 0
     for row in rows:
         size = row[3]
@@ -222,10 +242,8 @@ class AnswerTexts:
         told: Dict[str, Any] = {}
         blobs: List[Buffer] = []
         what = PAYLOAD
-        if isinstance(outcome, list):
-            told["tensors"], blobs = tensors_text(outcome)
-        elif isinstance(outcome, Raw):
-            told["raw"], blobs = raw_text(outcome)
+        if isinstance(outcome, (list, Raw, Listed)):
+            told, blobs = payload_text(outcome)
         elif isinstance(outcome, Failure):
             what = FAILURE
             told = {"code": outcome.code, "message": outcome.message, "status": outcome.status}

@@ -11,7 +11,7 @@ import socket
 import struct
 from collections import deque
 from time import monotonic, sleep
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple, cast
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter
@@ -248,7 +248,7 @@ class Runtime:
                 name, datatype, shape, _ = tensors[0]
                 payload: Payload = [Tensor(name, datatype, shape, data)]
             else:
-                payload = frames.read_payload(about, data)
+                payload = cast(Payload, frames.read_payload(about, data))  # listed: for functions alone
             item = Item(item_number, request_id, rows, payload, about, send)
             held[item_number] = item
             items.append(item)

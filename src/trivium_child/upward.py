@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequenc
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
-from trivium_child.values import Failure, Item, Payload, Raw, Scalar, SequencePlace
+from trivium_child.values import Failure, Item, Listed, Payload, Scalar, SequencePlace
 from trivium_child.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
@@ -68,10 +68,8 @@ class WireHost(Host):
             told["trace"] = trace
         if one:
             told["one"] = True
-        if isinstance(payload, Raw):
-            told["raw"], blobs = frames.raw_text(payload)
-        else:
-            told["tensors"], blobs = frames.tensors_text(payload)
+        described, blobs = frames.payload_text(payload)
+        told.update(described)
         told["parent"] = owner = parent.number if parent is not None else 0
         about, name = frames.text(told), request_id.encode()
         size = sum(map(len, blobs))
@@ -121,6 +119,7 @@ class WireHost(Host):
             box.parts.put(Failure(told["message"], told["code"], told["status"]))
             return
         payload = frames.read_payload(told, data) if kind == frames.PAYLOAD else None
+        assert not isinstance(payload, Listed), "what a graph answers is one payload"
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
 
     def open_calls(self) -> List[int]:

@@ -148,12 +148,26 @@ class Raw:
 Payload = Union[List[Tensor], Raw]
 
 
+class Listed:
+    """Several payloads, or lists of them, as one: what a function that is a step of a graph gets, and may give. No
+    other adapter sees it.
+    """
+
+    __slots__ = ("payloads",)
+
+    def __init__(self, payloads: "Sequence[Whole]") -> None:
+        self.payloads = list(payloads)
+
+
+Whole = Union[Payload, Listed]
+
+
 class _End:
     """The outcome of an item whose parts have all been sent: nothing more, and final."""
 
 
 END = _End()
-Outcome = Union[List[Tensor], Raw, Failure, _End, None]
+Outcome = Union[List[Tensor], Raw, Listed, Failure, _End, None]
 """What an adapter makes of an item. None: the item ends later, by its own `send(..., final=True)`."""
 
 

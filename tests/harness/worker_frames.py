@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from trivium.core.workers.wire import AnswerReader
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
-from trivium.types.payload import Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import Listed, Raw, RawPart, Tensor, Tensors
 from trivium_child import frames, values
 from trivium_child.frames import AnswerTexts
 
@@ -34,7 +34,10 @@ def tensors(draw):
 parts = st.builds(RawPart, st.binary(max_size=20), names, names, names)
 arguments = st.lists(st.tuples(names, names), max_size=3).map(tuple)
 raws = st.builds(Raw, st.lists(parts, max_size=3).map(tuple), texts, arguments, st.integers(0, 599), names)
-payloads = st.lists(tensors(), max_size=3).map(lambda items: Tensors(tuple(items))) | raws
+singles = st.lists(tensors(), max_size=3).map(lambda items: Tensors(tuple(items))) | raws
+payloads = st.recursive(
+    singles, lambda inner: st.lists(inner, max_size=3).map(lambda all_: Listed(tuple(all_))), max_leaves=4
+)
 infers = st.builds(
     Infer,
     st.just("m"),
@@ -50,6 +53,8 @@ infers = st.builds(
 
 def said(payload):
     """A payload's contents, to compare; on either side of the wire."""
+    if isinstance(payload, Listed | values.Listed):
+        return ["listed", *map(said, payload.payloads)]
     if isinstance(payload, Tensors):
         return [(t.name, t.datatype.wire, t.shape, _contents(t.array)) for t in payload.items]
     if isinstance(payload, list):
@@ -66,6 +71,8 @@ def as_child(payload):
     """The payload as an adapter would return it."""
     if isinstance(payload, Tensors):
         return [values.Tensor(*row) for row in (_row(t) for t in payload.items)]
+    if isinstance(payload, Listed):
+        return values.Listed(list(map(as_child, payload.payloads)))
     parts = [values.Part(p.data, p.content_type, p.name, p.filename) for p in payload.parts]
     return values.Raw(parts, dict(payload.properties), tuple(payload.query), payload.status, payload.reason)
 

@@ -29,6 +29,7 @@ class PayloadKind(Enum):
 
     TENSORS = "tensors"
     RAW = "raw"
+    LISTED = "listed"
     GENERATE = "generate"
 
 
@@ -172,6 +173,13 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
     form: RawForm = RawForm.BODY
 
 
+class Listed(msgspec.Struct, frozen=True, gc=False):
+    """Several payloads, or lists of them, as one: what passes between the steps of a graph, and nowhere else."""
+
+    payloads: "tuple[Tensors | Raw | Listed, ...]"
+    lease: Lease | None = None
+
+
 class Generate(msgspec.Struct, frozen=True, gc=False):
     """A request to generate: exactly one of `prompt`, `messages`, `ids` is set; `sampling` as on the wire."""
 
@@ -182,7 +190,10 @@ class Generate(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None = None
 
 
-Payload = Tensors | Raw | Generate
+Whole = Tensors | Raw | Listed
+"""A payload as it passes between the steps of a graph."""
+
+Payload = Whole | Generate
 
 
 def _copied(tensor: Tensor) -> Tensor:

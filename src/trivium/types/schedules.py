@@ -3,8 +3,8 @@
 Values of a spec, beside `spec.Dynamic`; a format fills them in, the core's schedulers and graphs carry them out.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from trivium.types.datatype import DataType
@@ -76,21 +76,55 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One model of a graph. `inputs` maps each of its inputs to a tensor of the graph, `outputs` each output that is
-    used; an empty `version` is the greatest that serves.
+    """One step of a graph: a model, where an empty `version` is the greatest that serves, or a `function` that graphs
+    have of their own (`codecs.graph_functions`).
+
+    It works on tensors: `inputs` maps each of its inputs to a tensor of the graph, `outputs` each output that is used.
+    Or on payloads as a whole: it takes the values `takes` of the graph, and gives the value `gives`. A model takes one,
+    or with `is_listed` what there is as a list. `adapter` is the standing call that it needs, if any.
     """
 
     model: str
     version: str
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    takes: tuple[str, ...] = ()
+    gives: str = ""
+    is_listed: bool = False
+    function: str = ""
+    adapter: str = ""
+
+    @property
+    def sources(self) -> Collection[str]:
+        """Return the values of the graph without which it cannot run."""
+        return self.takes if self.gives else self.inputs.values()
+
+    @property
+    def results(self) -> Collection[str]:
+        """Return the values of the graph that it gives."""
+        return (self.gives,) if self.gives else self.outputs.values()
+
+    @property
+    def name(self) -> str:
+        """Return what people call it."""
+        return self.model or self.function
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """No model of its own: a request runs through these, in the order in which their inputs come to be. Of a step that
     answers in several parts the steps behind it run for each of them, for at most `in_flight` at once per request.
+
+    The request's tensors and those of the answer are values of the graph under their own names; or the whole payloads
+    are, under the names `input` and `output`.
     """
 
     steps: tuple[Step, ...]
     in_flight: int = 16
+    input: str = ""
+    output: str = ""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return the models of its steps, each once."""
+        return tuple(dict.fromkeys(step.model for step in self.steps if step.model))

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterator
 
 from trivium.types.interfaces import Ticket
-from trivium.types.payload import Tensor
+from trivium.types.payload import Tensor, Whole
 
-Named = dict[str, Tensor]
-"""Tensors of the graph, by their names there."""
+Named = dict[str, Tensor | Whole]
+"""Values of the graph, by their names there: tensors, or payloads as a whole."""
 
 
 class Branch:
@@ -19,23 +19,35 @@ class Branch:
     parents know. `working` has the tickets of its steps, None as long as `submit` has not returned.
     """
 
-    __slots__ = ("fork", "parent", "pending", "tensors", "working")
+    __slots__ = ("fork", "parent", "pending", "values", "working")
 
-    def __init__(self, parent: "Fork | None", tensors: Named, pending: list[int]) -> None:
+    def __init__(self, parent: "Fork | None", values: Named, pending: list[int]) -> None:
         self.parent = parent
-        self.tensors = tensors
+        self.values = values
         self.pending = pending
         self.working: dict[int, Ticket | None] = {}
         self.fork: Fork | None = None
 
-    def find(self, name: str) -> Tensor | None:
-        """A tensor of the graph, as this branch sees it."""
+    def find(self, name: str) -> Tensor | Whole | None:
+        """A value of the graph, as this branch sees it."""
         branch = self
-        while name not in branch.tensors:
+        while name not in branch.values:
             if branch.parent is None:
                 return None
             branch = branch.parent.branch
-        return branch.tensors[name]
+        return branch.values[name]
+
+    def tensor(self, name: str) -> Tensor | None:
+        """Return a value that is a tensor; None for an optional one that is not there."""
+        found = self.find(name)
+        assert found is None or isinstance(found, Tensor), "a graph has tensors, or payloads as a whole"
+        return found
+
+    def value(self, name: str) -> Whole:
+        """Return a value that is a payload as a whole, and is there."""
+        found = self.find(name)
+        assert isinstance(found, Whole), "a graph has tensors, or payloads as a whole"
+        return found
 
     def is_last(self) -> bool:
         """Will no other branch come after it?"""

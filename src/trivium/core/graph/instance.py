@@ -12,7 +12,7 @@ from trivium.core.instances.scaler import Launch
 from trivium.core.request import CANCELLED
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Check, InferenceCore, Instance, Port
-from trivium.types.payload import Tensors
+from trivium.types.payload import Payload, PayloadKind
 from trivium.types.running import Batch, Credit, Executed, ItemId, Part, Placement
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
@@ -30,6 +30,12 @@ def launcher(spec: ModelSpec, submits: InferenceCore, now: Callable[[], float]) 
     return launch
 
 
+def takes(graph: Graph) -> frozenset[PayloadKind]:
+    """Return what requests to a graph may bring."""
+    kinds = {PayloadKind.TENSORS, PayloadKind.RAW} if graph.input else {PayloadKind.TENSORS}
+    return frozenset(kinds)
+
+
 class GraphInstance:
     """Used on the loop only."""
 
@@ -42,8 +48,10 @@ class GraphInstance:
         assert isinstance(spec.scheduling, Graph)
         inputs = frozenset(tensor.name for tensor in spec.inputs)
         graph = spec.scheduling
-        self._context = GraphContext(spec.name, graph.steps, inputs, graph.in_flight, submits, now)
-        self._outputs = tuple(tensor.name for tensor in spec.outputs)
+        self._context = GraphContext(
+            spec.name, graph.steps, inputs, graph.in_flight, submits, now, graph.input, graph.output
+        )
+        self._outputs = (graph.output,) if graph.output else tuple(tensor.name for tensor in spec.outputs)
         self._port = port
         self._runs: dict[ItemId, Run] = {}
 
@@ -90,13 +98,13 @@ class GraphInstance:
 
     # -- called by a run -----------------------------------------------------------------------------------
 
-    def executed(self, item: ItemId, payload: Tensors, began: float) -> None:
+    def executed(self, item: ItemId, payload: Payload, began: float) -> None:
         """A request has run, each of its steps once."""
         del self._runs[item]
         now = self._context.now()
         self._port.push((Executed([item], [payload], began, began, now, now), CREDIT))
 
-    def answered(self, item: ItemId, payload: Tensors, is_last: bool) -> None:
+    def answered(self, item: ItemId, payload: Payload, is_last: bool) -> None:
         """One answer of a request that gives several."""
         if is_last:
             del self._runs[item]

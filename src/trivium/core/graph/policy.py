@@ -19,7 +19,7 @@ def members(spec: ModelSpec) -> tuple[str, ...]:
     """The models of a graph, each once, in order of its steps; none of a model of its own."""
     if not isinstance(spec.scheduling, Graph):
         return ()
-    return tuple(dict.fromkeys(step.model for step in spec.scheduling.steps))
+    return spec.scheduling.models
 
 
 def waves(needs: Mapping[str, Collection[str]]) -> tuple[list[list[str]], list[str]]:
@@ -74,12 +74,10 @@ def needed(steps: Sequence[Step], wanted: Collection[str]) -> tuple[frozenset[in
     is_growing = True
     while is_growing:
         fresh = {
-            i
-            for i, step in enumerate(steps)
-            if i not in chosen and not tensors.isdisjoint(step.outputs.values())
+            i for i, step in enumerate(steps) if i not in chosen and not tensors.isdisjoint(step.results)
         }
         for i in fresh:
-            tensors.update(steps[i].inputs.values())
+            tensors.update(steps[i].sources)
         chosen |= fresh
         is_growing = bool(fresh)
     return frozenset(chosen), frozenset(tensors)
@@ -87,17 +85,13 @@ def needed(steps: Sequence[Step], wanted: Collection[str]) -> tuple[frozenset[in
 
 def behind(steps: Sequence[Step], i: int) -> frozenset[int]:
     """The steps that need what step `i` gives, directly or through others."""
-    tensors = set(steps[i].outputs.values())
+    tensors = set(steps[i].results)
     found: set[int] = set()
     is_growing = True
     while is_growing:
-        fresh = {
-            k
-            for k, step in enumerate(steps)
-            if k not in found and not tensors.isdisjoint(step.inputs.values())
-        }
+        fresh = {k for k, step in enumerate(steps) if k not in found and not tensors.isdisjoint(step.sources)}
         for k in fresh:
-            tensors.update(steps[k].outputs.values())
+            tensors.update(steps[k].results)
         found |= fresh
         is_growing = bool(fresh)
     return frozenset(found)
@@ -110,6 +104,7 @@ def faults(spec: ModelSpec, there: Members) -> tuple[Finding, ...]:
     graph = spec.scheduling
     assert isinstance(graph, Graph)
     found = [*_flow(spec, graph)]
+    there = {i: member for i, member in there.items() if not graph.steps[i].gives}
     for i, member in there.items():
         found += _maps(spec, graph.steps[i], i, member)
         found += _batches(spec, i, member)
@@ -155,12 +150,14 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
     there: dict[int, ModelSpec] = {}
     lacking: list[Finding] = []
     for i, step in enumerate(spec.scheduling.steps):
+        if not step.model:
+            continue
         fit = [one for one in good if one.name == step.model and step.version in ("", one.version)]
         if fit:
             there[i] = max(fit, key=lambda one: version_order(one.version))
             continue
         which = f"{step.model} version {step.version}" if step.version else step.model
-        hint = "Correct the step, or hint that model."
+        hint = "Correct the step, or serve that model."
         key = f"scheduling.steps[{i}].model"
         lacking.append(
             _fault(spec, key, f"the model {which}, which cannot be served", "a model that serves", hint)
@@ -170,30 +167,35 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
 
 def _flow(spec: ModelSpec, graph: Graph) -> Iterator[Finding]:
     """Does each tensor come from just one place, and does everything get there?"""
-    sources: dict[str, str] = {tensor.name: "an input of the graph" for tensor in spec.inputs}
+    sources: dict[str, str] = dict.fromkeys(_given(spec, graph), "an input of the graph")
     for i, step in enumerate(graph.steps):
-        for tensor in step.outputs.values():
-            if tensor in sources:
-                found = f"the tensor {tensor} from {step.model}, which is {sources[tensor]} already"
+        word = "value" if step.gives else "tensor"
+        for name in step.results:
+            if name in sources:
+                found = f"the {word} {name} from {step.name}, which is {sources[name]} already"
                 yield _fault(
-                    spec, f"scheduling.steps[{i}].outputs", found, "each tensor from one place", "Rename one."
+                    spec,
+                    f"scheduling.steps[{i}].outputs",
+                    found,
+                    f"each {word} from one place",
+                    "Rename one.",
                 )
-            sources.setdefault(tensor, f"an output of {step.model}")
-    runs = _runnable(graph, {tensor.name for tensor in spec.inputs})
+            sources.setdefault(name, f"an output of {step.name}")
+    runs = _runnable(graph, set(_given(spec, graph)))
     for i, step in enumerate(graph.steps):
         if i not in runs:
-            lacking = ", ".join(sorted(set(step.inputs.values()) - sources.keys()))
-            found = f"{step.model} never runs: " + (
+            lacking = ", ".join(sorted(set(step.sources) - sources.keys()))
+            found = f"{step.name} never runs: " + (
                 f"nothing gives {lacking}" if lacking else "it waits for its own results"
             )
             hint = "Let an input of the graph or an earlier step give what it takes."
             yield _fault(spec, f"scheduling.steps[{i}].inputs", found, "inputs that come to be", hint)
-    for tensor_spec in spec.outputs:
-        if tensor_spec.name not in sources:
-            found = f"the output {tensor_spec.name}, which no step gives"
+    for name in (graph.output,) if graph.output else [tensor.name for tensor in spec.outputs]:
+        if name not in sources:
+            found = f"the output {name}, which no step gives"
             hint = "Name it among the outputs of a step, or remove it."
             yield _fault(spec, "outputs", found, "an output of a step", hint)
-    taken = {tensor for step in graph.steps for tensor in step.inputs.values()}
+    taken = {tensor for step in graph.steps for tensor in step.sources}
     for tensor_spec in spec.inputs:
         if tensor_spec.name not in taken:
             found = f"the input {tensor_spec.name}, which no step takes"
@@ -206,17 +208,17 @@ def _flow(spec: ModelSpec, graph: Graph) -> Iterator[Finding]:
             )
 
 
+def _given(spec: ModelSpec, graph: Graph) -> tuple[str, ...]:
+    return (graph.input,) if graph.input else tuple(tensor.name for tensor in spec.inputs)
+
+
 def _runnable(graph: Graph, there: set[str]) -> set[int]:
     runs: set[int] = set()
     is_growing = True
     while is_growing:
-        fresh = {
-            i
-            for i, step in enumerate(graph.steps)
-            if i not in runs and there.issuperset(step.inputs.values())
-        }
+        fresh = {i for i, step in enumerate(graph.steps) if i not in runs and there.issuperset(step.sources)}
         for i in fresh:
-            there.update(graph.steps[i].outputs.values())
+            there.update(graph.steps[i].results)
         runs |= fresh
         is_growing = bool(fresh)
     return runs

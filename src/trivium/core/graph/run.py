@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from trivium.codecs.graph_functions import FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
+from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import InferenceCore
 from trivium.types.operations import CallRef, Infer, ResponsePart, WantedOutput
-from trivium.types.payload import PayloadKind, Tensor, Tensors
+from trivium.types.payload import Generate, Listed, Payload, PayloadKind, Tensor, Tensors
 from trivium.types.running import ItemId
 from trivium.types.schedules import Step
 
@@ -28,7 +30,8 @@ TENSORS = PayloadKind.TENSORS
 class GraphContext:
     """Holds what all requests through one graph share: its steps, its inputs, and whom its members are called by.
 
-    `in_flight` bounds the parts of one request that are in work at a time.
+    `in_flight` bounds the parts of one request that are in work at a time. Where payloads pass as a whole, `input` and
+    `output` name those of the request and of its answer.
     """
 
     name: str
@@ -37,15 +40,17 @@ class GraphContext:
     in_flight: int
     submits: InferenceCore
     now: Callable[[], float]
+    input: str = ""
+    output: str = ""
 
 
 class GraphOutcomes(Protocol):
     """Takes the answers of the requests that go through a graph, and their ends."""
 
-    def executed(self, item: ItemId, payload: Tensors, began: float) -> None:
+    def executed(self, item: ItemId, payload: Payload, began: float) -> None:
         """A request has run, each of its steps once."""
 
-    def answered(self, item: ItemId, payload: Tensors, is_last: bool) -> None:
+    def answered(self, item: ItemId, payload: Payload, is_last: bool) -> None:
         """A request that gives several answers has given one."""
 
     def ended(self, item: ItemId, error: ServeError | None) -> None:
@@ -69,9 +74,7 @@ class Run:
         self._operation = operation
         self._wanted = wanted
         self._began = graph.now()
-        payload = operation.payload
-        assert isinstance(payload, Tensors)  # the door has seen to it
-        given = {tensor.name: tensor for tensor in payload.items}
+        given = _given(graph, operation.payload)
         self._absent = graph.inputs - given.keys()
         steps, self._used = needed(graph.steps, wanted)
         self._root = Branch(None, given, sorted(steps))
@@ -126,7 +129,7 @@ class Run:
         for i in branch.pending[:]:
             if self._is_over:
                 return
-            sources = self._graph.steps[i].inputs.values()
+            sources = self._graph.steps[i].sources
             if all(name in self._absent or branch.find(name) is not None for name in sources):
                 branch.pending.remove(i)
                 self._begin(branch, i, self._graph.steps[i])
@@ -137,6 +140,9 @@ class Run:
                 self._begin_all(following)
 
     def _begin(self, branch: Branch, i: int, step: Step) -> None:
+        if step.function:
+            self._apply(branch, i, step)
+            return
         branch.working[i] = None  # its answer may come before `submit` returns
         ticket = self._graph.submits.submit(self._call(branch, step), partial(self._take, branch, i))
         fork = branch.fork
@@ -151,18 +157,24 @@ class Run:
             if self._is_held or fork.is_full:
                 ticket.hold()
 
+    def _apply(self, branch: Branch, i: int, step: Step) -> None:
+        """Compute a step that is a function of the graph's own."""
+        try:
+            branch.values[step.gives] = FUNCTIONS[step.function]([branch.value(name) for name in step.takes])
+        except ServeError as error:
+            self._fail(i, error)
+        else:
+            self._is_stale = True
+
     def _call(self, branch: Branch, step: Step) -> Infer:
         whole = self._operation
-        sources = ((name, branch.find(source)) for name, source in step.inputs.items())
-        items = [_renamed(tensor, name) for name, tensor in sources if tensor is not None]
         left = whole.deadline
         if left is not None:
             left = max(left - (self._graph.now() - self._began), LEAST_SECONDS)
         return Infer(
             model=step.model,
             version=step.version,
-            # What a member answers may view the request, so whoever gets it next holds the request's buffer, too.
-            payload=Tensors(tuple(items), whole.payload.lease),
+            payload=self._payload(branch, step, whole.payload.lease),
             id=whole.id,
             outputs=tuple(WantedOutput(name) for name, to in step.outputs.items() if to in self._used),
             parameters=whole.parameters,
@@ -170,9 +182,21 @@ class Run:
             queue_timeout=whole.queue_timeout,
             deadline=left,
             sequence=whole.sequence,
-            wants=TENSORS,
+            wants=None if step.gives else TENSORS,
             parent=self._ref,
+            adapter=step.adapter,
         )
+
+    def _payload(self, branch: Branch, step: Step, lease: Lease | None) -> Payload:
+        """Return what a step gets. What a member answers may view the request, so that whoever gets it next holds the
+        request's buffer, too.
+        """
+        if step.is_listed:
+            return Listed(tuple(branch.value(name) for name in step.takes), lease)
+        if step.gives:
+            return as_request(branch.value(step.takes[0]), lease)
+        sources = ((name, branch.tensor(source)) for name, source in step.inputs.items())
+        return Tensors(tuple(_renamed(tensor, name) for name, tensor in sources if tensor is not None), lease)
 
     # -- back ----------------------------------------------------------------------------------------------
 
@@ -185,24 +209,24 @@ class Run:
         if part.error is not None:
             self._fail(i, part.error)
             return
-        tensors = None
-        if isinstance(part.payload, Tensors):
-            tensors = self._kept(i, part.payload)
-            if tensors is None:
+        values = None
+        if part.payload is not None:
+            values = self._kept(i, part.payload)
+            if values is None:
                 return
         fork = branch.fork
         if fork is None or fork.step != i:
-            if part.final and tensors is not None:
+            if part.final and values is not None:
                 del branch.working[i]
-                branch.tensors.update(tensors)
+                branch.values.update(values)
                 self.proceed()
                 return
             if fork is not None:
-                self._fail(i, _two(self._graph.steps[fork.step].model))
+                self._fail(i, _two(self._graph.steps[fork.step].name))
                 return
             fork = self._split(branch, i)
-        if tensors is not None:
-            fork.waiting.append(tensors)
+        if values is not None:
+            fork.waiting.append(values)
         fork.is_closed = part.final
         if part.final:
             fork.ticket = None
@@ -215,11 +239,18 @@ class Run:
         branch.fork = Fork(branch, i, pending, branch.working.pop(i))
         return branch.fork
 
-    def _kept(self, i: int, payload: Tensors) -> Named | None:
+    def _kept(self, i: int, payload: Payload) -> Named | None:
         """Return what is used of it, by its names in the graph. None where some of that is not there: then it has
         failed.
         """
-        names: Mapping[str, str] = self._graph.steps[i].outputs
+        step = self._graph.steps[i]
+        if step.gives:
+            assert not isinstance(payload, Generate), "models answer with tensors or bodies"
+            return {step.gives: payload}
+        if not isinstance(payload, Tensors):
+            self._fail(i, ServeError(Code.MODEL_FAILED, "It answered with a body, not with tensors."))
+            return None
+        names: Mapping[str, str] = step.outputs
         kept = {names[tensor.name]: tensor for tensor in payload.items if tensor.name in names}
         lacking = [name for name, to in names.items() if to in self._used and to not in kept]
         if lacking:
@@ -241,8 +272,9 @@ class Run:
         return fork.is_closed and not fork.alive and not fork.waiting
 
     def _answer(self, branch: Branch) -> None:
-        found = ((name, branch.find(name)) for name in self._wanted)
-        payload = Tensors(tuple(tensor for _, tensor in found if tensor is not None))
+        payload = self._answered(branch)
+        if payload is None:
+            return
         if branch.parent is None:
             self._is_over = True
             self._outcomes.executed(self._item, payload, self._began)
@@ -250,10 +282,25 @@ class Run:
             self._is_over = branch.is_last()
             self._outcomes.answered(self._item, payload, self._is_over)
 
+    def _answered(self, branch: Branch) -> Payload | None:
+        """Return what the graph answers, of this branch. None where that is no answer: then it has failed."""
+        name = self._graph.output
+        if not name:
+            found = ((name, branch.tensor(name)) for name in self._wanted)
+            return Tensors(tuple(tensor for _, tensor in found if tensor is not None))
+        value = branch.value(name)
+        if not isinstance(value, Listed):
+            return value
+        words = f"The value '{name}' of '{self._graph.name}' is a list of {len(value.payloads)}"
+        self._end(
+            ServeError(Code.MODEL_FAILED, f"{words}, and an answer is one. Let a function make one of them.")
+        )
+        return None
+
     # -- the end -------------------------------------------------------------------------------------------
 
     def _fail(self, i: int, error: ServeError) -> None:
-        text = f"In model '{self._graph.name}', step '{self._graph.steps[i].model}': {error.message}"
+        text = f"In model '{self._graph.name}', step '{self._graph.steps[i].name}': {error.message}"
         told = ServeError(error.code, text, error.retry_after, error.status)
         told.__cause__ = error
         self._end(told)
@@ -269,6 +316,15 @@ def _two(other: str) -> ServeError:
         f"It answers in several parts, and so does step '{other}', which is neither before nor behind it: which of "
         "their parts belong together is not known. Let one of the two answer once, or put them behind one another.",
     )
+
+
+def _given(graph: GraphContext, payload: Payload) -> Named:
+    """Return what a request brings, by its names in the graph."""
+    if graph.input:
+        assert not isinstance(payload, Generate), "the door has seen to it"
+        return {graph.input: payload}
+    assert isinstance(payload, Tensors), "the door has seen to it"
+    return {tensor.name: tensor for tensor in payload.items}
 
 
 def _renamed(tensor: Tensor, name: str) -> Tensor:

@@ -221,7 +221,7 @@ class ModelControl:
         records = self._registry.records(model)
         graphs = [record.spec.scheduling for record in records if record.spec is not None]
         return list(
-            dict.fromkeys(step.model for graph in graphs if isinstance(graph, Graph) for step in graph.steps)
+            dict.fromkeys(name for graph in graphs if isinstance(graph, Graph) for name in graph.models)
         )
 
     async def _find(self, model: str) -> list[ModelEntry]:

@@ -333,10 +333,11 @@ class Lifecycle:
         return loaded.spec, loaded
 
     def _built(self, spec: ModelSpec, prepared: PreparedLoad | None) -> ServedModel:
-        if isinstance(spec.scheduling, Graph):
-            spec = self._joined(spec, spec.scheduling)
+        steps = spec.scheduling
+        if isinstance(steps, Graph):
+            spec = self._joined(spec, steps)
             launch = graph.launcher(spec, self._services.workers.submits, self._services.clock.now)
-            means = self._means(cache=self._section(spec))
+            means = self._means(takes=graph.takes(steps), cache=self._section(spec))
             return self._served(spec, Isolation.INLINE, launch, means)
         engine = self._engine(spec)
         launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
@@ -365,6 +366,8 @@ class Lifecycle:
         """
         there: dict[int, ModelSpec] = {}
         for i, step in enumerate(steps.steps):
+            if not step.model:
+                continue
             try:
                 there[i] = self._registry.serving(step.model, step.version).spec
             except ServeError as error:

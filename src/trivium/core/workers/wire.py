@@ -15,9 +15,21 @@ from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, RunAgain, ServeError
 from trivium.types.operations import PREDICT, Infer
-from trivium.types.payload import NOT_MADE, PackedTensor, Payload, Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import (
+    NOT_MADE,
+    Listed,
+    PackedTensor,
+    Payload,
+    Raw,
+    RawPart,
+    Scalar,
+    Tensor,
+    Tensors,
+)
 from trivium.types.running import Batch, Executed, ItemId, Outcome
-from trivium_child import frames
+from trivium_child import frames, values
+
+Piece = bytes | memoryview
 
 
 def tensor_text(tensor: Tensor, size: int) -> list[object]:
@@ -35,6 +47,20 @@ def raw_text(raw: Raw) -> dict[str, object]:
         "reason": raw.reason,
         "path": raw.path,
     }
+
+
+def payload_text(payload: Payload) -> tuple[dict[str, object], list[Piece]]:
+    """Return the description of a payload, and its data."""
+    if isinstance(payload, Tensors):
+        blobs: list[Piece] = [binary.encode(tensor) for tensor in payload.items]
+        rows = zip(payload.items, blobs, strict=True)
+        return {"tensors": [tensor_text(tensor, len(blob)) for tensor, blob in rows]}, blobs
+    if isinstance(payload, Raw):
+        return {"raw": raw_text(payload)}, [part.data for part in payload.parts]
+    assert isinstance(payload, Listed), "a worker takes tensors and bodies"
+    found = [payload_text(one) for one in payload.payloads]
+    described = [[told, sum(map(len, data))] for told, data in found]
+    return {"listed": described}, [blob for _, data in found for blob in data]
 
 
 def wishes(operation: Infer) -> dict[str, object]:
@@ -58,7 +84,6 @@ def wishes(operation: Infer) -> dict[str, object]:
     return told
 
 
-Piece = bytes | memoryview
 _CODES = {code.value: code for code in Code}
 _BYTES = DataType.BYTES
 _BOOL = DataType.BOOL
@@ -132,9 +157,8 @@ class BatchWriter:
             blobs = [binary.encode(tensor) for tensor in tensors]
             about = self._text(operation, tensors, blobs)
         else:
-            assert isinstance(payload, Raw)
-            blobs = [part.data for part in payload.parts]
-            about = frames.text({"raw": raw_text(payload), **wishes(operation)})
+            told, blobs = payload_text(payload)
+            about = frames.text({**told, **wishes(operation)})
         size = sum(map(len, blobs))
         name = operation.id.encode("utf-8", "backslashreplace") if operation.id else b""
         place, base = frames.INLINE, 0
@@ -270,7 +294,12 @@ class AnswerReader:
 
 def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:
     """The payload that a text describes, viewing `data`. Raises one of UNREADABLE where it does not."""
-    payload = frames.read_payload(dict(told), data)
+    return _taken(frames.read_payload(dict(told), data))
+
+
+def _taken(payload: values.Whole) -> Tensors | Raw | Listed:
+    if isinstance(payload, values.Listed):
+        return Listed(tuple(map(_taken, payload.payloads)))
     if isinstance(payload, list):
         try:
             return Tensors(
@@ -331,14 +360,8 @@ def write_reply(
         what, told = frames.NOTHING, {"parameters": dict(parameters)}
     else:
         what, told = frames.PAYLOAD, {"parameters": dict(parameters)} if parameters else {}
-        if isinstance(payload, Tensors):
-            blobs = [binary.encode(tensor) for tensor in payload.items]
-            rows = zip(payload.items, blobs, strict=True)
-            told["tensors"] = [tensor_text(tensor, len(blob)) for tensor, blob in rows]
-        else:
-            assert isinstance(payload, Raw)
-            blobs = [part.data for part in payload.parts]
-            told["raw"] = raw_text(payload)
+        described, blobs = payload_text(payload)
+        told.update(described)
     about = frames.text(told)
     size = sum(map(len, blobs))
     fixed = frames.ANSWER.pack(number, what | flags, len(about), size)

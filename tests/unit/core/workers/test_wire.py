@@ -24,7 +24,7 @@ from trivium.core.workers import wire
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.wire import AnswerReader, BatchWriter, write_reply
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Raw, Tensors
+from trivium.types.payload import Listed, Raw, Tensors
 from trivium.types.running import Batch
 from trivium_child import frames, values
 from trivium_child.frames import AnswerTexts
@@ -66,7 +66,7 @@ def test_outcomes_arrive_as_they_were(outcomes):
     for number in (1, 2):
         pieces = [frames.DONE_HEAD.pack(number, len(outcomes), 1.5, 2.5, 7)]
         for item, outcome in enumerate(outcomes):
-            is_value = isinstance(outcome, Tensors | Raw)
+            is_value = isinstance(outcome, Tensors | Raw | Listed)
             pieces.append(written(as_child(outcome) if is_value else outcome, item, texts=texts))
         found, items, came, *times, rows = done(joined(pieces), reader)
         assert (found, items, times, rows) == (number, list(range(len(outcomes))), [1.5, 2.5], 7)
