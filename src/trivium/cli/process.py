@@ -20,7 +20,7 @@ from trivium.cli.screen import only_text
 from trivium.cli.stopping import leave
 from trivium.codecs.visible_text import visible
 from trivium.core.clock import LoopClock
-from trivium.core.observability.log_settings import LOG
+from trivium.log_settings import LOG
 from trivium.log_writer import LogStream, LogWriter
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
 

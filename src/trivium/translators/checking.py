@@ -1,4 +1,4 @@
-"""What translators have to say of a spec, as findings at the places where its arguments were written."""
+"""Turns the faults that a translator finds in a spec into findings at the places where its arguments were written."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Translators that lie beside their model: a class in Python with the three methods of DJL's.
+"""Runs translators that come with their model: a class in Python with the three methods that DJL has.
 
     prepare(ctx)                      once, when an instance opens; may be left out
     process_input(ctx, input)         the request -> arrays, in the order of the model's inputs or by their names

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from trivium.cli.process import LogHandler
 from trivium.codecs.visible_text import visible
-from trivium.core.observability.log_settings import LOG
+from trivium.log_settings import LOG
 from trivium.types.log_settings import LogSettings
 
 TABLE = {"is_table": True}

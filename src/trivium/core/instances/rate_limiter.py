@@ -1,34 +1,20 @@
 """The rate limiter: the books of what instances of all models use while they run, and who waits for it.
 
 It asks the policy whenever a model looks for instances, and has those models look again that were denied one when
-something comes back. It knows instances by number alone, and neither items nor queues. The books of memory are here as
-well: what the loads in work have asked for.
+something comes back. It knows instances by number alone, and neither items nor queues.
 """
 
-import asyncio
 import itertools
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from trivium.core.instances.rate_policy import (
     Amounts,
     Contender,
-    MemoryPlace,
-    MemoryShortage,
-    PendingMemory,
     grants,
     limits,
-    memory_claims,
-    shortage,
 )
-from trivium.core.observability.host_metrics import FreeMemory
-from trivium.types import reasons
-from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
 from trivium.types.resources import ResourceLimits
 from trivium.types.running import InstanceId
-from trivium.types.spec import Device, ModelSpec
 
 Key = tuple[int, InstanceId]
 
@@ -160,64 +146,3 @@ class RateLimitedModel:
     def close(self) -> None:
         """The model is unloaded."""
         self._limiter.leave(self.number)
-
-
-_MEGABYTE = 2**20
-
-
-class MemoryGuard:
-    """Lets the loads of a server begin whose memory is free. Used on the loop only."""
-
-    def __init__(self, memory: FreeMemory) -> None:
-        self._memory = memory
-        self._reading = asyncio.Lock()
-        self._pending: defaultdict[MemoryPlace, list[PendingMemory]] = defaultdict(list)
-
-    @asynccontextmanager
-    async def loading(self, spec: ModelSpec) -> AsyncIterator[None]:
-        """Count what a model needs as taken while it is loaded. Raises OUT_OF_MEMORY where it is not free."""
-        claims = memory_claims(spec)
-        if not claims:
-            yield
-            return
-        async with self._reading:
-            with_gpus = any(claim.place[0] is Device.GPU for claim in claims)
-            free = await asyncio.to_thread(self._memory.read, with_gpus)
-        short = shortage(claims, free, self._pending)
-        if short is not None:
-            raise _out_of_memory(spec, short)
-        mine = [
-            (claim.place, PendingMemory(claim.required, free[claim.place]))
-            for claim in claims
-            if claim.place in free
-        ]
-        for place, pending in mine:
-            self._pending[place].append(pending)
-        try:
-            yield
-        finally:
-            for place, pending in mine:
-                self._pending[place].remove(pending)
-
-
-def _out_of_memory(spec: ModelSpec, short: MemoryShortage) -> ServeError:
-    claim = short.claim
-    device, number = claim.place
-    where = "this machine has" if device is Device.CPU else f"GPU {number} has"
-    taken = (
-        f", and {_megabytes(short.pending)} of them go to models that are being loaded"
-        if short.pending
-        else ""
-    )
-    origin = spec.origin.get(f"{claim.field}.required", "as read")
-    return ServeError(
-        Code.OUT_OF_MEMORY,
-        f"Model '{spec.name}' was not loaded: it needs {_megabytes(claim.required)} of memory ({origin}) beyond "
-        f"{_megabytes(claim.reserved)} that stay free, and {where} {_megabytes(short.free)} free{taken}. Unload "
-        "another model, or let this one ask for less.",
-        info=ErrorInfo.of(reasons.NO_MEMORY, model=spec.name, version=spec.version),
-    )
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / _MEGABYTE:.0f} MB"

@@ -10,8 +10,8 @@ from functools import partial
 from trivium.core.clock import LoopWatch
 from trivium.core.models.registry import Registry
 from trivium.core.observability.custom_metrics import CustomMetrics
-from trivium.core.observability.host_metrics import Machine
 from trivium.core.queueing.response_cache import ResponseCache
+from trivium.machine.use import Machine
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.metrics import CacheUse, GpuUse, MachineUse, Measurements

@@ -16,19 +16,21 @@ from functools import partial
 from trivium.core.graph import instance as graph
 from trivium.core.graph import policy as graph_policy
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
+from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad
+from trivium.core.models.launcher import Launcher
+from trivium.core.models.preparations import Preparations, PreparedLoad
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
-from trivium.core.observability.host_metrics import FreeMemory
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
 from trivium.core.workers.process_launcher import WorkerServices
+from trivium.machine.memory import FreeMemory
+from trivium.machine.memory_guard import MemoryGuard
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
@@ -49,7 +51,7 @@ Progress = Callable[[VersionStatus], None]
 
 @dataclass(frozen=True, slots=True)
 class LoadServices:
-    """Holds what opening models takes: `find_engine` is told a spec, `facts` asks the inspector, `executor` has the
+    """Holds what opening models takes: `find_engine` looks up, `facts` asks the inspector, `executor` has the
     threads that open, `forget` drops the metrics that a model counted once it is gone, `offload` reads long bodies in
     threads, `memory` tells what is free.
     """

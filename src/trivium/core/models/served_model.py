@@ -18,9 +18,8 @@ from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
-from trivium.core.models.launcher import PreparedLoad
-from trivium.core.models.warmup import FIRST_CALL, Broadcasts
-from trivium.core.observability.host_metrics import resident_bytes
+from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
+from trivium.core.models.preparations import PreparedLoad
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import CallGraph, PendingCall
@@ -35,6 +34,7 @@ from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.workers.arena import Arena
+from trivium.machine.use import resident_bytes
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState

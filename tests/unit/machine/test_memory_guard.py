@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.core.instances.rate_limiter import MemoryGuard
-from trivium.core.instances.rate_policy import (
+from trivium.machine.gpus import Gpus
+from trivium.machine.memory import FreeMemory
+from trivium.machine.memory_guard import MemoryGuard
+from trivium.machine.memory_policy import (
     MemoryClaim,
     PendingMemory,
     memory_claims,
     shortage,
 )
-from trivium.core.observability.gpu_metrics import Gpus
-from trivium.core.observability.host_metrics import FreeMemory
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Device, InstanceGroup, Limits, MemoryNeed, Origin

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from trivium.core.observability.log_settings import ProcessLog
+from trivium.log_settings import ProcessLog
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import SILENCE, LogChange, LogSettings
 

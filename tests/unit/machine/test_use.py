@@ -7,8 +7,8 @@ import psutil
 import pynvml
 import pytest
 
-from trivium.core.observability.gpu_metrics import Gpus
-from trivium.core.observability.host_metrics import Machine
+from trivium.machine.gpus import Gpus
+from trivium.machine.use import Machine
 from trivium.types.metrics import GpuUse, MachineUse, Measurements
 
 NO_GPU = Measurements(gpu=False, interval=2.0)
