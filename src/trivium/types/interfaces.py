@@ -140,8 +140,8 @@ class SupportsInterrupt(Protocol):
 class Engine(Protocol):
     """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `WorkerEngine` as well.
 
-    `isolation`: what it supports, default first. `has_facts`: whether `facts` can tell anything, and so whether a probe
-    process is worth starting.
+    `isolation`: what it supports, default first; which one a model runs in, `ChoosesIsolation` may say. `has_facts`:
+    whether `facts` can tell anything, and so whether a probe process is worth starting.
     """
 
     name: str
@@ -169,6 +169,15 @@ class WorkerEngine(Protocol):
 
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """Return what to start for one instance. Raises LOAD_FAILED where the interpreter cannot be found."""
+
+
+@runtime_checkable
+class ChoosesIsolation(Protocol):
+    """Extends an engine whose default isolation depends on the model."""
+
+    def default_isolation(self, spec: ModelSpec) -> Isolation:
+        """Return where instances of this complete spec run whose group does not say it: one of `Engine.isolation`."""
+        ...
 
 
 class Preparation(Protocol):

@@ -20,6 +20,7 @@ from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
+    ChoosesIsolation,
     Engine,
     Instance,
     OpensRunner,
@@ -46,8 +47,7 @@ class Launcher:
         self._spec = spec
         self._executor = executor
         self._around = around
-        default = engine.isolation[0]
-        kinds = {group.isolation or default for group in spec.groups}
+        kinds = {group.isolation or default_isolation(engine, spec) for group in spec.groups}
         self.arena = Arena(spec.name) if Isolation.PROCESS in kinds else None
 
     async def launch(self, placement: Placement, port: Port) -> Instance:
@@ -221,6 +221,11 @@ def engine_of(engines: Mapping[str, Engine], spec: ModelSpec) -> Engine:
             info=ErrorInfo.of(reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine),
         )
     return engine
+
+
+def default_isolation(engine: Engine, spec: ModelSpec) -> Isolation:
+    """Return where instances run whose group does not say it."""
+    return engine.default_isolation(spec) if isinstance(engine, ChoosesIsolation) else engine.isolation[0]
 
 
 def _forget(running: "asyncio.Future[Prepared]") -> None:

@@ -20,7 +20,7 @@ from trivium.core.instances.rate_limiter import MemoryGuard, RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, engine_of
+from trivium.core.models.launcher import Launcher, Preparations, PreparedLoad, default_isolation, engine_of
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
@@ -332,9 +332,7 @@ class Lifecycle:
         means = self._means(
             takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared
         )
-        return ServedModel(
-            spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
-        )
+        return self._served(spec, default_isolation(engine, spec), launcher.launch, means)
 
     def _served(
         self, spec: ModelSpec, isolation: Isolation, launch: Launch, means: ModelContext
