@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 from tests.harness.python_models import ask, out, place, scene
 
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Describe, SequenceRef, WantedOutput
+from trivium.types.operations import Describe, Infer, SequenceRef, WantedOutput
+from trivium.types.payload import Tensors
 
 SUMS = """
     def execute(self, requests):
@@ -30,11 +31,15 @@ KINDS = {"direct": "", "oldest": OLDEST}
 
 def onnx_sums(path):
     """OUT = SUM_OUT = IN + SUM_IN."""
-    kinds = {name: helper.make_tensor_value_info(name, TensorProto.INT32, ["n", 1]) for name in NAMES}
-    nodes = [helper.make_node("Add", ["IN", "SUM_IN"], [name]) for name in ("OUT", "SUM_OUT")]
-    graph = helper.make_graph(nodes, "g", [kinds["IN"], kinds["SUM_IN"]], [kinds["OUT"], kinds["SUM_OUT"]])
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
+    save_onnx(path, [helper.make_node("Add", ["IN", "SUM_IN"], [name]) for name in ("OUT", "SUM_OUT")])
+
+
+def save_onnx(path, nodes, text=(), opset=17):
+    kinds = {name: TensorProto.STRING if name in text else TensorProto.INT32 for name in NAMES}
+    ends = {name: helper.make_tensor_value_info(name, kind, ["n", 1]) for name, kind in kinds.items()}
+    graph = helper.make_graph(nodes, "g", [ends["IN"], ends["SUM_IN"]], [ends["OUT"], ends["SUM_OUT"]])
+    opsets = [helper.make_opsetid("", opset)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), str(path))
 
 
 NAMES = ("IN", "SUM_IN", "OUT", "SUM_OUT")
@@ -99,6 +104,39 @@ def test_the_first_state_comes_from_a_file_and_a_failure_leaves_it_as_it_is(tmp_
         with pytest.raises(ServeError) as caught:
             await server.execute(ask("m", 1, sequence=SequenceRef(5), outputs=hidden))
         assert caught.value.code is Code.INVALID
+
+    scene(play, tmp_path)
+
+
+def test_an_onnx_model_with_text_has_its_state_in_a_process(tmp_path):
+    """OUT is IN and the state as text, SUM_OUT is SUM_IN + SUM_IN + 1."""
+    ends = 'input { name: "IN" data_type: TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_STRING dims: 1 }'
+    batching = f"sequence_batching {{ {STATE % ''} {OLDEST} }} {WARM.replace('INT32', 'STRING')}"
+    place(tmp_path, "m", "", f'backend: "onnxruntime" {batching} instance_group {{ kind: KIND_CPU }}', ends)
+    one = helper.make_tensor("v", TensorProto.INT32, [1, 1], [1])
+    nodes = [
+        helper.make_node("Cast", ["SUM_IN"], ["text"], to=TensorProto.STRING),
+        helper.make_node("StringConcat", ["IN", "text"], ["OUT"]),
+        helper.make_node("Constant", [], ["one"], value=one),
+        helper.make_node("Add", ["SUM_IN", "SUM_IN"], ["twice"]),
+        helper.make_node("Add", ["twice", "one"], ["SUM_OUT"]),
+    ]
+    save_onnx(tmp_path / "m" / "1" / "model.onnx", nodes, text=("IN", "OUT"), opset=20)
+
+    def said(text, **fields):
+        array = np.array([[text.encode()]], object)
+        return Infer(model="m", payload=Tensors.of({"IN": array}), **fields)
+
+    async def play(server):
+        for name in (1, 2):
+            for i, expected in enumerate(("a0", "a1", "a3")):
+                ref = SequenceRef(name, i == 0, i == 2)
+                part = await server.execute(said("a", sequence=ref))
+                assert [tensor.name for tensor in part.payload.items] == ["OUT"]
+                assert part.payload["OUT"].item() == expected.encode()
+        instances = (await server.execute(Describe("m", in_full=True))).answer.instances
+        assert instances
+        assert all(instance.process for instance in instances)
 
     scene(play, tmp_path)
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto
 from tests.fixtures import models
 from tests.harness.handlers import ODD, triton
 from tests.harness.onnx_models import looping
@@ -29,10 +30,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models.identity(root, "echo", rows=16)
     models.identity(root, "sleeps", delay_ms=MINUTES_MS)
     models.identity(root, "patient", delay_ms=1500, extra=models.ONE_INSTANCE + run_timeout("0"))
-    counts = root / "counts" / "1"
-    counts.mkdir(parents=True)
-    looping(counts)
-    (root / "counts" / "config.pbtxt").write_text('backend: "onnxruntime"\n' + models.ONE_INSTANCE)
+    for name, gives in (("counts", TensorProto.INT64), ("spells", TensorProto.STRING)):
+        version = root / name / "1"
+        version.mkdir(parents=True)
+        looping(version, gives)
+        (root / name / "config.pbtxt").write_text('backend: "onnxruntime"\n' + models.ONE_INSTANCE)
     with serve_handlers(folder / "log", root, "--run-timeout", "0.5") as serving:
         yield serving
 
@@ -41,8 +43,8 @@ def run_timeout(seconds: str) -> str:
     return f'parameters {{ key: "TRIVIUM_RUN_TIMEOUT" value {{ string_value: "{seconds}" }} }}\n'
 
 
-def count(number: int) -> bytes:
-    return infer_request("counts", tensor("x", [number], [1], "INT64"))
+def count(number: int, model: str = "counts") -> bytes:
+    return infer_request(model, tensor("x", [number], [1], "INT64"))
 
 
 def sleep(model: str) -> bytes:
@@ -55,6 +57,15 @@ def test_an_onnx_run_is_terminated_and_its_instance_serves_on(server: ServerProc
         assert (answer.status, "the model's run deadline of 0.5 s" in answer.error) == (504, True)
         assert server.ask(count(7)).document["outputs"][0]["data"] == [7]
     assert "was given up" not in server.said()
+
+
+def test_an_onnx_model_with_text_loses_its_worker_and_gets_another(server: ServerProcess) -> None:
+    answer = server.ask(count(LONG, "spells"))
+    assert (answer.status, "not done with a batch after 0.5 s, the run deadline" in answer.error) == (
+        500,
+        True,
+    )
+    assert server.ask(count(7, "spells")).document["outputs"][0]["data"] == ["7"]
 
 
 def test_a_models_own_run_timeout_comes_before_the_servers(server: ServerProcess) -> None:

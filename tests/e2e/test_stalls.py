@@ -13,7 +13,7 @@ _ATTEMPTS = 3
 """A machine with much else to do may stop the server in the middle of its work; the same input does not stall thrice by
 chance.
 """
-SAMPLE, CORPUS = 22, 220
+SAMPLE, CORPUS = 26, 260
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,8 @@ def run(spec, *asked, runner=None):
     return runner.run(Batch(list(range(len(asked))), operations, rows)).outcomes
 
 
-def looping(folder):
-    """Save a model that counts to its input x, one by one: an int64 of shape [1] in, one out."""
+def looping(folder, gives=TensorProto.INT64):
+    """Save a model that counts to its input x, one by one: an int64 of shape [1] in, one out, or its text."""
     one = helper.make_node(
         "Constant", [], ["one"], value=helper.make_tensor("v", TensorProto.INT64, [1], [1])
     )
@@ -83,6 +83,7 @@ def looping(folder):
         helper.make_node(
             "Constant", [], ["yes"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True])
         ),
-        helper.make_node("Loop", ["x", "yes", "zero"], ["y"], body=body),
+        helper.make_node("Loop", ["x", "yes", "zero"], ["sum"], body=body),
+        helper.make_node("Cast", ["sum"], ["y"], to=gives),
     ]
-    return save(folder, nodes, [tensor("x", TensorProto.INT64, 1)], [tensor("y", TensorProto.INT64, 1)])
+    return save(folder, nodes, [tensor("x", TensorProto.INT64, 1)], [tensor("y", gives, 1)])

@@ -17,6 +17,9 @@ from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tenso
 
 Buffer = bytes | memoryview
 
+LONG_STRINGS = 2**20
+"""Bytes of elements of BYTES, few as they may be, that are rather left where they are than copied."""
+
 
 def decode(
     name: str,
@@ -27,7 +30,7 @@ def decode(
     size: int | None = None,
 ) -> Tensor:
     """Read the tensor in `buffer[offset:offset + size]`, which must lie inside the buffer; a view but for BYTES, many
-    of them packed. Without a size it is the rest of the buffer.
+    or long ones packed. Without a size it is the rest of the buffer.
 
     INVALID where the shape is impossible, `size` is not what shape and datatype make, or a byte of a BOOL
     tensor is neither 0 nor 1 (numpy and the engines compute nonsense with those).
@@ -35,7 +38,7 @@ def decode(
     count = element_count(name, shape)
     if size is None:
         size = len(buffer) - offset
-    if not datatype.itemsize and count > STRINGS_AT_ONCE:
+    if not datatype.itemsize and _is_much(count, size):
         elements.check(name, memoryview(buffer)[offset : offset + size], count)
         return PackedTensor(name, datatype, shape, NOT_MADE, buffer, offset, size)
     if not datatype.itemsize:
@@ -62,26 +65,32 @@ def decode_trusted(name: str, datatype: DataType, shape: tuple[int, ...], buffer
     they are whole.
     """
     count = element_count(name, shape)
-    if datatype.itemsize or count <= STRINGS_AT_ONCE:
+    if datatype.itemsize or not _is_much(count, len(buffer)):
         return decode(name, datatype, shape, buffer)
     elements.check(name, memoryview(buffer), count, only_size=True)
     return PackedTensor(name, datatype, shape, NOT_MADE, buffer, 0, len(buffer))
 
 
+def _is_much(count: int, size: int) -> bool:
+    return count > STRINGS_AT_ONCE or size > LONG_STRINGS
+
+
 def pack_strings(tensors: Tensors) -> Tensors:
-    """Pack those tensors of BYTES that have many elements: whoever writes them then need not look at each."""
-    if not any(_has_many_strings(tensor) for tensor in tensors.items):
+    """Pack those tensors of BYTES that have many or long elements: whoever writes them then need not look at each."""
+    if not any(_has_much_text(tensor) for tensor in tensors.items):
         return tensors
     return structs.replace(tensors, items=tuple(map(_packed, tensors.items)))
 
 
-def _has_many_strings(tensor: Tensor) -> bool:
-    is_packed = type(tensor) is PackedTensor
-    return tensor.datatype is DataType.BYTES and not is_packed and tensor.array.size > STRINGS_AT_ONCE
+def _has_much_text(tensor: Tensor) -> bool:
+    if tensor.datatype is not DataType.BYTES or type(tensor) is PackedTensor:
+        return False
+    array = tensor.array
+    return array.size > STRINGS_AT_ONCE or sum(map(len, array.ravel().tolist())) > LONG_STRINGS
 
 
 def _packed(tensor: Tensor) -> Tensor:
-    if not _has_many_strings(tensor):
+    if not _has_much_text(tensor):
         return tensor
     flat = tensor.array.reshape(-1)
     blob = b"".join(

@@ -7,14 +7,15 @@ from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding
-from trivium.types.interfaces import Engine, FindEngine, OpensRunner, Runner, TranslatorKind
+from trivium.types.interfaces import ChoosesIsolation, Engine, FindEngine, OpensRunner, Runner, TranslatorKind
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
 from trivium.types.spec import Isolation, ModelFacts, ModelSpec
 
 
 class TranslatedEngine:
-    """Opens the runners of an engine with a translator around them. Implements `OpensRunner` and `SupportsCheck`.
+    """Opens the runners of an engine with a translator around them. Implements `OpensRunner`, `SupportsCheck`
+    and `ChoosesIsolation`.
 
     It runs where both can, and by default where the translator would rather.
     """
@@ -38,6 +39,16 @@ class TranslatedEngine:
     def check(self, spec: ModelSpec) -> Sequence[Finding]:
         """See `SupportsCheck`."""
         return self._kind.check(spec)
+
+    def default_isolation(self, spec: ModelSpec) -> Isolation:
+        """See `ChoosesIsolation`: where the engine wants such a model, if the translator can be there."""
+        engine = self._engine
+        if (
+            isinstance(engine, ChoosesIsolation)
+            and (wanted := engine.default_isolation(spec)) in self.isolation
+        ):
+            return self.isolation[0] if wanted is engine.isolation[0] else wanted
+        return self.isolation[0]
 
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
         """Open one instance: the translator first, which is cheaper, then the model."""

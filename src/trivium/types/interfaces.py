@@ -150,8 +150,8 @@ class SupportsInterrupt(Protocol):
 class Engine(Protocol):
     """A descriptor; importing it imports no heavy library. It implements `OpensRunner` or `WorkerEngine` as well.
 
-    `isolation`: what it supports, default first. `has_facts`: whether `facts` can tell anything, and so whether a probe
-    process is worth starting.
+    `isolation`: what it supports, default first; which one a model runs in, `ChoosesIsolation` may say. `has_facts`:
+    whether `facts` can tell anything, and so whether a probe process is worth starting.
     """
 
     name: str
@@ -239,6 +239,14 @@ class TranslatorKind(Protocol):
         """Return one for an instance of the model. Blocking. Raises LOAD_FAILED, and UNSUPPORTED with the install
         command where a library lacks.
         """
+
+
+@runtime_checkable
+class ChoosesIsolation(Protocol):
+    """Extends an engine whose default isolation depends on the model."""
+
+    def default_isolation(self, spec: ModelSpec) -> Isolation:
+        """Return where instances of this complete spec run whose group does not say it: one of `Engine.isolation`."""
         ...
 
 

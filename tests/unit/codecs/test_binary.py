@@ -132,3 +132,25 @@ def test_many_strings_of_an_engine_are_packed_and_few_are_not() -> None:
     assert binary.pack_strings(after).items == after.items
     plain = Tensors.of({"few": few})
     assert binary.pack_strings(plain) is plain
+
+
+def test_long_strings_stay_where_they_are():
+    """Copies of 64 MiB would hold up everybody else."""
+    data = b"".join(len(text).to_bytes(4, "little") + text for text in (b"a", b"b" * binary.LONG_STRINGS))
+    for tensor in (
+        binary.decode("x", DataType.BYTES, (2,), memoryview(data)),
+        binary.decode_trusted("x", DataType.BYTES, (2,), memoryview(data)),
+    ):
+        assert binary.encode(tensor).obj is data
+        assert tensor.array.tolist() == [b"a", b"b" * binary.LONG_STRINGS]
+    with pytest.raises(ServeError, match="left over"):
+        binary.decode("x", DataType.BYTES, (1,), memoryview(data))
+
+
+def test_what_is_written_later_is_packed_if_it_is_long():
+    array = np.array([b"a", b"b" * binary.LONG_STRINGS], object)
+    few, long = (Tensors.of({"x": one}) for one in (array[:1], array))
+    assert binary.pack_strings(few) is few
+    packed = binary.pack_strings(long)
+    assert type(packed.items[0]) is PackedTensor
+    assert packed["x"].tolist() == array.tolist()

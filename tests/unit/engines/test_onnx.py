@@ -94,6 +94,22 @@ def test_text_passes_as_utf_8(tmp_path):
     assert outcome.items[0].datatype is DataType.BYTES
 
 
+@pytest.mark.parametrize(
+    ("takes", "gives", "expected"),
+    [
+        (FLOAT, FLOAT, Isolation.THREAD),
+        (TEXT, TEXT, Isolation.PROCESS),
+        (FLOAT, TEXT, Isolation.PROCESS),
+        (TEXT, FLOAT, Isolation.PROCESS),
+    ],
+)
+def test_models_with_strings_are_no_threads_of_the_server(tmp_path, takes, gives, expected):
+    node = helper.make_node("Cast", ["x"], ["y"], to=gives)
+    spec = save(tmp_path, [node], [tensor("x", takes, "n")], [tensor("y", gives, "n")])
+    assert ENGINE.default_isolation(spec) is expected
+    assert expected in ENGINE.isolation
+
+
 def test_one_that_is_no_text_is_refused_and_its_neighbours_run(tmp_path):
     spec = batched(identity(tmp_path, TEXT, "n", 1))
     good, bad = np.array([[b"a"]], object), np.array([[b"\xff"]], object)

@@ -15,6 +15,7 @@ from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
+    ChoosesIsolation,
     Engine,
     Instance,
     OpensRunner,
@@ -39,8 +40,7 @@ class Launcher:
         self._spec = spec
         self._executor = executor
         self._around = around
-        default = engine.isolation[0]
-        kinds = {group.isolation or default for group in spec.groups}
+        kinds = {group.isolation or default_isolation(engine, spec) for group in spec.groups}
         self.arena = Arena(spec.name) if Isolation.PROCESS in kinds else None
 
     async def launch(self, placement: Placement, port: Port) -> Instance:
@@ -106,6 +106,11 @@ class Launcher:
                 f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
                 f"'{self._spec.name}': {type(error).__name__}: {error}",
             ) from error
+
+
+def default_isolation(engine: Engine, spec: ModelSpec) -> Isolation:
+    """Return where instances run whose group does not say it."""
+    return engine.default_isolation(spec) if isinstance(engine, ChoosesIsolation) else engine.isolation[0]
 
 
 def _close_late(future: "Future[Runner]") -> None:

@@ -20,7 +20,7 @@ from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.inspector import can_tell
-from trivium.core.models.launcher import Launcher
+from trivium.core.models.launcher import Launcher, default_isolation
 from trivium.core.models.preparations import Preparations, PreparedLoad
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
@@ -347,9 +347,7 @@ class Lifecycle:
         means = self._means(
             takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared
         )
-        return ServedModel(
-            spec, engine.isolation[0], launcher.launch, self._services.mailbox, self._services.clock, means
-        )
+        return self._served(spec, default_isolation(engine, spec), launcher.launch, means)
 
     def _served(
         self, spec: ModelSpec, isolation: Isolation, launch: Launch, means: ModelContext

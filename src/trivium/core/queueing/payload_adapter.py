@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from trivium.codecs.binary import pack_strings
 from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import to_outputs, to_tensors
 from trivium.core.queueing.admission import PriorityRules
@@ -77,7 +78,8 @@ class PayloadAdapter:
         """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""
         assert isinstance(infer.payload, Raw), "only bodies are read"
         try:
-            return self._as_tensors(infer, infer.payload)[0]
+            infer, payload = self._as_tensors(infer, infer.payload)
+            return msgspec.structs.replace(infer, payload=pack_strings(payload))
         except ServeError as error:
             return error.with_traceback(None)
         except Exception as error:

@@ -1,7 +1,8 @@
 """ONNX Runtime: opens a .onnx file and runs batches of tensors.
 
-Sessions release the interpreter's lock, so they run in threads. A batch of one reaches the session uncopied;
-larger ones are stacked into memory that is kept.
+Sessions release the interpreter's lock, so they run in threads. Only models with strings run in processes: ONNX Runtime
+turns Python's strings into its own, and back, in single calls that hold the lock however many there are. A batch of one
+reaches the session uncopied; larger ones are stacked into memory that is kept.
 Source of the parameters: the option names of Triton's onnxruntime backend.
 """
 
@@ -88,6 +89,11 @@ class OnnxEngine:
     takes: frozenset[PayloadKind] = frozenset({PayloadKind.TENSORS})
     isolation: tuple[Isolation, ...] = (Isolation.THREAD, Isolation.PROCESS)
     has_facts = True
+
+    def default_isolation(self, spec: ModelSpec) -> Isolation:
+        """Return a process for a model with strings, a thread for all others."""
+        has_strings = any(tensor.datatype is DataType.BYTES for tensor in (*spec.inputs, *spec.outputs))
+        return Isolation.PROCESS if has_strings else Isolation.THREAD
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """Inputs and outputs as the file declares them. Raises as `Engine.facts` says."""

@@ -198,12 +198,10 @@ def test_what_a_probe_prints_takes_no_memory_and_a_hundred_lines_of_the_log(capl
 
 
 def test_an_answer_that_is_too_long_is_none(monkeypatch):
-    most = 2**16
-
     async def start(*command, **pipes):
-        return Process(0, bytes(most + 1))
+        return Process(0, bytes(2**20 + 1))
 
-    monkeypatch.setattr(inspector, "MOST_REPLY", most)
+    monkeypatch.setattr(inspector, "MOST_REPLY", 2**20)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     assert "gave no answer that can be read" in refusal("").message
 

@@ -9,7 +9,7 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.thread import ThreadInstance
-from trivium.core.models.launcher import Launcher
+from trivium.core.models.launcher import Launcher, default_isolation
 from trivium.core.workers.process_launcher import WorkerServices
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -74,6 +74,13 @@ def fails(error):
         raise error
 
     return fail
+
+
+def test_an_engine_may_choose_the_isolation_by_the_model():
+    chooser = Engine()
+    chooser.default_isolation = lambda spec: Isolation.INLINE if spec.name == "m" else Isolation.THREAD
+    assert default_isolation(chooser, make_spec()) is Isolation.INLINE
+    assert default_isolation(Engine(), make_spec()) is Isolation.THREAD
 
 
 @pytest.mark.parametrize(
