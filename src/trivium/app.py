@@ -139,22 +139,35 @@ def front_end(server: Server, config: ServerConfig, listener: Listener, entrance
 
 def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
-    return HttpFrontend(server, *http_routes(listener, config, server.regions), limits, entrance)
+    return HttpFrontend(
+        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance
+    )
 
 
 def http_routes(
-    listener: Listener, config: ServerConfig, regions: RegionViews | None = None
+    listener: Listener,
+    config: ServerConfig,
+    regions: RegionViews | None = None,
+    shared: dict[str, object] | None = None,
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
-    context = replace(protocol_context(config), regions=regions, forwards=forwards, roles=listener.roles)
+    context = replace(
+        protocol_context(config),
+        regions=regions,
+        forwards=forwards,
+        roles=listener.roles,
+        shared={} if shared is None else shared,
+    )
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
 def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     forwards = protocol_facts.forwarded("--forward-metadata", config.grpc.forward_metadata)
-    context = replace(protocol_context(config), regions=server.regions, forwards=forwards)
+    context = replace(
+        protocol_context(config), regions=server.regions, forwards=forwards, shared=server.shared
+    )
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}

@@ -385,3 +385,24 @@ def test_its_grpc_service_pings_and_streams(tmp_path: Path) -> None:
             with pytest.raises(grpc.RpcError) as caught:
                 list(predict(request(model_name="nobody"), timeout=60))
             assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+# -- health ------------------------------------------------------------------------------------------------
+
+
+def test_errors_that_come_too_fast_make_the_health_503_for_good(tmp_path: Path) -> None:
+    """Sharp edge 6 of the sheet: 503 sticky on error rate, on both listeners."""
+    code = STAMP.format("x").replace(
+        "return None if", "if inputs.get_as_string() == 'fail': raise ValueError\n    return None if"
+    )
+    code = code.replace("if inputs.get_as_string()", "if not inputs.is_empty() and inputs.get_as_string()")
+    place = folder(tmp_path, "m", code)
+    variables = {"SERVING_ERROR_RATE_MODEL": "1/PT1H"}
+    with djl_serving(tmp_path / "log", "-m", place, split=True, variables=variables) as server:
+        assert server.infer("POST", "/predictions/m", b"fail").status == 424
+        assert server.infer("GET", "/ping").status == 200
+        assert server.infer("POST", "/predictions/m", b"fail").status == 424
+        assert server.infer("POST", "/predictions/m", b"x").status == 200
+        for answer in (server.infer("GET", "/ping"), server.manage("GET", "/ping")):
+            assert answer.status == 503
+            assert answer.document == {"m": {"status": "Healthy"}}

@@ -295,6 +295,12 @@ class DjlConfig:
         "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
         "throttle (503) and server_error (500).",
     )
+    error_rates: str = option(
+        "--djl-error-rates",
+        "",
+        "Errors of predictions behind which /ping is 503 from then on, like 'wlm=5/PT1M,any=20': of wlm (queues and "
+        "workers), server, model and any; a number alone is one per minute.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ class ProtocolContext:
     `regions`: clients' shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields
     or metadata whose whole name `forwards` matches become parameters. A body that comes compressed may have
     `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's
-    own, by name. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads them. The last
-    three say which optional families of metrics are shown.
+    own, by name; in `shared` it keeps what is one for all listeners of a server. `restricted_apis` and
+    `restricted_rpcs` are the operator's texts; the protocol reads them. The last three say which optional families of
+    metrics are shown.
     """
 
     server_name: str = "trivium"
@@ -41,6 +42,7 @@ class ProtocolContext:
     max_unpacked_bytes: int = 64 * 2**20
     max_total_unpacked_bytes: int = 2**30
     own: Mapping[str, object] = field(default_factory=dict)
+    shared: dict[str, object] = field(default_factory=dict)
     restricted_apis: str = ""
     restricted_rpcs: str = ""
     has_duration_metrics: bool = True

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
+from trivium.dialects.djl.error_rate_policy import EXPECTED, read_rate
 from trivium.dialects.djl.model_urls import read_devices, read_list
 from trivium.types.errors import ServeError
 from trivium.types.listeners import BindAddress
@@ -29,6 +30,7 @@ class KeyKind(Enum):
     DEVICES = "*, or devices separated by semicolons"
     STATUS = "a status from 400 to 599"
     PATTERN = "a regular expression"
+    RATE = EXPECTED
     ACCESS = "open or closed"
 
 
@@ -82,6 +84,8 @@ class ConfigKey:
                 return "" if text.lower() in ("open", "closed") else shown
             case KeyKind.ADDRESS:
                 return "" if read_address(text) else shown
+            case KeyKind.RATE:
+                return "" if read_rate(text) else shown
             case KeyKind.MODELS:
                 if text.upper() not in ("ALL", "NONE"):
                     read_list(text)
@@ -144,10 +148,10 @@ _ROWS = (
     ConfigKey("private_key_file", _T),
     ConfigKey("certificate_file", _T),
     ConfigKey("plugin_folder", _T, "plugins", _UNUSED, "plug-ins are Java, which does not run here"),
-    ConfigKey("error_rate_wlm", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_server", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_model", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_any", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
+    ConfigKey("error_rate_wlm", KeyKind.RATE),
+    ConfigKey("error_rate_server", KeyKind.RATE),
+    ConfigKey("error_rate_model", KeyKind.RATE),
+    ConfigKey("error_rate_any", KeyKind.RATE),
     ConfigKey("bad_request_http_code", _S, "400"),
     ConfigKey("wlm_error_http_code", _S, "503"),
     ConfigKey("throttle_error_http_code", _S, "503"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from trivium.cli.djl_serving.keys import ServingAddress, read_address
 from trivium.cli.djl_serving.sources import ServingSources
 from trivium.config.loading import LoadedConfig, from_process
+from trivium.dialects.djl.error_rate_policy import ErrorKind
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.dialects.djl.naming import ARCHIVES, archive_suffix
@@ -112,6 +113,11 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "djl_request_id_header": sources.text("request_id_header_key"),
         "djl_statuses": ",".join(
             f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
+        ),
+        "djl_error_rates": ",".join(
+            f"{kind}={sources.text(key)}"
+            for kind in ErrorKind
+            if sources.is_given(key := f"error_rate_{kind}")
         ),
         "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
         "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",

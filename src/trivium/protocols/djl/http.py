@@ -62,10 +62,10 @@ class DjlHttp:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id, options = self._id(head), self._options
         if target.verb == DjlVerb.PING:
-            return List(), DjlPingEncoder(request_id, True, options.multi_status)
+            return List(), DjlPingEncoder(request_id, True, options)
         if target.verb == DjlVerb.OPTIONS:
             operation = Describe(target.model, target.version) if target.model else Live()
-            return operation, DjlPingEncoder(request_id, False)
+            return operation, DjlPingEncoder(request_id, False, options)
         try:
             if target.verb in VERBS:
                 return decode_adapters(head, target, body, request_id, options.exact)
