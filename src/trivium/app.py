@@ -5,6 +5,7 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -157,6 +158,7 @@ def http_routes(
         regions=regions,
         forwards=forwards,
         roles=listener.roles,
+        now=time.monotonic,
         shared={} if shared is None else shared,
     )
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
@@ -166,7 +168,11 @@ def http_routes(
 def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     forwards = protocol_facts.forwarded("--forward-metadata", config.grpc.forward_metadata)
     context = replace(
-        protocol_context(config), regions=server.regions, forwards=forwards, shared=server.shared
+        protocol_context(config),
+        regions=server.regions,
+        forwards=forwards,
+        now=time.monotonic,
+        shared=server.shared,
     )
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:

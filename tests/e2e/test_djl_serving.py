@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from tests.harness.certificates import pair
 from tests.harness.commands import trivium
 from tests.harness.djl_serving import DjlServing, djl_serving, said
 from tests.harness.raw_http import connect, read_answer
@@ -406,3 +407,53 @@ def test_errors_that_come_too_fast_make_the_health_503_for_good(tmp_path: Path) 
         for answer in (server.infer("GET", "/ping"), server.manage("GET", "/ping")):
             assert answer.status == 503
             assert answer.document == {"m": {"status": "Healthy"}}
+
+
+def test_a_model_that_is_given_up_ends_a_server_that_fails_fast(tmp_path: Path) -> None:
+    """`SERVING_FAIL_FAST`: status 137 once a worker has used up its retries."""
+    code = STAMP.format("x").replace(
+        "return None if", "import os\n    inputs.is_empty() or os._exit(3)\n    return None if"
+    )
+    place = folder(tmp_path, "m", code, "retry_threshold=0")
+    variables = {"SERVING_FAIL_FAST": "true"}
+    with djl_serving(tmp_path / "log", "-m", place, status=137, variables=variables) as server:
+        assert server.infer("POST", "/predictions/m", b"x").status == 503
+        until(server.has_ended, server.said)
+        assert "Model m failed: Model 'm' was given up" in server.said()
+
+
+def test_a_key_store_and_parts_that_do_not_come(tmp_path: Path) -> None:
+    """PKCS12 for https, and `chunked_read_timeout`: the answer breaks off without an error."""
+    pytest.importorskip("cryptography")
+    certificate, key = pair(tmp_path, "own")
+    command = ["openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-passout", "pass:changeit"]
+    subprocess.run([*command, "-out", str(tmp_path / "own.p12")], check=True, capture_output=True)
+    code = """
+import time
+from djl_python import Output
+def handle(inputs):
+    if inputs.is_empty():
+        return None
+    def parts():
+        yield b"first"
+        time.sleep(60)
+    return Output().add_stream_content(parts(), None)
+"""
+    lines = "inference_address=https://127.0.0.1:0\nkeystore=own.p12\nchunked_read_timeout=1\n"
+    (tmp_path / "config.properties").write_text(lines)
+    variables = {"SERVING_INFERENCE_ADDRESS": "", "SERVING_MANAGEMENT_ADDRESS": ""}
+    place = folder(tmp_path, "m", code)
+    with djl_serving(
+        tmp_path / "log", "-m", place, status=-9, variables=variables, home=tmp_path, listens=False
+    ) as server:
+        port = server.await_line(re.compile(r"BOTH API bind to: https://[\w.]+:(\d+)"))[1]
+        url = f"https://127.0.0.1:{port}/predictions/m"
+        done = subprocess.run(
+            ["curl", "-s", "--cacert", certificate, "-X", "POST", "-d", "x", url],
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.stdout == b"first"
+        assert done.returncode in (18, 56)  # a transfer that was cut short
+        server.signal(signal.SIGKILL)  # the handler sleeps on

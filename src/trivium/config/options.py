@@ -319,6 +319,11 @@ class SecurityConfig:
         "TOML file with the keys that clients have to show, read again when it changes; `trivium key` makes one.",
         is_common=True,
     )
+    keystore_password: str = option(
+        "--keystore-password",
+        "",
+        "Password of the PKCS12 key stores; others see it on a command line: TRIVIUM_KEYSTORE_PASSWORD sets it, too.",
+    )
     allowed_hosts: str = option(
         "--allowed-hosts",
         "",

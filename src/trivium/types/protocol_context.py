@@ -35,6 +35,7 @@ class ProtocolContext:
     roles: frozenset[Role] = frozenset(Role)
     as_original: bool = False
     make_id: Callable[[], str] = make_id
+    now: Callable[[], float] = lambda: 0.0
     may_change: bool = False
     regions: RegionViews | None = None
     shares_memory: bool = False

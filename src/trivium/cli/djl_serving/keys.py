@@ -32,6 +32,7 @@ class KeyKind(Enum):
     PATTERN = "a regular expression"
     RATE = EXPECTED
     ACCESS = "open or closed"
+    KEYSTORE = "PKCS12 (a JKS is converted by keytool -importkeystore -deststoretype pkcs12)"
 
 
 class KeySupport(Enum):
@@ -84,6 +85,8 @@ class ConfigKey:
                 return "" if text.lower() in ("open", "closed") else shown
             case KeyKind.ADDRESS:
                 return "" if read_address(text) else shown
+            case KeyKind.KEYSTORE:
+                return "" if text.upper() in ("PKCS12", "PFX") else shown
             case KeyKind.RATE:
                 return "" if read_rate(text) else shown
             case KeyKind.MODELS:
@@ -119,14 +122,7 @@ _ROWS = (
     ConfigKey("max_idle_time", _N, "60"),
     ConfigKey("reserved_memory_mb", _N, "500"),
     ConfigKey("max_request_size", _N, "67108864", least=1),
-    ConfigKey(
-        "chunked_read_timeout",
-        _N,
-        "120",
-        _UNUSED,
-        "a run ends at the model's own option.predict_timeout",
-        least=1,
-    ),
+    ConfigKey("chunked_read_timeout", _N, "120", least=1),
     ConfigKey("number_of_netty_threads", _N, "0", _UNUSED, _LOOP),
     ConfigKey("use_native_io", _B, "true", _UNUSED, _LOOP),
     ConfigKey("io_ratio", _N, "50", _UNUSED, _LOOP, most=100),
@@ -140,10 +136,20 @@ _ROWS = (
     ConfigKey("cors_allowed_origin", _T),
     ConfigKey("cors_allowed_methods", _T),
     ConfigKey("cors_allowed_headers", _T),
-    ConfigKey("keystore", _T, "", _PARTLY, "PKCS12, where the package cryptography is installed"),
+    ConfigKey(
+        "keystore",
+        _T,
+        "",
+        _PARTLY,
+        "the package cryptography reads it (extra pkcs12); certificate_file goes before it",
+    ),
     ConfigKey("keystore_pass", _T, "changeit"),
     ConfigKey(
-        "keystore_type", _T, "PKCS12", _PARTLY, "PKCS12 alone: convert a JKS with keytool -importkeystore"
+        "keystore_type",
+        KeyKind.KEYSTORE,
+        "PKCS12",
+        _PARTLY,
+        "PKCS12 alone: convert a JKS with keytool -importkeystore -deststoretype pkcs12",
     ),
     ConfigKey("private_key_file", _T),
     ConfigKey("certificate_file", _T),

@@ -6,7 +6,7 @@ listens once every model is loaded, or before if `wait_model_loading` is false; 
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
@@ -21,8 +21,10 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
 
 _log = logging.getLogger("ModelServer")
-FAILED, CANNOT_BIND = 1, 2
-"""Exit statuses: of a server whose models do not load, and of one that cannot listen."""
+FAILED, CANNOT_BIND, GIVEN_UP = 1, 2, 137
+"""Exit statuses: of a server whose models do not load, of one that cannot listen, and with `SERVING_FAIL_FAST` of one
+that has given up a model.
+"""
 
 LAST_PINGS = 3.0
 """Seconds for which a server whose models failed still answers how they are."""
@@ -57,8 +59,9 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
             _log.info("%s", line)
 
     known = None if settings.waits else listen
-    loading = asyncio.ensure_future(server.start(_tell, known=known))
-    stopped = asyncio.ensure_future(stop.wait())
+    given_up = asyncio.Event()
+    loading = asyncio.ensure_future(server.start(LoadReport(given_up.set), known=known))
+    stopped = asyncio.ensure_future(_until(stop, given_up if settings.fails_fast else None))
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
     if not loading.done():
         loading.cancel()
@@ -74,14 +77,38 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
         await listen()
     settle()
     await stopped
-    return await _go_down(server, listeners, stop)
+    status = await _go_down(server, listeners, stop)
+    return GIVEN_UP if settings.fails_fast and given_up.is_set() else status
 
 
-def _tell(status: VersionStatus) -> None:
-    if status.state is VersionState.LOADING:
-        _log.info("Loading model %s", status.model)
-    elif status.state is VersionState.READY:
-        _log.info("Model %s is ready", status.model)
+async def _until(stop: StopSignals, given_up: asyncio.Event | None) -> None:
+    """Return at a signal to stop, or once a model is given up, where that ends the server."""
+    waits = [asyncio.ensure_future(each.wait()) for each in (stop, given_up) if each is not None]
+    await asyncio.wait(waits, return_when="FIRST_COMPLETED")
+    for wait in waits:
+        wait.cancel()
+
+
+class LoadReport:
+    """Tells the log how models are loaded, and calls `given_up` for one that served and will not again by itself."""
+
+    def __init__(self, given_up: Callable[[], None]) -> None:
+        self._given_up = given_up
+        self._last: dict[tuple[str, str], VersionState] = {}
+
+    def __call__(self, status: VersionStatus) -> None:
+        """Take a change of a version's state."""
+        key = (status.model, status.version)
+        before, self._last[key] = self._last.get(key), status.state
+        if status.state is VersionState.LOADING:
+            _log.info("Loading model %s", status.model)
+        elif status.state is VersionState.READY:
+            _log.info("Model %s is ready", status.model)
+        elif status.state is VersionState.FAILED and before is VersionState.READY:
+            _log.error("Model %s failed: %s", status.model, status.reason)
+            self._given_up()
+        elif status.state is VersionState.UNLOADED:
+            del self._last[key]
 
 
 def _say_failures(listing: Listing) -> bool:

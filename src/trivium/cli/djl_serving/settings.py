@@ -64,7 +64,8 @@ class StartupModel:
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each."""
+    """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each.
+    It `fails_fast`: it ends once a model is given up."""
 
     loaded: LoadedConfig
     under: Mapping[str, SourceSetting]
@@ -74,6 +75,7 @@ class ServingSettings:
     sources: ServingSources
     home: Path
     environments: EnvironmentRules
+    fails_fast: bool = False
 
 
 def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
@@ -83,7 +85,7 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
     return ServingSettings(
-        _config(sources, environment, notices),
+        _config(sources, environment, home, notices),
         _under(sources, environment),
         models,
         sources.switch("wait_model_loading"),
@@ -91,10 +93,13 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         sources,
         home,
         environment_rules(environment),
+        environment.get("SERVING_FAIL_FAST", "").lower() == "true",
     )
 
 
-def _config(sources: ServingSources, environment: Mapping[str, str], notices: list[str]) -> LoadedConfig:
+def _config(
+    sources: ServingSources, environment: Mapping[str, str], home: Path, notices: list[str]
+) -> LoadedConfig:
     inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
         management = inference
@@ -105,6 +110,8 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "open": True,
         "open_management": not is_closed,
         "install_packages": sources.text("trivium_install_packages").lower(),
+        "part_timeout": sources.number("chunked_read_timeout"),
+        "keystore_password": sources.text("keystore_pass"),
         "max_body_bytes": sources.number("max_request_size"),
         "cors_allowed_origin": sources.text("cors_allowed_origin"),
         "cors_allowed_methods": sources.text("cors_allowed_methods"),
@@ -122,12 +129,12 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
         "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
-        **_listener(sources, inference, "http"),
+        **_listener(sources, inference, "http", home),
     }
     if inference.bind.host:
         fields["host"] = inference.bind.host
     if management != inference:
-        fields |= _listener(sources, management, "management")
+        fields |= _listener(sources, management, "management", home)
         fields["management_host"] = management.bind.host
     loaded = from_process(None, fields)
     if loaded.config.security.keys:  # by its variable: the original has no key of the file for it
@@ -163,26 +170,27 @@ def _address(sources: ServingSources, key: str) -> ServingAddress:
     return address
 
 
-def _listener(sources: ServingSources, address: ServingAddress, name: str) -> dict[str, object]:
+def _listener(sources: ServingSources, address: ServingAddress, name: str, home: Path) -> dict[str, object]:
     found: dict[str, object] = {f"{name}_port": address.bind.port, f"{name}_socket": address.bind.path}
     if address.is_tls:
-        certificate, key = _certificate(sources)
+        certificate, key = _certificate(sources, home)
         found |= {f"{name}_tls_certificate": certificate, f"{name}_tls_key": key}
     return found
 
 
-def _certificate(sources: ServingSources) -> tuple[str, str]:
-    certificate, key = sources.text("certificate_file"), sources.text("private_key_file")
+def _certificate(sources: ServingSources, home: Path) -> tuple[str, str]:
+    certificate, key, store = (
+        str(home / sources.text(name)) if sources.text(name) else ""
+        for name in ("certificate_file", "private_key_file", "keystore")
+    )
     if certificate and key:
         return certificate, key
-    if sources.text("keystore"):
-        found = "a keystore, which is not read in this version"
-    else:
-        found = "no certificate_file and private_key_file"
+    if store:
+        return store, ""
     raise ServeError(
         Code.INVALID,
-        f"An address begins with https, and there is {found}. Give both in PEM: a keystore is converted by `openssl "
-        f"pkcs12 -nodes`, and one for trying is made by `{_SELF_SIGNED}`.",
+        "An address begins with https, and there is no certificate_file and private_key_file. Give both in PEM, or a "
+        f"keystore in PKCS12; a pair for trying is made by `{_SELF_SIGNED}`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Decides whether errors come faster than an operator allows: `error_rate_wlm=5/PT1M` and its like.
+"""Decides whether errors come faster than an operator allows, by the rates of `config.properties`, such as 5/PT1M.
 
 Pure: what is left of each allowance and the time go in, and what is left then comes out. Source: spec sheet `djl`,
 section 1.3.

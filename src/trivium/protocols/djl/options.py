@@ -69,7 +69,9 @@ def meter_of(context: ProtocolContext) -> DjlMeter:
     """Return the meter of the server that a listener belongs to. Raises INVALID for rates that cannot be."""
     meter = context.shared.get(_METER)
     if not isinstance(meter, DjlMeter):
-        meter = context.shared[_METER] = DjlMeter(read_rates(str(context.own.get("error_rates", ""))))
+        meter = context.shared[_METER] = DjlMeter(
+            read_rates(str(context.own.get("error_rates", ""))), context.now
+        )
     return meter
 
 
