@@ -457,3 +457,23 @@ def handle(inputs):
         assert done.stdout == b"first"
         assert done.returncode in (18, 56)  # a transfer that was cut short
         server.signal(signal.SIGKILL)  # the handler sleeps on
+
+
+def test_a_prediction_registers_its_model_where_the_pattern_allows_it(tmp_path: Path) -> None:
+    folder(tmp_path / "store", "late", STAMP.format("late"))
+    url = f"file://{tmp_path}/store/late"
+    variables = {"SERVING_MODEL_URL_PATTERN": f"file://{re.escape(str(tmp_path))}/store/[a-z]+"}
+    with djl_serving(tmp_path / "log", "-m", folder(tmp_path, "m"), variables=variables) as server:
+        assert server.infer("POST", "/predictions/late", b"x").document["message"] == (
+            "Parameter model_url is required."
+        )
+        denied = server.infer("POST", "/predictions/late", b"x", f"model_url: {tmp_path}/m\r\n")
+        assert (denied.status, denied.document["message"]) == (404, f"Permission denied: {tmp_path}/m")
+        missing = server.infer("POST", f"/predictions/none?model_url={url}x", b"x")
+        assert missing.status == 404
+        assert [row["modelName"] for row in rows(server)] == ["m"]
+        body = b"x" * 200_000
+        for _ in range(2):
+            assert server.infer("POST", f"/predictions/late?model_url={url}", body).body == b"late"
+        assert server.infer("POST", "/predictions/late", b"x").body == b"late"
+        assert [row["modelName"] for row in rows(server)] == ["late", "m"]

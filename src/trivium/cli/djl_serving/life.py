@@ -17,6 +17,7 @@ from trivium.cli.process import observer, settle
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
 from trivium.formats.djl.repository import DjlFormat
+from trivium.protocols.djl.options import LAZY
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
 
@@ -44,6 +45,8 @@ async def live(settings: ServingSettings) -> int:
                 continue
             claiming = next((each for each in formats if each.claims(model.path)), form)
             server.add(model.path, claiming, model.source)
+        if settings.lazy is not None:
+            server.shared[LAZY] = settings.lazy
         listeners = Listeners(server, config)
         try:
             return await _serve(server, listeners, settings, stop)

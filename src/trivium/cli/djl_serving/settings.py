@@ -5,6 +5,7 @@ Raises ConfigError with every fault, CannotServe for what else keeps the origina
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,13 @@ from pathlib import Path
 from trivium.cli.djl_serving.keys import ServingAddress, read_address
 from trivium.cli.djl_serving.sources import ServingSources
 from trivium.config.loading import LoadedConfig, from_process
+from trivium.config.options import ServerConfig
 from trivium.dialects.djl.error_rate_policy import ErrorKind
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.dialects.djl.naming import ARCHIVES, archive_suffix
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
+from trivium.protocols.djl.options import LazyRule
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
@@ -65,7 +68,7 @@ class StartupModel:
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
     """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each.
-    It `fails_fast`: it ends once a model is given up."""
+    It `fails_fast`: it ends once a model is given up. By the rule `lazy` predictions register models."""
 
     loaded: LoadedConfig
     under: Mapping[str, SourceSetting]
@@ -76,6 +79,7 @@ class ServingSettings:
     home: Path
     environments: EnvironmentRules
     fails_fast: bool = False
+    lazy: LazyRule | None = None
 
 
 def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
@@ -84,8 +88,9 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         raise ConfigError(sources.faults)
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
+    loaded = _config(sources, environment, home, notices)
     return ServingSettings(
-        _config(sources, environment, home, notices),
+        loaded,
         _under(sources, environment),
         models,
         sources.switch("wait_model_loading"),
@@ -94,7 +99,24 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         home,
         environment_rules(environment),
         environment.get("SERVING_FAIL_FAST", "").lower() == "true",
+        _lazy(sources, loaded.config),
     )
+
+
+def _lazy(sources: ServingSources, config: ServerConfig) -> LazyRule | None:
+    """Return by which rule predictions register models. Raises INVALID where not everybody who predicts may."""
+    pattern = sources.text("model_url_pattern")
+    if not pattern:
+        return None
+    may_change = config.is_loopback or config.security.open_management
+    if config.security.keys or not may_change:
+        why = "TRIVIUM_KEYS is set" if config.security.keys else "trivium_management is closed"
+        raise ServeError(
+            Code.INVALID,
+            f"With model_url_pattern whoever may predict registers models, and {why}, so that not everybody may. Leave "
+            "model_url_pattern out, and register models by POST /models.",
+        )
+    return LazyRule(re.compile(pattern))
 
 
 def _config(

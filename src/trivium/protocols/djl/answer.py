@@ -8,9 +8,10 @@ from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
-from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
+from trivium.protocols.djl.errors import HANDLER_FAILED, DjlRefusal, chunk, refuse
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import DjlOptions
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
@@ -33,11 +34,21 @@ _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 
 
 class DjlInferEncoder:
-    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
+    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's.
+    `unknown` is answered in place of the usual words where there is no such model.
+    """
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_options", "_request_id")
+    __slots__ = ("_accept", "_begun", "_content_type", "_options", "_request_id", "_unknown")
 
-    def __init__(self, request_id: str, accept: str, content_type: str, options: DjlOptions) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        accept: str,
+        content_type: str,
+        options: DjlOptions,
+        unknown: DjlRefusal | None = None,
+    ) -> None:
+        self._unknown = unknown
         self._options = options
         self._request_id = request_id
         self._accept = accept
@@ -66,6 +77,8 @@ class DjlInferEncoder:
 
     def _failed(self, error: ServeError) -> HttpAnswer:
         if not self._begun:
+            if self._unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
+                error = self._unknown
             answer = refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
             self._options.meter.refused(error, answer.status)
             return answer

@@ -6,9 +6,12 @@ Source: spec sheet `djl`, section 4.
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from trivium.protocols.djl.adapters import VERBS, decode_adapters
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
+from trivium.protocols.djl.lazy import URL, lazily
 from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
@@ -45,6 +48,8 @@ class DjlHttp:
         """The route, by `routes.find_target`."""
         try:
             target = find_target(head, self._options.roles)
+            if self._options.lazy is not None and target.verb == DjlVerb.INFER:
+                target = msgspec.structs.replace(target, is_served=False)
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
                 raise _not_from_here()
             return target
@@ -64,8 +69,8 @@ class DjlHttp:
         if target.verb == DjlVerb.PING:
             return List(), DjlPingEncoder(request_id, True, options)
         if target.verb == DjlVerb.OPTIONS:
-            operation = Describe(target.model, target.version) if target.model else Live()
-            return operation, DjlPingEncoder(request_id, False, options)
+            description = Describe(target.model, target.version) if target.model else Live()
+            return description, DjlPingEncoder(request_id, False, options)
         try:
             if target.verb in VERBS:
                 return decode_adapters(head, target, body, request_id, options.exact)
@@ -78,11 +83,12 @@ class DjlHttp:
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
             infer = decode_infer(head, target, body, request_id, options.handler_override)
+            operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise self._known(error, request_id) from error
         if is_deferred(head):
             return Defer(infer), DjlDeferEncoder(request_id, options)
-        return infer, DjlInferEncoder(request_id, accept, content_type, options)
+        return operation, DjlInferEncoder(request_id, accept, content_type, options, unknown)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
@@ -90,6 +96,10 @@ class DjlHttp:
         if error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
             error = no_route(error, request_id)
         return refuse(error, request_id or self._make_id(), self._options.exact)
+
+    def _names_url(self, head: Head) -> bool:
+        """Tell whether a prediction may be one by which a model is registered, or whose client believes so."""
+        return self._options.lazy is not None or URL.encode() in head.headers or URL in head.query
 
     def _id(self, head: Head) -> str:
         return head.headers.get(self._options.request_id, b"").decode("latin-1") or self._make_id()

@@ -1,5 +1,6 @@
 """Options of DJL's protocol: what an operator can set about it, and what a listener is for."""
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
@@ -19,6 +20,15 @@ _CODES: Mapping[str, tuple[Code, ...]] = {
 
 
 _METER = "djl meter"
+LAZY = "djl lazy"
+"""Name among what listeners share: the rule by which predictions register models."""
+
+
+@dataclass(frozen=True, slots=True)
+class LazyRule:
+    """Holds which URLs of models predictions may give."""
+
+    pattern: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +40,7 @@ class DjlOptions:
     /ping is 207 while a model is being loaded. A request's id is read from the header `request_id` (lower case).
     `statuses` go before those of the table of errors, on inference. With `handler_override` a request may name the
     function of the handler that answers it; with `prometheus` metrics of models are at /server/metrics. The `meter`
-    counts answers for all listeners of a server.
+    counts answers for all listeners of a server. By the rule `lazy` predictions register models.
     """
 
     tensors_as: str = "tensor/ndlist"
@@ -43,6 +53,7 @@ class DjlOptions:
     handler_override: bool = False
     prometheus: bool = False
     meter: DjlMeter = field(default_factory=DjlMeter)
+    lazy: LazyRule | None = None
 
 
 def options_of(context: ProtocolContext) -> DjlOptions:
@@ -62,7 +73,13 @@ def options_of(context: ProtocolContext) -> DjlOptions:
         bool(own.get("handler_override", False)),
         bool(own.get("prometheus", False)),
         meter_of(context),
+        _lazy_of(context),
     )
+
+
+def _lazy_of(context: ProtocolContext) -> LazyRule | None:
+    rule = context.shared.get(LAZY) if context.may_change else None
+    return rule if isinstance(rule, LazyRule) else None
 
 
 def meter_of(context: ProtocolContext) -> DjlMeter:

@@ -100,6 +100,17 @@ def test_tls_takes_a_key_store_of_pkcs12(tmp_path: Path) -> None:
     assert "keytool -importkeystore" in refusal(tmp_path, text + "keystore_type=JKS")
 
 
+def test_predictions_register_models_where_everybody_may(tmp_path: Path) -> None:
+    rule = settled(tmp_path, "model_url_pattern=file:///models/.*").lazy
+    assert rule is not None
+    assert rule.pattern.pattern == "file:///models/.*"
+    assert settled(tmp_path).lazy is None
+    wide = "model_url_pattern=.*\ninference_address=http://0.0.0.0:8080\n"
+    assert settled(tmp_path, wide).lazy is not None
+    assert "trivium_management is closed" in refusal(tmp_path, wide + "trivium_management=closed")
+    assert "a regular expression" in refusal(tmp_path, "model_url_pattern=(")
+
+
 def test_how_long_parts_are_waited_for_and_who_ends_with_its_model(tmp_path: Path) -> None:
     assert settled(tmp_path).loaded.config.http.part_timeout == 120
     assert settled(tmp_path, "chunked_read_timeout=7").loaded.config.http.part_timeout == 7
