@@ -4,6 +4,7 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 """
 
 import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -46,6 +47,7 @@ from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
+from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
@@ -86,6 +88,9 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "prometheus": prometheus,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+_OWN_METRICS = {"djl": own_metrics}
+"""Server that is stood in for -> its metrics by their own names."""
+
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
@@ -159,6 +164,7 @@ def http_routes(
         forwards=forwards,
         roles=listener.roles,
         now=time.monotonic,
+        host=socket.gethostname(),
         shared={} if shared is None else shared,
     )
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
@@ -172,6 +178,7 @@ def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entranc
         regions=server.regions,
         forwards=forwards,
         now=time.monotonic,
+        host=socket.gethostname(),
         shared=server.shared,
     )
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
@@ -195,8 +202,11 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
-    is_original = protocol == PROFILES[config.server.profile].original
-    return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
+    original = PROFILES[config.server.profile].original
+    context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
+    if protocol == "prometheus" and original in _OWN_METRICS:
+        return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
+    return replace(context, as_original=protocol == original)
 
 
 async def examine(

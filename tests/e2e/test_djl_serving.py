@@ -477,3 +477,26 @@ def test_a_prediction_registers_its_model_where_the_pattern_allows_it(tmp_path: 
             assert server.infer("POST", f"/predictions/late?model_url={url}", body).body == b"late"
         assert server.infer("POST", "/predictions/late", b"x").body == b"late"
         assert [row["modelName"] for row in rows(server)] == ["late", "m"]
+
+
+def test_metrics_have_the_originals_names(tmp_path: Path) -> None:
+    variables = {"SERVING_PROMETHEUS": "true"}
+    with djl_serving(
+        tmp_path / "log", "-m", folder(tmp_path, "m"), split=True, variables=variables
+    ) as server:
+        assert server.infer("POST", "/predictions/m", b"x").status == 200
+        assert server.infer("POST", "/predictions/nobody", b"x").status == 404
+        shown = server.manage("GET", "/server/metrics").body.decode()
+        for line in (
+            r'DJLServingStart_total\{Version="[^"]+"\} 1',
+            r'StartupLatency\{Host="[^"]+"\} \d+',
+            r'LoadModel\{Model="m"\} \d+',
+            r'Response_2XX_total\{Host="[^"]+"\} 1',
+            r'Response_4XX_total\{Host="[^"]+"\} 1',
+            r'QueueTime_count\{Model="m"\} 1',
+            r'RequestLatency_count\{Model="m"\} 1',
+            r'DynamicBatchSize\{Model="m",Version="1"\} 1',
+        ):
+            assert re.search(f"^{line}", shown, re.MULTILINE), (line, shown)
+        assert re.search(r"\[INFO \] server_metric - DJLServingStart\.Count:1\|#Version:", server.said())
+        assert re.search(r"\[INFO \] model_metric - LoadModel\.Microseconds:\d+\|#Model:m,", server.said())

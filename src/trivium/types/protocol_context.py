@@ -9,6 +9,8 @@ from typing import Protocol
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
 from trivium.types.listeners import Role
+from trivium.types.metrics import MetricFamily
+from trivium.types.statistics import MetricsReport
 
 
 def make_id() -> str:
@@ -26,8 +28,8 @@ class ProtocolContext:
     or metadata whose whole name `forwards` matches become parameters. A body that comes compressed may have
     `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's
     own, by name; in `shared` it keeps what is one for all listeners of a server. `restricted_apis` and
-    `restricted_rpcs` are the operator's texts; the protocol reads them. The last three say which optional families of
-    metrics are shown.
+    `restricted_rpcs` are the operator's texts; the protocol reads them. Of the last four three say which optional
+    families of metrics are shown, and `own_metrics` makes further ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -36,6 +38,7 @@ class ProtocolContext:
     as_original: bool = False
     make_id: Callable[[], str] = make_id
     now: Callable[[], float] = lambda: 0.0
+    host: str = ""
     may_change: bool = False
     regions: RegionViews | None = None
     shares_memory: bool = False
@@ -49,6 +52,7 @@ class ProtocolContext:
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False
+    own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 
 
 class HttpProtocolEntry(Protocol):

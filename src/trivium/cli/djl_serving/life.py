@@ -6,11 +6,12 @@ listens once every model is loaded, or before if `wait_model_loading` is false; 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.djl_serving.report import bound
+from trivium.cli.djl_serving.server_metrics import LifeMetrics, log_failure
 from trivium.cli.djl_serving.settings import ServingSettings
 from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
@@ -18,7 +19,7 @@ from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
 from trivium.formats.djl.repository import DjlFormat
 from trivium.protocols.djl.options import LAZY
-from trivium.types.operations import Listing, VersionStatus
+from trivium.types.operations import Listing
 from trivium.types.state import VersionState
 
 _log = logging.getLogger("ModelServer")
@@ -63,7 +64,8 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
 
     known = None if settings.waits else listen
     given_up = asyncio.Event()
-    loading = asyncio.ensure_future(server.start(LoadReport(given_up.set), known=known))
+    metrics = LifeMetrics(server.metrics.take, given_up.set)
+    loading = asyncio.ensure_future(server.start(metrics, known=known))
     stopped = asyncio.ensure_future(_until(stop, given_up if settings.fails_fast else None))
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
     if not loading.done():
@@ -71,6 +73,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
         await asyncio.wait({loading})
         return await _go_down(server, listeners, stop)
     if _say_failures(loading.result()):
+        log_failure("StartupFailed")
         if listeners.places:
             await asyncio.wait({stopped}, timeout=LAST_PINGS)
         stopped.cancel()
@@ -78,6 +81,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
         return FAILED
     if settings.waits:
         await listen()
+    metrics.listens()
     settle()
     await stopped
     status = await _go_down(server, listeners, stop)
@@ -90,28 +94,6 @@ async def _until(stop: StopSignals, given_up: asyncio.Event | None) -> None:
     await asyncio.wait(waits, return_when="FIRST_COMPLETED")
     for wait in waits:
         wait.cancel()
-
-
-class LoadReport:
-    """Tells the log how models are loaded, and calls `given_up` for one that served and will not again by itself."""
-
-    def __init__(self, given_up: Callable[[], None]) -> None:
-        self._given_up = given_up
-        self._last: dict[tuple[str, str], VersionState] = {}
-
-    def __call__(self, status: VersionStatus) -> None:
-        """Take a change of a version's state."""
-        key = (status.model, status.version)
-        before, self._last[key] = self._last.get(key), status.state
-        if status.state is VersionState.LOADING:
-            _log.info("Loading model %s", status.model)
-        elif status.state is VersionState.READY:
-            _log.info("Model %s is ready", status.model)
-        elif status.state is VersionState.FAILED and before is VersionState.READY:
-            _log.error("Model %s failed: %s", status.model, status.reason)
-            self._given_up()
-        elif status.state is VersionState.UNLOADED:
-            del self._last[key]
 
 
 def _say_failures(listing: Listing) -> bool:

@@ -5,6 +5,7 @@ Source: spec sheet `djl`, section 4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -15,6 +16,7 @@ from trivium.protocols.djl.lazy import URL, lazily
 from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
+from trivium.protocols.djl.own_metrics import families
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
 from trivium.protocols.djl.request import decode_infer
 from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
@@ -40,8 +42,9 @@ _DEFAULTS = DjlOptions()
 class DjlHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives an id to each request that comes without one."""
 
-    def __init__(self, make_id: Callable[[], str], options: DjlOptions = _DEFAULTS) -> None:
+    def __init__(self, make_id: Callable[[], str], options: DjlOptions = _DEFAULTS, host: str = "") -> None:
         self._make_id = make_id
+        self._own_metrics = partial(families, options.meter, host)
         self._options = options
 
     def head(self, head: Head) -> Target:
@@ -75,7 +78,7 @@ class DjlHttp:
             if target.verb in VERBS:
                 return decode_adapters(head, target, body, request_id, options.exact)
             if target.verb == DjlVerb.METRICS:
-                return decode_metrics(head, request_id, options.prometheus, options.exact)
+                return decode_metrics(head, request_id, options.prometheus, options.exact, self._own_metrics)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
             accept = head.headers.get(b"accept", b"").decode("latin-1")
@@ -121,7 +124,7 @@ class DjlHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
-    return DjlHttp(context.make_id, options_of(context))
+    return DjlHttp(context.make_id, options_of(context), context.host)
 
 
 def _not_from_here() -> ServeError:
