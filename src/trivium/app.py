@@ -4,7 +4,9 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 """
 
 import os
+import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -45,6 +47,7 @@ from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
+from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
@@ -89,6 +92,9 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "prometheus": prometheus,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+_OWN_METRICS = {"djl": own_metrics}
+"""Server that is stood in for -> its metrics by their own names."""
+
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
@@ -143,22 +149,42 @@ def front_end(server: Server, config: ServerConfig, listener: Listener, entrance
 
 def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
-    return HttpFrontend(server, *http_routes(listener, config, server.regions), limits, entrance)
+    return HttpFrontend(
+        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance
+    )
 
 
 def http_routes(
-    listener: Listener, config: ServerConfig, regions: RegionViews | None = None
+    listener: Listener,
+    config: ServerConfig,
+    regions: RegionViews | None = None,
+    shared: dict[str, object] | None = None,
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
-    context = replace(protocol_context(config), regions=regions, forwards=forwards, roles=listener.roles)
+    context = replace(
+        protocol_context(config),
+        regions=regions,
+        forwards=forwards,
+        roles=listener.roles,
+        now=time.monotonic,
+        host=socket.gethostname(),
+        shared={} if shared is None else shared,
+    )
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
 def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
     forwards = protocol_facts.forwarded("--forward-metadata", config.grpc.forward_metadata)
-    context = replace(protocol_context(config), regions=server.regions, forwards=forwards)
+    context = replace(
+        protocol_context(config),
+        regions=server.regions,
+        forwards=forwards,
+        now=time.monotonic,
+        host=socket.gethostname(),
+        shared=server.shared,
+    )
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
@@ -180,8 +206,11 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
-    is_original = protocol == PROFILES[config.server.profile].original
-    return replace(context, as_original=is_original, own=asdict(config.djl) if protocol == "djl" else {})
+    original = PROFILES[config.server.profile].original
+    context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
+    if protocol == "prometheus" and original in _OWN_METRICS:
+        return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
+    return replace(context, as_original=protocol == original)
 
 
 async def examine(

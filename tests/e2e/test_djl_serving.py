@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from tests.harness.certificates import pair
 from tests.harness.commands import trivium
 from tests.harness.djl_serving import DjlServing, djl_serving, said
 from tests.harness.raw_http import connect, read_answer
@@ -385,3 +386,117 @@ def test_its_grpc_service_pings_and_streams(tmp_path: Path) -> None:
             with pytest.raises(grpc.RpcError) as caught:
                 list(predict(request(model_name="nobody"), timeout=60))
             assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+# -- health ------------------------------------------------------------------------------------------------
+
+
+def test_errors_that_come_too_fast_make_the_health_503_for_good(tmp_path: Path) -> None:
+    """Sharp edge 6 of the sheet: 503 sticky on error rate, on both listeners."""
+    code = STAMP.format("x").replace(
+        "return None if", "if inputs.get_as_string() == 'fail': raise ValueError\n    return None if"
+    )
+    code = code.replace("if inputs.get_as_string()", "if not inputs.is_empty() and inputs.get_as_string()")
+    place = folder(tmp_path, "m", code)
+    variables = {"SERVING_ERROR_RATE_MODEL": "1/PT1H"}
+    with djl_serving(tmp_path / "log", "-m", place, split=True, variables=variables) as server:
+        assert server.infer("POST", "/predictions/m", b"fail").status == 424
+        assert server.infer("GET", "/ping").status == 200
+        assert server.infer("POST", "/predictions/m", b"fail").status == 424
+        assert server.infer("POST", "/predictions/m", b"x").status == 200
+        for answer in (server.infer("GET", "/ping"), server.manage("GET", "/ping")):
+            assert answer.status == 503
+            assert answer.document == {"m": {"status": "Healthy"}}
+
+
+def test_a_model_that_is_given_up_ends_a_server_that_fails_fast(tmp_path: Path) -> None:
+    """`SERVING_FAIL_FAST`: status 137 once a worker has used up its retries."""
+    code = STAMP.format("x").replace(
+        "return None if", "import os\n    inputs.is_empty() or os._exit(3)\n    return None if"
+    )
+    place = folder(tmp_path, "m", code, "retry_threshold=0")
+    variables = {"SERVING_FAIL_FAST": "true"}
+    with djl_serving(tmp_path / "log", "-m", place, status=137, variables=variables) as server:
+        assert server.infer("POST", "/predictions/m", b"x").status == 503
+        until(server.has_ended, server.said)
+        assert "Model m failed: Model 'm' was given up" in server.said()
+
+
+def test_a_key_store_and_parts_that_do_not_come(tmp_path: Path) -> None:
+    """PKCS12 for https, and `chunked_read_timeout`: the answer breaks off without an error."""
+    pytest.importorskip("cryptography")
+    certificate, key = pair(tmp_path, "own")
+    command = ["openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-passout", "pass:changeit"]
+    subprocess.run([*command, "-out", str(tmp_path / "own.p12")], check=True, capture_output=True)
+    code = """
+import time
+from djl_python import Output
+def handle(inputs):
+    if inputs.is_empty():
+        return None
+    def parts():
+        yield b"first"
+        time.sleep(60)
+    return Output().add_stream_content(parts(), None)
+"""
+    lines = "inference_address=https://127.0.0.1:0\nkeystore=own.p12\nchunked_read_timeout=1\n"
+    (tmp_path / "config.properties").write_text(lines)
+    variables = {"SERVING_INFERENCE_ADDRESS": "", "SERVING_MANAGEMENT_ADDRESS": ""}
+    place = folder(tmp_path, "m", code)
+    with djl_serving(
+        tmp_path / "log", "-m", place, status=-9, variables=variables, home=tmp_path, listens=False
+    ) as server:
+        port = server.await_line(re.compile(r"BOTH API bind to: https://[\w.]+:(\d+)"))[1]
+        url = f"https://127.0.0.1:{port}/predictions/m"
+        done = subprocess.run(
+            ["curl", "-s", "--cacert", certificate, "-X", "POST", "-d", "x", url],
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.stdout == b"first"
+        assert done.returncode in (18, 56)  # a transfer that was cut short
+        server.signal(signal.SIGKILL)  # the handler sleeps on
+
+
+def test_a_prediction_registers_its_model_where_the_pattern_allows_it(tmp_path: Path) -> None:
+    folder(tmp_path / "store", "late", STAMP.format("late"))
+    url = f"file://{tmp_path}/store/late"
+    variables = {"SERVING_MODEL_URL_PATTERN": f"file://{re.escape(str(tmp_path))}/store/[a-z]+"}
+    with djl_serving(tmp_path / "log", "-m", folder(tmp_path, "m"), variables=variables) as server:
+        assert server.infer("POST", "/predictions/late", b"x").document["message"] == (
+            "Parameter model_url is required."
+        )
+        denied = server.infer("POST", "/predictions/late", b"x", f"model_url: {tmp_path}/m\r\n")
+        assert (denied.status, denied.document["message"]) == (404, f"Permission denied: {tmp_path}/m")
+        missing = server.infer("POST", f"/predictions/none?model_url={url}x", b"x")
+        assert missing.status == 404
+        assert [row["modelName"] for row in rows(server)] == ["m"]
+        body = b"x" * 200_000
+        for _ in range(2):
+            assert server.infer("POST", f"/predictions/late?model_url={url}", body).body == b"late"
+        assert server.infer("POST", "/predictions/late", b"x").body == b"late"
+        assert [row["modelName"] for row in rows(server)] == ["late", "m"]
+
+
+def test_metrics_have_the_originals_names(tmp_path: Path) -> None:
+    variables = {"SERVING_PROMETHEUS": "true"}
+    with djl_serving(
+        tmp_path / "log", "-m", folder(tmp_path, "m"), split=True, variables=variables
+    ) as server:
+        assert server.infer("POST", "/predictions/m", b"x").status == 200
+        assert server.infer("POST", "/predictions/nobody", b"x").status == 404
+        shown = server.manage("GET", "/server/metrics").body.decode()
+        for line in (
+            r'DJLServingStart_total\{Version="[^"]+"\} 1',
+            r'StartupLatency\{Host="[^"]+"\} \d+',
+            r'LoadModel\{Model="m"\} \d+',
+            r'Response_2XX_total\{Host="[^"]+"\} 1',
+            r'Response_4XX_total\{Host="[^"]+"\} 1',
+            r'QueueTime_count\{Model="m"\} 1',
+            r'RequestLatency_count\{Model="m"\} 1',
+            r'DynamicBatchSize\{Model="m",Version="1"\} 1',
+        ):
+            assert re.search(f"^{line}", shown, re.MULTILINE), (line, shown)
+        assert re.search(r"\[INFO \] server_metric - DJLServingStart\.Count:1\|#Version:", server.said())
+        assert re.search(r"\[INFO \] model_metric - LoadModel\.Microseconds:\d+\|#Model:m,", server.said())

@@ -103,8 +103,8 @@ class Adder:
 class PromptScaler(Scaler):
     """Opens as many instances as have died, at once: the scaler itself needs a loop for that."""
 
-    def __init__(self, pool, groups, launch, clock, model, restarts):
-        super().__init__(pool, groups, launch, clock, model, restarts)
+    def __init__(self, pool, groups, launch, clock, model, limits):
+        super().__init__(pool, groups, launch, clock, model, limits)
         self.pool, self.launch, self.wanted = pool, launch, 0
 
     async def start(self):

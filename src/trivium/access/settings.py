@@ -83,6 +83,7 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
 
 def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
     http, grpc, metrics, management = config.http, config.grpc, config.metrics, config.management
+    password = config.security.keystore_password
     if not management.is_on and (
         management.tls_certificate or management.tls_key or management.tls_client_authorities
     ):
@@ -98,12 +99,16 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
             "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
         )
     return {
-        "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities),
-        "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities),
+        "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities, password),
+        "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password),
         "metrics": tls_files(
-            "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities
+            "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities, password
         ),
         "management": tls_files(
-            "management", management.tls_certificate, management.tls_key, management.tls_client_authorities
+            "management",
+            management.tls_certificate,
+            management.tls_key,
+            management.tls_client_authorities,
+            password,
         ),
     }

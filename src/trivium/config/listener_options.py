@@ -31,13 +31,19 @@ class HttpConfig:
     write_timeout: float = option(
         "--write-timeout", 30.0, "Seconds in which a client must take its answer at the slowest rate."
     )
+    part_timeout: float = option(
+        "--part-timeout",
+        0.0,
+        "Seconds without a further part, after which an answer in parts breaks off; 0: never.",
+    )
     slowest_rate: int = option(
         "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, ANY)
     )
     tls_certificate: str = option(
         "--http-tls-certificate",
         "",
-        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone.",
+        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone. Without that, a "
+        "PKCS12 key store (extra pkcs12).",
     )
     tls_key: str = option(
         "--http-tls-key", "", "PEM file with that certificate's private key, not encrypted."

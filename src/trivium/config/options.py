@@ -295,6 +295,12 @@ class DjlConfig:
         "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
         "throttle (503) and server_error (500).",
     )
+    error_rates: str = option(
+        "--djl-error-rates",
+        "",
+        "Errors of predictions behind which /ping is 503 from then on, like 'wlm=5/PT1M,any=20': of wlm (queues and "
+        "workers), server, model and any; a number alone is one per minute.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +318,11 @@ class SecurityConfig:
         "",
         "TOML file with the keys that clients have to show, read again when it changes; `trivium key` makes one.",
         is_common=True,
+    )
+    keystore_password: str = option(
+        "--keystore-password",
+        "",
+        "Password of the PKCS12 key stores; others see it on a command line: TRIVIUM_KEYSTORE_PASSWORD sets it, too.",
     )
     allowed_hosts: str = option(
         "--allowed-hosts",

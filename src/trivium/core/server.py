@@ -19,7 +19,7 @@ from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
-from trivium.core.models.control import Change, ModelControl
+from trivium.core.models.control import Change, LazyModels, ModelControl
 from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
@@ -56,6 +56,7 @@ from trivium.types.operations import (
     DescribeAll,
     Fetch,
     Infer,
+    InferLazily,
     List,
     Listing,
     Live,
@@ -161,12 +162,15 @@ class Server:
         self._control = ModelControl(
             self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
         )
+        self._lazy = LazyModels(self._registry, self._control, self.submit)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
+        self.shared: dict[str, object] = {}
+        """What the protocols keep that is one for all listeners."""
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     def _worker_services(self, services: CoreServices, clock: LoopClock) -> WorkerServices:
@@ -278,6 +282,8 @@ class Server:
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Change):
             self._control.begin(operation, sink)
+        elif isinstance(operation, InferLazily):
+            return self._lazy.begin(operation, sink)
         elif isinstance(operation, CollectMetrics):
             self._collector.begin(sink)
         elif isinstance(operation, Ready):

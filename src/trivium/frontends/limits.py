@@ -4,6 +4,7 @@ Values only; who exceeds them, and what it is answered, is decided where the byt
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from trivium.codecs.header_text import has_controls
 from trivium.config.listener_options import HttpConfig
@@ -22,7 +23,8 @@ class HttpLimits:
     together, from their heads until their answers are sent. A request's head must be whole within
     `header_seconds` of its first byte. A body has `body_seconds` plus its bytes so far / `slowest_rate`
     (bytes per second), counted from its head. An unread answer is given up when less than `slowest_rate`
-    has left in `write_seconds`; one in parts also when `unsent_bytes` of it wait. `linger_seconds`: how long
+    has left in `write_seconds`; one in parts also when `unsent_bytes` of it wait, and it breaks off when no part has
+    come for `part_seconds`. `linger_seconds`: how long
     what a refused client still sends is read and thrown away, so that it gets to read why.
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
@@ -41,6 +43,7 @@ class HttpLimits:
     header_seconds: float = 10.0
     body_seconds: float = 20.0
     write_seconds: float = 30.0
+    part_seconds: float = inf
     linger_seconds: float = 2.0
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
@@ -59,6 +62,7 @@ def http_limits(config: ServerConfig) -> HttpLimits:
         header_seconds=config.http.header_timeout,
         body_seconds=config.http.body_timeout,
         write_seconds=config.http.write_timeout,
+        part_seconds=config.http.part_timeout or inf,
         slowest_rate=config.http.slowest_rate,
         access_log=config.server.access_log or None,
         record_timestamps=config.tracing.has_place,

@@ -79,6 +79,15 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     adapter: str = ""
 
 
+class InferLazily(msgspec.Struct, frozen=True):
+    """Run one item of a model, which is registered from this source first, unless it is known. Its answer is that of
+    `infer`.
+    """
+
+    infer: Infer
+    source: ModelSource
+
+
 class Defer(msgspec.Struct, frozen=True, gc=False):
     """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched."""
 
@@ -285,6 +294,7 @@ class TraceControl(msgspec.Struct, frozen=True):
 RegionOperation = RegisterRegion | UnregisterRegion | ListRegions
 Operation = (
     Infer
+    | InferLazily
     | Defer
     | Fetch
     | Live
@@ -308,6 +318,7 @@ Operation = (
 
 
 _CHANGES = (
+    InferLazily,
     Load,
     Unload,
     Register,

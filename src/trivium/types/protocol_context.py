@@ -9,6 +9,8 @@ from typing import Protocol
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
 from trivium.types.listeners import Role
+from trivium.types.metrics import MetricFamily
+from trivium.types.statistics import MetricsReport
 
 
 def make_id() -> str:
@@ -25,8 +27,9 @@ class ProtocolContext:
     `regions`: clients' shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields
     or metadata whose whole name `forwards` matches become parameters. A body that comes compressed may have
     `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's
-    own, by name. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads them. The last
-    three say which optional families of metrics are shown.
+    own, by name; in `shared` it keeps what is one for all listeners of a server. `restricted_apis` and
+    `restricted_rpcs` are the operator's texts; the protocol reads them. Of the last four three say which optional
+    families of metrics are shown, and `own_metrics` makes further ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -34,6 +37,8 @@ class ProtocolContext:
     roles: frozenset[Role] = frozenset(Role)
     as_original: bool = False
     make_id: Callable[[], str] = make_id
+    now: Callable[[], float] = lambda: 0.0
+    host: str = ""
     may_change: bool = False
     regions: RegionViews | None = None
     shares_memory: bool = False
@@ -41,11 +46,13 @@ class ProtocolContext:
     max_unpacked_bytes: int = 64 * 2**20
     max_total_unpacked_bytes: int = 2**30
     own: Mapping[str, object] = field(default_factory=dict)
+    shared: dict[str, object] = field(default_factory=dict)
     restricted_apis: str = ""
     restricted_rpcs: str = ""
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False
+    own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 
 
 class HttpProtocolEntry(Protocol):

@@ -155,7 +155,8 @@ class MemoryNeed:
 class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
 
-    A model whose instances died or did not open more than `restarts` times in a row is given up. A worker
+    A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
+    than `deaths` died in all, whatever they did before (None: any number). A worker
     process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
     has more than `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
     CPU's entry counts for the load of every device.
@@ -165,6 +166,7 @@ class Limits:
     run_deadline: float | None = None
     startup_deadline: float = 300.0
     restarts: int = 10
+    deaths: int | None = None
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None

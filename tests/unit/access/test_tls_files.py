@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ def test_tls_takes_a_certificate_and_its_key(tmp_path):
     file = tmp_path / "no.pem"
     file.write_text("no certificate")
     path = str(file)
+    file.write_text("-----BEGIN CERTIFICATE-----")
     for paths in ((path, "", ""), ("", path, ""), ("", "", path)):
         with pytest.raises(ServeError, match="Give both --http-tls-certificate and --http-tls-key"):
             tls_files("HTTP", *paths)
@@ -57,3 +60,34 @@ def test_a_change_counts_once_two_looks_have_seen_a_pair(tmp_path, caplog):
     for _ in range(3):
         files.look()
     assert files.in_force().key == Path(second[1]).read_bytes()
+
+
+def key_store(folder: Path, password: str) -> str:
+    certificate, key = pair(folder, "first")
+    store = str(folder / "store")
+    command = ["openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", store]
+    subprocess.run([*command, "-passout", f"pass:{password}"], check=True, capture_output=True)
+    return store
+
+
+def test_a_key_store_stands_for_a_certificate_and_its_key(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    store = key_store(tmp_path, "changeit")
+    files = tls_files("HTTP", store, "", "", "changeit")
+    assert files is not None
+    assert files.in_force().certificate == Path(tmp_path, "first.crt").read_bytes()
+    with pytest.raises(ServeError, match="and its password"):
+        tls_files("HTTP", store, "", "", "other")
+    Path(store).write_bytes(b"none")
+    with pytest.raises(ServeError, match=r"The key store .* cannot be used"):
+        tls_files("HTTP", store, "", "", "changeit")
+
+
+def test_a_key_store_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    store = tmp_path / "store"
+    store.write_bytes(b"x")
+    with pytest.raises(ServeError, match=r"pip install 'trivium\[pkcs12\]'"):
+        tls_files("HTTP", str(store), "", "")

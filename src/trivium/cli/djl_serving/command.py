@@ -17,6 +17,7 @@ import click
 from trivium import app
 from trivium.cli.djl_serving.life import live
 from trivium.cli.djl_serving.report import summary
+from trivium.cli.djl_serving.server_metrics import log_failure
 from trivium.cli.djl_serving.settings import ServingSettings, settle
 from trivium.cli.djl_serving.sources import gather
 from trivium.cli.process import LogHandler, VisibleFormatter, run
@@ -100,6 +101,7 @@ def _settled(options: argparse.Namespace, environment: Mapping[str, str]) -> tup
         sources = gather(properties, options.models, options.model_store, environment)
         return str(file or ""), settle(sources, environment, home)
     except ServeError as error:
+        log_failure("ConfigurationError")
         _refuse(error)
 
 

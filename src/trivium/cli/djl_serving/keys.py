@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
+from trivium.dialects.djl.error_rate_policy import EXPECTED, read_rate
 from trivium.dialects.djl.model_urls import read_devices, read_list
 from trivium.types.errors import ServeError
 from trivium.types.listeners import BindAddress
@@ -29,7 +30,9 @@ class KeyKind(Enum):
     DEVICES = "*, or devices separated by semicolons"
     STATUS = "a status from 400 to 599"
     PATTERN = "a regular expression"
+    RATE = EXPECTED
     ACCESS = "open or closed"
+    KEYSTORE = "PKCS12 (a JKS is converted by keytool -importkeystore -deststoretype pkcs12)"
 
 
 class KeySupport(Enum):
@@ -82,6 +85,10 @@ class ConfigKey:
                 return "" if text.lower() in ("open", "closed") else shown
             case KeyKind.ADDRESS:
                 return "" if read_address(text) else shown
+            case KeyKind.KEYSTORE:
+                return "" if text.upper() in ("PKCS12", "PFX") else shown
+            case KeyKind.RATE:
+                return "" if read_rate(text) else shown
             case KeyKind.MODELS:
                 if text.upper() not in ("ALL", "NONE"):
                     read_list(text)
@@ -115,14 +122,7 @@ _ROWS = (
     ConfigKey("max_idle_time", _N, "60"),
     ConfigKey("reserved_memory_mb", _N, "500"),
     ConfigKey("max_request_size", _N, "67108864", least=1),
-    ConfigKey(
-        "chunked_read_timeout",
-        _N,
-        "120",
-        _UNUSED,
-        "a run ends at the model's own option.predict_timeout",
-        least=1,
-    ),
+    ConfigKey("chunked_read_timeout", _N, "120", least=1),
     ConfigKey("number_of_netty_threads", _N, "0", _UNUSED, _LOOP),
     ConfigKey("use_native_io", _B, "true", _UNUSED, _LOOP),
     ConfigKey("io_ratio", _N, "50", _UNUSED, _LOOP, most=100),
@@ -130,24 +130,34 @@ _ROWS = (
         "model_url_pattern",
         KeyKind.PATTERN,
         "",
-        _NO,
-        "models are registered by POST /models, not by a prediction; leave it out",
+        _PARTLY,
+        "a URL in a header has to match, too; not with keys, nor with trivium_management=closed beyond this machine",
     ),
     ConfigKey("cors_allowed_origin", _T),
     ConfigKey("cors_allowed_methods", _T),
     ConfigKey("cors_allowed_headers", _T),
-    ConfigKey("keystore", _T, "", _PARTLY, "PKCS12, where the package cryptography is installed"),
+    ConfigKey(
+        "keystore",
+        _T,
+        "",
+        _PARTLY,
+        "the package cryptography reads it (extra pkcs12); certificate_file goes before it",
+    ),
     ConfigKey("keystore_pass", _T, "changeit"),
     ConfigKey(
-        "keystore_type", _T, "PKCS12", _PARTLY, "PKCS12 alone: convert a JKS with keytool -importkeystore"
+        "keystore_type",
+        KeyKind.KEYSTORE,
+        "PKCS12",
+        _PARTLY,
+        "PKCS12 alone: convert a JKS with keytool -importkeystore -deststoretype pkcs12",
     ),
     ConfigKey("private_key_file", _T),
     ConfigKey("certificate_file", _T),
     ConfigKey("plugin_folder", _T, "plugins", _UNUSED, "plug-ins are Java, which does not run here"),
-    ConfigKey("error_rate_wlm", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_server", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_model", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
-    ConfigKey("error_rate_any", _T, "", _NO, "watch the metrics of the server instead; leave it out"),
+    ConfigKey("error_rate_wlm", KeyKind.RATE),
+    ConfigKey("error_rate_server", KeyKind.RATE),
+    ConfigKey("error_rate_model", KeyKind.RATE),
+    ConfigKey("error_rate_any", KeyKind.RATE),
     ConfigKey("bad_request_http_code", _S, "400"),
     ConfigKey("wlm_error_http_code", _S, "503"),
     ConfigKey("throttle_error_http_code", _S, "503"),

@@ -11,18 +11,22 @@ from collections.abc import Iterable
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.djl_serving.report import bound
+from trivium.cli.djl_serving.server_metrics import LifeMetrics, log_failure
 from trivium.cli.djl_serving.settings import ServingSettings
 from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
 from trivium.formats.djl.repository import DjlFormat
-from trivium.types.operations import Listing, VersionStatus
+from trivium.protocols.djl.options import LAZY
+from trivium.types.operations import Listing
 from trivium.types.state import VersionState
 
 _log = logging.getLogger("ModelServer")
-FAILED, CANNOT_BIND = 1, 2
-"""Exit statuses: of a server whose models do not load, and of one that cannot listen."""
+FAILED, CANNOT_BIND, GIVEN_UP = 1, 2, 137
+"""Exit statuses: of a server whose models do not load, of one that cannot listen, and with `SERVING_FAIL_FAST` of one
+that has given up a model.
+"""
 
 LAST_PINGS = 3.0
 """Seconds for which a server whose models failed still answers how they are."""
@@ -42,6 +46,8 @@ async def live(settings: ServingSettings) -> int:
                 continue
             claiming = next((each for each in formats if each.claims(model.path)), form)
             server.add(model.path, claiming, model.source)
+        if settings.lazy is not None:
+            server.shared[LAZY] = settings.lazy
         listeners = Listeners(server, config)
         try:
             return await _serve(server, listeners, settings, stop)
@@ -57,14 +63,17 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
             _log.info("%s", line)
 
     known = None if settings.waits else listen
-    loading = asyncio.ensure_future(server.start(_tell, known=known))
-    stopped = asyncio.ensure_future(stop.wait())
+    given_up = asyncio.Event()
+    metrics = LifeMetrics(server.metrics.take, given_up.set)
+    loading = asyncio.ensure_future(server.start(metrics, known=known))
+    stopped = asyncio.ensure_future(_until(stop, given_up if settings.fails_fast else None))
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
     if not loading.done():
         loading.cancel()
         await asyncio.wait({loading})
         return await _go_down(server, listeners, stop)
     if _say_failures(loading.result()):
+        log_failure("StartupFailed")
         if listeners.places:
             await asyncio.wait({stopped}, timeout=LAST_PINGS)
         stopped.cancel()
@@ -72,16 +81,19 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
         return FAILED
     if settings.waits:
         await listen()
+    metrics.listens()
     settle()
     await stopped
-    return await _go_down(server, listeners, stop)
+    status = await _go_down(server, listeners, stop)
+    return GIVEN_UP if settings.fails_fast and given_up.is_set() else status
 
 
-def _tell(status: VersionStatus) -> None:
-    if status.state is VersionState.LOADING:
-        _log.info("Loading model %s", status.model)
-    elif status.state is VersionState.READY:
-        _log.info("Model %s is ready", status.model)
+async def _until(stop: StopSignals, given_up: asyncio.Event | None) -> None:
+    """Return at a signal to stop, or once a model is given up, where that ends the server."""
+    waits = [asyncio.ensure_future(each.wait()) for each in (stop, given_up) if each is not None]
+    await asyncio.wait(waits, return_when="FIRST_COMPLETED")
+    for wait in waits:
+        wait.cancel()
 
 
 def _say_failures(listing: Listing) -> bool:

@@ -5,6 +5,7 @@ Raises ConfigError with every fault, CannotServe for what else keeps the origina
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,13 @@ from pathlib import Path
 from trivium.cli.djl_serving.keys import ServingAddress, read_address
 from trivium.cli.djl_serving.sources import ServingSources
 from trivium.config.loading import LoadedConfig, from_process
+from trivium.config.options import ServerConfig
+from trivium.dialects.djl.error_rate_policy import ErrorKind
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.dialects.djl.naming import ARCHIVES, archive_suffix
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
+from trivium.protocols.djl.options import LazyRule
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
@@ -63,7 +67,8 @@ class StartupModel:
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each."""
+    """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each.
+    It `fails_fast`: it ends once a model is given up. By the rule `lazy` predictions register models."""
 
     loaded: LoadedConfig
     under: Mapping[str, SourceSetting]
@@ -73,6 +78,8 @@ class ServingSettings:
     sources: ServingSources
     home: Path
     environments: EnvironmentRules
+    fails_fast: bool = False
+    lazy: LazyRule | None = None
 
 
 def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
@@ -81,8 +88,9 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         raise ConfigError(sources.faults)
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
+    loaded = _config(sources, environment, home, notices)
     return ServingSettings(
-        _config(sources, environment, notices),
+        loaded,
         _under(sources, environment),
         models,
         sources.switch("wait_model_loading"),
@@ -90,10 +98,30 @@ def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) 
         sources,
         home,
         environment_rules(environment),
+        environment.get("SERVING_FAIL_FAST", "").lower() == "true",
+        _lazy(sources, loaded.config),
     )
 
 
-def _config(sources: ServingSources, environment: Mapping[str, str], notices: list[str]) -> LoadedConfig:
+def _lazy(sources: ServingSources, config: ServerConfig) -> LazyRule | None:
+    """Return by which rule predictions register models. Raises INVALID where not everybody who predicts may."""
+    pattern = sources.text("model_url_pattern")
+    if not pattern:
+        return None
+    may_change = config.is_loopback or config.security.open_management
+    if config.security.keys or not may_change:
+        why = "TRIVIUM_KEYS is set" if config.security.keys else "trivium_management is closed"
+        raise ServeError(
+            Code.INVALID,
+            f"With model_url_pattern whoever may predict registers models, and {why}, so that not everybody may. Leave "
+            "model_url_pattern out, and register models by POST /models.",
+        )
+    return LazyRule(re.compile(pattern))
+
+
+def _config(
+    sources: ServingSources, environment: Mapping[str, str], home: Path, notices: list[str]
+) -> LoadedConfig:
     inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
         management = inference
@@ -104,6 +132,8 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "open": True,
         "open_management": not is_closed,
         "install_packages": sources.text("trivium_install_packages").lower(),
+        "part_timeout": sources.number("chunked_read_timeout"),
+        "keystore_password": sources.text("keystore_pass"),
         "max_body_bytes": sources.number("max_request_size"),
         "cors_allowed_origin": sources.text("cors_allowed_origin"),
         "cors_allowed_methods": sources.text("cors_allowed_methods"),
@@ -113,15 +143,20 @@ def _config(sources: ServingSources, environment: Mapping[str, str], notices: li
         "djl_statuses": ",".join(
             f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
+        "djl_error_rates": ",".join(
+            f"{kind}={sources.text(key)}"
+            for kind in ErrorKind
+            if sources.is_given(key := f"error_rate_{kind}")
+        ),
         "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
         "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
-        **_listener(sources, inference, "http"),
+        **_listener(sources, inference, "http", home),
     }
     if inference.bind.host:
         fields["host"] = inference.bind.host
     if management != inference:
-        fields |= _listener(sources, management, "management")
+        fields |= _listener(sources, management, "management", home)
         fields["management_host"] = management.bind.host
     loaded = from_process(None, fields)
     if loaded.config.security.keys:  # by its variable: the original has no key of the file for it
@@ -157,26 +192,27 @@ def _address(sources: ServingSources, key: str) -> ServingAddress:
     return address
 
 
-def _listener(sources: ServingSources, address: ServingAddress, name: str) -> dict[str, object]:
+def _listener(sources: ServingSources, address: ServingAddress, name: str, home: Path) -> dict[str, object]:
     found: dict[str, object] = {f"{name}_port": address.bind.port, f"{name}_socket": address.bind.path}
     if address.is_tls:
-        certificate, key = _certificate(sources)
+        certificate, key = _certificate(sources, home)
         found |= {f"{name}_tls_certificate": certificate, f"{name}_tls_key": key}
     return found
 
 
-def _certificate(sources: ServingSources) -> tuple[str, str]:
-    certificate, key = sources.text("certificate_file"), sources.text("private_key_file")
+def _certificate(sources: ServingSources, home: Path) -> tuple[str, str]:
+    certificate, key, store = (
+        str(home / sources.text(name)) if sources.text(name) else ""
+        for name in ("certificate_file", "private_key_file", "keystore")
+    )
     if certificate and key:
         return certificate, key
-    if sources.text("keystore"):
-        found = "a keystore, which is not read in this version"
-    else:
-        found = "no certificate_file and private_key_file"
+    if store:
+        return store, ""
     raise ServeError(
         Code.INVALID,
-        f"An address begins with https, and there is {found}. Give both in PEM: a keystore is converted by `openssl "
-        f"pkcs12 -nodes`, and one for trying is made by `{_SELF_SIGNED}`.",
+        "An address begins with https, and there is no certificate_file and private_key_file. Give both in PEM, or a "
+        f"keystore in PKCS12; a pair for trying is made by `{_SELF_SIGNED}`.",
     )
 
 

@@ -16,7 +16,7 @@ from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
-from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation
+from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation, Limits
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ class Group:
         self.failed_at = 0.0
         self.died_in_vain = False
         self.lost = 0
+        self.deaths = 0
 
     def placement(self) -> Placement:
         """Return where the next instance goes: the lowest free index, taken as being opened."""
@@ -72,8 +73,8 @@ class ScaledModel(Protocol):
 
 
 class Scaler:
-    """Opens and closes the instances of one model version. It is given up once more than `restarts` openings in a row
-    have failed.
+    """Opens and closes the instances of one model version. When it is given up its limits say, by `restarts` and
+    `deaths`.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Scaler:
         launch: Launch,
         clock: Clock,
         model: ScaledModel,
-        restarts: int,
+        limits: Limits,
     ) -> None:
         self._pool = pool
         self._groups = groups
@@ -91,7 +92,7 @@ class Scaler:
         self._clock = clock
         self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
-        self._restarts = restarts
+        self._restarts, self._most_deaths = limits.restarts, limits.deaths
         self.deaths: deque[str] = deque(maxlen=5)
         """What became of the last instances that died."""
         self._alarm = Alarm(clock, self.review)
@@ -133,7 +134,7 @@ class Scaler:
         bounded = [_bounded(group.group, minimum, maximum) for group in chosen]
         for group, bounds in zip(chosen, bounded, strict=True):
             group.group = bounds
-            group.failures = 0
+            group.failures = group.deaths = 0
         self.is_elastic = any(_is_elastic(group.group) for group in self._groups)
         self._last_failure = None
         self.review()
@@ -171,8 +172,11 @@ class Scaler:
     def failure(self, model: str) -> ServeError:
         """That the model serves no more, once it has been given up."""
         last = self.deaths[-1] if self.deaths else "No instance could be opened."
-        is_lost = any(group.lost > MOST_LOST for group in self._groups)
-        cause = f"{MOST_LOST + 1} runs that did not end" if is_lost else f"{self._restarts} failures in a row"
+        cause = f"{self._restarts} failures in a row"
+        if any(group.lost > MOST_LOST for group in self._groups):
+            cause = f"{MOST_LOST + 1} runs that did not end"
+        elif any(map(self._has_died_too_often, self._groups)):
+            cause = f"{(self._most_deaths or 0) + 1} deaths of its instances"
         return ServeError(
             Code.NOT_READY, f"Model '{model}' was given up after {cause}. {last} Mend it and load it again."
         )
@@ -191,7 +195,8 @@ class Scaler:
         group = slot.home
         if isinstance(group, Group):
             group.lost += slot.is_lost
-            if slot.is_lost and group.lost > MOST_LOST:
+            group.deaths += 1
+            if (slot.is_lost and group.lost > MOST_LOST) or self._has_died_too_often(group):
                 group.failures = self._restarts + 1
                 group.failed_at = self._clock.now()
             elif slot.ended:
@@ -201,6 +206,9 @@ class Scaler:
                 group.failed_at = self._clock.now()
                 self._trouble = post_mortem
             group.died_in_vain = not slot.ended
+
+    def _has_died_too_often(self, group: Group) -> bool:
+        return self._most_deaths is not None and group.deaths > self._most_deaths
 
     def _is_over(self, group: Group) -> bool:
         return group.failures > self._restarts and not group.opening

@@ -13,17 +13,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
+from trivium.core.queueing.deferred import owned, size_of
+from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Sink
+from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
+    Infer,
+    InferLazily,
     Listing,
     Load,
     Register,
@@ -55,6 +61,12 @@ NOT_POLLED = ServeError(
     "The models of this server do not follow their files, so there is nothing to look at. Start it with "
     "--model-control poll.",
 )
+MOST_LAZY = 256
+"""Models that predictions have registered and nobody has unregistered, those being loaded among them."""
+
+MOST_WAITING_BYTES = 256 * 2**20
+"""Of requests that wait for such models."""
+
 GOING_DOWN = ServeError(Code.DRAINING, "The server is going down and changes no models any more.")
 
 
@@ -275,3 +287,104 @@ class ModelControl:
         for folder in idle[: len(idle) - kept]:
             folders.remove(folder)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+class WaitingRequest:
+    """A request whose model is being registered, and its ticket from then on."""
+
+    def __init__(self, infer: Infer, sink: Sink) -> None:
+        self.infer = msgspec.structs.replace(infer, payload=owned(infer.payload))
+        self.size = size_of(ResponsePart(payload=self.infer.payload))
+        self._sink = sink
+        self._ticket: Ticket | None = None
+        self._is_over = self._is_held = False
+
+    def go_on(self, submit: Callable[[Infer, Sink], Ticket]) -> None:
+        """Submit it: its model is there."""
+        if not self._is_over:
+            self._ticket = submit(self.infer, self._sink)
+            if self._is_held:
+                self._ticket.hold()
+
+    def fail(self, error: ServeError) -> None:
+        """Answer it with why its model is not there."""
+        if not self._is_over:
+            self._is_over = True
+            self._sink(ResponsePart(error=frameless(error), model=self.infer.model))
+
+    def cancel(self, why: ServeError) -> None:
+        """End it with `why`, wherever it is."""
+        if self._ticket is None:
+            self.fail(why)
+        else:
+            self._ticket.cancel(why)
+
+    def hold(self) -> None:
+        """See `Ticket`."""
+        self._is_held = True
+        if self._ticket is not None:
+            self._ticket.hold()
+
+    def resume(self) -> None:
+        """See `Ticket`."""
+        self._is_held = False
+        if self._ticket is not None:
+            self._ticket.resume()
+
+
+class LazyModels:
+    """Registers a model when a first request asks for it, and has that and those behind it wait. Used on the loop only.
+
+    Bounded: as many models as `MOST_LAZY`, and requests of as many bytes as `MOST_WAITING_BYTES` wait.
+    """
+
+    def __init__(
+        self, registry: Registry, control: ModelControl, submit: Callable[[Infer, Sink], Ticket]
+    ) -> None:
+        self._registry = registry
+        self._control = control
+        self._submit = submit
+        self._names: set[str] = set()
+        self._waiting: dict[str, list[WaitingRequest]] = {}
+
+    def begin(self, operation: InferLazily, sink: Sink) -> Ticket:
+        """Run the item: at once where its model is known, else behind the registration."""
+        infer, name = operation.infer, operation.infer.model
+        waiting = self._waiting.get(name)
+        if waiting is None and self._registry.records(name):
+            return self._submit(infer, sink)
+        request = WaitingRequest(infer, sink)
+        try:
+            self._check_room(request)
+        except ServeError as error:
+            request.fail(error)
+            return COMPLETED
+        if waiting is None:
+            self._waiting[name] = [request]
+            self._names.add(name)
+            self._control.begin(Register(operation.source), partial(self._registered, name))
+        else:
+            waiting.append(request)
+        return request
+
+    def _check_room(self, request: WaitingRequest) -> None:
+        self._names = {name for name in self._names if name in self._waiting or self._registry.records(name)}
+        if request.infer.model not in self._names and len(self._names) >= MOST_LAZY:
+            raise ServeError(
+                Code.QUEUE_FULL,
+                f"Predictions have registered {MOST_LAZY} models, which is the bound. Unregister some of them first.",
+            )
+        size = request.size + sum(one.size for some in self._waiting.values() for one in some)
+        if size > MOST_WAITING_BYTES:
+            raise ServeError(
+                Code.QUEUE_FULL,
+                f"Requests for models being loaded have {MOST_WAITING_BYTES} bytes, the bound. Try again later.",
+                retry_after=1.0,
+            )
+
+    def _registered(self, name: str, part: ResponsePart) -> None:
+        for request in self._waiting.pop(name):
+            if part.error is None:
+                request.go_on(self._submit)
+            else:
+                request.fail(part.error)

@@ -83,6 +83,7 @@ class Lifecycle:
             tracing=services.tracing,
             offload=services.offload,
             observer=services.workers.observer,
+            given_up=self._given_up,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)
@@ -94,7 +95,9 @@ class Lifecycle:
         self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
 
     def report_to(self, progress: Progress) -> None:
-        """Call `progress` with every change of a version's state from now on."""
+        """Call `progress` with every change of a version's state from now on, and with FAILED for one that is given up
+        though it is not unloaded.
+        """
         self._progress = progress
 
     async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
@@ -406,6 +409,9 @@ class Lifecycle:
             self._move(record, VersionState.UNLOADED, "unloaded")
             if record.vanished:
                 self._registry.forget(record)
+
+    def _given_up(self, spec: ModelSpec, why: ServeError) -> None:
+        self._progress(VersionStatus(spec.name, spec.version, VersionState.FAILED, why.message))
 
     def _move(self, record: Record, state: VersionState, reason: str = "", only_tell: bool = False) -> None:
         """`only_tell` of what becomes of a version that serves on as it was meanwhile."""

@@ -70,8 +70,8 @@ def at_once(work: Callable[[], Infer | ServeError], done: Callable[[Infer | Serv
 class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, who observes its runs, how long bodies are read where nobody waits, and what was
-    prepared for it.
+    what runs, who traces its requests, who observes its runs, how long bodies are read where nobody waits, what was
+    prepared for it, and who is told that it was given up.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -84,6 +84,7 @@ class ModelContext:
     observer: RunObserver = NO_OBSERVER
     offload: Offload = at_once
     prepared: PreparedLoad | None = None
+    given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
 
 
 PLAIN = ModelContext()
@@ -132,7 +133,7 @@ class ServedModel:
         self._broadcasts = Broadcasts(spec, self._run_on, self._pool.slots)
         if spec.functions:
             launch = self._broadcasts.around(launch)
-        self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits.restarts)
+        self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
         self._active = 0
         self._reading: set[ItemId] = set()
         self._idle_waiters: list[asyncio.Future[None]] = []
@@ -513,6 +514,8 @@ class ServedModel:
 
     def fail_waiting(self, why: ServeError) -> None:
         """No instance is open and none could be opened: nobody is left waiting for one."""
+        if self._scaler.is_failed:
+            self._context.given_up(self.spec, self.failure())
         for item in list(self._queue.entries()):
             item.cancel(why)
 

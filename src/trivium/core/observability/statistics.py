@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from trivium.codecs.metric_lines import gauge_line
+from trivium.codecs.metric_lines import metric_line
 from trivium.core.observability.quantiles import RecentValues
 from trivium.core.request import Item
 from trivium.types.errors import Code
@@ -105,7 +105,7 @@ class DurationLog:
             for quantile, seconds in values.quantiles(LOGGED_QUANTILES, 0.0):
                 if seconds == seconds:  # nothing of the kind: not a number
                     shown = f"{name}_p{quantile * 100:.0f}"
-                    line = gauge_line(shown, "Microseconds", seconds * 1e6, self._dimensions, self._epoch())
+                    line = metric_line(shown, "Microseconds", seconds * 1e6, self._dimensions, self._epoch())
                     MODEL_LOG.info("%s", line)
         self._begin()
 

@@ -235,14 +235,16 @@ class Translation:
         queue = settings.number(
             ["job_queue_size"], self._defaults.queue_items, why="the server's default bound"
         )
-        restarts = settings.number(
-            ["retry_threshold"], _OURS.restarts, "the server's default (DJL gives up at the first)"
+        threshold = settings.number(
+            ["retry_threshold"], -1, "the server's default (DJL gives up at the first death)"
         )
         made = Limits(
             queue_items=self._from("limits.queue_items", queue),
-            restarts=self._from("limits.restarts", restarts),
             memory=memory,
         )
+        if threshold.value >= 0:
+            survived = self._from("limits.deaths", threshold)
+            made = replace(made, restarts=self._from("limits.restarts", threshold), deaths=survived)
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
         made = replace(made, run_deadline=deadline)

@@ -26,6 +26,7 @@ _NO_HEAD = Head("", "", "", {}, 0)  # of what was no request
 _LEFT = ServeError(Code.CANCELLED, "the client left before its answer.")
 _TOO_SLOW = ServeError(Code.CANCELLED, "the client did not read its answer in time.")
 _BROKEN = ServeError(Code.CANCELLED, "the answer broke off in the middle.")
+_SILENT = ServeError(Code.CANCELLED, "the model sent no further part of its answer in time.")
 _DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
 _LOOK_SECONDS = 1.0
 
@@ -74,6 +75,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_eof = False
         self._is_refused = False  # what still comes is thrown away
         self._is_advancing = False
+        self._part_due = NEVER
         self._rest = b""  # input that waits for a later turn
         self._awaits_turn = False
 
@@ -194,8 +196,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         if not answer.final:
             if self._outbox.is_overfull():
                 self._abort(_TOO_SLOW)
+            elif site.limits.part_seconds != NEVER:
+                self._await_part()
             return
         self._queue.popleft()
+        self._part_due = NEVER
         if exchange.request.intake is not None:
             self._outbox.release_when_sent(exchange, exchange.request.intake)
         if site.is_draining:
@@ -234,7 +239,10 @@ class HttpConnection(asyncio.BufferedProtocol):
                 else:
                     self._abort(_TOO_SLOW)
             case Phase.WORK:
-                self._look_for_reset()
+                if self._site.now >= self._part_due:
+                    self._abort(_SILENT)
+                else:
+                    self._look_for_reset()
             case Phase.LOST:
                 raise AssertionError("a deadline passed after the end")
 
@@ -292,6 +300,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 return
         else:
             self._enter(WORK)
+            if self._part_due != NEVER:
+                self._await_part()  # the client has read: from now on the model is waited for again
         if self._reads != (len(queue) < 2):
             self._read(not self._reads)
         if not self._reads and self.deadline == NEVER:
@@ -343,6 +353,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         self._reads = wanted
         (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+
+    def _await_part(self) -> None:
+        """A part of an answer is out: the next one has its time from now on."""
+        self._part_due = self._site.now + self._site.limits.part_seconds
+        if self.phase is WORK:
+            self.deadline = min(self._part_due, self._site.now + _LOOK_SECONDS)
 
     def _look_for_reset(self) -> None:
         """While nothing is read, the loop does not hear that the client has left: ask, now and then."""

@@ -8,8 +8,10 @@ from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
-from trivium.protocols.djl.errors import HANDLER_FAILED, chunk, refuse
+from trivium.protocols.djl.errors import HANDLER_FAILED, DjlRefusal, chunk, refuse
+from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import DjlOptions
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
@@ -32,11 +34,21 @@ _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 
 
 class DjlInferEncoder:
-    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
+    """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's.
+    `unknown` is answered in place of the usual words where there is no such model.
+    """
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_options", "_request_id")
+    __slots__ = ("_accept", "_begun", "_content_type", "_options", "_request_id", "_unknown")
 
-    def __init__(self, request_id: str, accept: str, content_type: str, options: DjlOptions) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        accept: str,
+        content_type: str,
+        options: DjlOptions,
+        unknown: DjlRefusal | None = None,
+    ) -> None:
+        self._unknown = unknown
         self._options = options
         self._request_id = request_id
         self._accept = accept
@@ -52,7 +64,12 @@ class DjlInferEncoder:
     def written(self, part: ResponsePart) -> HttpAnswer:
         """Write a part, however long it takes."""
         try:
-            answer = self._failed(part.error) if part.error is not None else self._part(part)
+            if part.error is None:
+                answer = self._part(part)
+                if not self._begun:
+                    self._options.meter.answered(answer.status)
+            else:
+                answer = self._failed(part.error)
         except Exception as error:
             answer = self._failed(unwritable(error))
         self._begun = True
@@ -60,7 +77,11 @@ class DjlInferEncoder:
 
     def _failed(self, error: ServeError) -> HttpAnswer:
         if not self._begun:
-            return refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
+            if self._unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
+                error = self._unknown
+            answer = refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
+            self._options.meter.refused(error, answer.status)
+            return answer
         body = chunk(error)
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -103,19 +124,19 @@ class DjlInferEncoder:
 
 
 class DjlPingEncoder:
-    """Writes the health of every model; `OPTIONS` is answered by an empty description. `multi_status`: 207 while a
-    model is being loaded.
-    """
+    """Writes the health of every model; `OPTIONS` is answered by an empty description."""
 
-    __slots__ = ("_is_ping", "_multi_status", "_request_id")
+    __slots__ = ("_is_ping", "_options", "_request_id")
 
-    def __init__(self, request_id: str, is_ping: bool, multi_status: bool = False) -> None:
-        self._multi_status = multi_status
+    def __init__(self, request_id: str, is_ping: bool, options: DjlOptions) -> None:
+        self._options = options
         self._request_id = request_id
         self._is_ping = is_ping
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
-        """One whole answer: 500 where a model failed. An unhealthy one alone changes nothing."""
+        """One whole answer: 503 once errors came too fast, 500 where a model failed. An unhealthy one alone changes
+        nothing.
+        """
         if part.error is not None:
             return refuse(part.error, self._request_id)
         if part.answer is None or (self._is_ping and not isinstance(part.answer, Listing)):
@@ -124,7 +145,7 @@ class DjlPingEncoder:
         status = 200
         health: dict[str, str] = {}
         if self._is_ping and isinstance(part.answer, Listing):
-            status, health = ping_of(part.answer, self._multi_status)
+            status, health = ping_of(part.answer, self._options.multi_status, self._options.meter)
         body = indented({model: {"status": state} for model, state in health.items()})
         fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(status, fields, (body,), len(body), closes=status >= 400)
@@ -135,9 +156,9 @@ def health_of(state: VersionState) -> str:
     return _HEALTH.get(state, "")
 
 
-def ping_of(listing: Listing, multi_status: bool) -> tuple[int, dict[str, str]]:
+def ping_of(listing: Listing, multi_status: bool, meter: DjlMeter) -> tuple[int, dict[str, str]]:
     """Return the code of a ping, and the worst state among each model's versions; those unloaded on purpose do not
-    count.
+    count. `multi_status`: 207 while a model is being loaded. Once errors came too fast it is 503.
     """
     found: dict[str, set[str]] = {}
     for row in listing.versions:
@@ -149,7 +170,8 @@ def ping_of(listing: Listing, multi_status: bool) -> tuple[int, dict[str, str]]:
     }
     states = set(health.values())
     code = 207 if multi_status and _PENDING in states else 200
-    return (500 if _FAILED in states else code), health
+    code = 500 if _FAILED in states else code
+    return (503 if meter.is_exceeded else code), health
 
 
 def _lines(payload: Raw, content_type: str) -> bytes:

@@ -12,6 +12,8 @@ from trivium.codecs.conversion import negotiated
 from trivium.codecs.grpc_status import ending
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.answer import ping_of
+from trivium.protocols.djl.meter import DjlMeter
+from trivium.protocols.djl.options import meter_of
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
@@ -49,12 +51,15 @@ _CLASSES = classes_of(
 
 class DjlGrpc:
     """Implements `types.interfaces.RpcProtocol`. `make_id` gives each request its id; `multi_status`: the code of a
-    ping is 207 while a model is being loaded.
+    ping is 207 while a model is being loaded. It is 503 once the `meter` of the server says that errors came too fast.
     """
 
-    def __init__(self, make_id: Callable[[], str], multi_status: bool = False) -> None:
+    def __init__(
+        self, make_id: Callable[[], str], multi_status: bool = False, meter: DjlMeter | None = None
+    ) -> None:
         self._make_id = make_id
         self._multi_status = multi_status
+        self._meter = meter or DjlMeter()
 
     def kind(self, method: str) -> RpcKind:
         """UNSUPPORTED for an RPC that there is not."""
@@ -81,7 +86,7 @@ class DjlGrpc:
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""
         if call.method == PING:
-            return List(), DjlPingRpcEncoder(self._multi_status)
+            return List(), DjlPingRpcEncoder(self._multi_status, self._meter)
         request: Any = _CLASSES["InferenceRequest"]()
         try:
             request.ParseFromString(message)
@@ -109,10 +114,11 @@ class DjlGrpc:
 class DjlPingRpcEncoder:
     """Writes how every model is."""
 
-    __slots__ = ("_multi_status",)
+    __slots__ = ("_meter", "_multi_status")
 
-    def __init__(self, multi_status: bool) -> None:
+    def __init__(self, multi_status: bool, meter: DjlMeter) -> None:
         self._multi_status = multi_status
+        self._meter = meter
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """One message."""
@@ -121,7 +127,7 @@ class DjlPingRpcEncoder:
                 part.error
                 or ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             )
-        code, health = ping_of(part.answer, self._multi_status)
+        code, health = ping_of(part.answer, self._multi_status, self._meter)
         answer: Any = _CLASSES["PingResponse"](code=code, model_status=health)
         return RpcAnswer(answer.SerializeToString())
 
@@ -172,4 +178,4 @@ class DjlPredictEncoder:
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener."""
-    return DjlGrpc(context.make_id, bool(context.own.get("multi_status", False)))
+    return DjlGrpc(context.make_id, bool(context.own.get("multi_status", False)), meter_of(context))

@@ -5,13 +5,18 @@ Source: spec sheet `djl`, section 4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
 
 from trivium.protocols.djl.adapters import VERBS, decode_adapters
 from trivium.protocols.djl.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.protocols.djl.errors import DjlRefusal, exactly, no_route, refuse
+from trivium.protocols.djl.lazy import URL, lazily
 from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
+from trivium.protocols.djl.own_metrics import families
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
 from trivium.protocols.djl.request import decode_infer
 from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
@@ -37,14 +42,17 @@ _DEFAULTS = DjlOptions()
 class DjlHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives an id to each request that comes without one."""
 
-    def __init__(self, make_id: Callable[[], str], options: DjlOptions = _DEFAULTS) -> None:
+    def __init__(self, make_id: Callable[[], str], options: DjlOptions = _DEFAULTS, host: str = "") -> None:
         self._make_id = make_id
+        self._own_metrics = partial(families, options.meter, host)
         self._options = options
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`."""
         try:
             target = find_target(head, self._options.roles)
+            if self._options.lazy is not None and target.verb == DjlVerb.INFER:
+                target = msgspec.structs.replace(target, is_served=False)
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
                 raise _not_from_here()
             return target
@@ -62,15 +70,15 @@ class DjlHttp:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id, options = self._id(head), self._options
         if target.verb == DjlVerb.PING:
-            return List(), DjlPingEncoder(request_id, True, options.multi_status)
+            return List(), DjlPingEncoder(request_id, True, options)
         if target.verb == DjlVerb.OPTIONS:
-            operation = Describe(target.model, target.version) if target.model else Live()
-            return operation, DjlPingEncoder(request_id, False)
+            description = Describe(target.model, target.version) if target.model else Live()
+            return description, DjlPingEncoder(request_id, False, options)
         try:
             if target.verb in VERBS:
                 return decode_adapters(head, target, body, request_id, options.exact)
             if target.verb == DjlVerb.METRICS:
-                return decode_metrics(head, request_id, options.prometheus, options.exact)
+                return decode_metrics(head, request_id, options.prometheus, options.exact, self._own_metrics)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
             accept = head.headers.get(b"accept", b"").decode("latin-1")
@@ -78,11 +86,12 @@ class DjlHttp:
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
             infer = decode_infer(head, target, body, request_id, options.handler_override)
+            operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise self._known(error, request_id) from error
         if is_deferred(head):
             return Defer(infer), DjlDeferEncoder(request_id, options)
-        return infer, DjlInferEncoder(request_id, accept, content_type, options)
+        return operation, DjlInferEncoder(request_id, accept, content_type, options, unknown)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
@@ -90,6 +99,10 @@ class DjlHttp:
         if error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
             error = no_route(error, request_id)
         return refuse(error, request_id or self._make_id(), self._options.exact)
+
+    def _names_url(self, head: Head) -> bool:
+        """Tell whether a prediction may be one by which a model is registered, or whose client believes so."""
+        return self._options.lazy is not None or URL.encode() in head.headers or URL in head.query
 
     def _id(self, head: Head) -> str:
         return head.headers.get(self._options.request_id, b"").decode("latin-1") or self._make_id()
@@ -111,7 +124,7 @@ class DjlHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
-    return DjlHttp(context.make_id, options_of(context))
+    return DjlHttp(context.make_id, options_of(context), context.host)
 
 
 def _not_from_here() -> ServeError:

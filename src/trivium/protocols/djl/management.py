@@ -174,12 +174,13 @@ def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.W
             "The parameter url is missing; expected is the URL of a model, such as url=file:///models/m.",
             exact=ExactText(words),
         )
-    source = _source(given, _servable(read_url(text)))
+    source = _source(given, servable(read_url(text)))
     waits = given.switch("synchronous", True)
     return Register(source, waits), answers.registered(source.name, waits, is_workflow)
 
 
-def _servable(url: DjlModelUrl) -> DjlModelUrl:
+def servable(url: DjlModelUrl) -> DjlModelUrl:
+    """Return the URL, if it is one of a model that can be fetched or is here. Raises UNSUPPORTED."""
     if url.place.lower().endswith(_DEFINITIONS):
         raise ServeError(
             Code.UNSUPPORTED,

@@ -1,14 +1,17 @@
-"""Writes what models count for `GET /server/metrics`, where Prometheus is switched on.
+"""Writes what the server and its models count for `GET /server/metrics`, where Prometheus is switched on.
 
-Source: spec sheet `djl`, section 5.3. What the server itself counts is at /metrics, under other names.
+Source: spec sheet `djl`, section 5.3.
 """
 
 from collections.abc import Iterator, Set
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, text
 from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
+from trivium.protocols.djl.own_metrics import OwnMetrics
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import CollectMetrics, ResponsePart
 from trivium.types.statistics import MetricsReport
@@ -21,7 +24,7 @@ _MOST_NAMES = 1000
 
 
 def decode_metrics(
-    head: Head, request_id: str, is_on: bool, exact: bool
+    head: Head, request_id: str, is_on: bool, exact: bool, own: OwnMetrics
 ) -> tuple[CollectMetrics, "DjlMetricsEncoder"]:
     """The operation of a request for metrics, of all or of those named. INVALID where they are not switched on."""
     if not is_on:
@@ -37,15 +40,20 @@ def decode_metrics(
         raise ServeError(
             Code.INVALID, f"The query string cannot be read ({error}). Name metrics by {_NAME}=NAME."
         ) from error
-    return CollectMetrics(), DjlMetricsEncoder(request_id, {v for name, v in pairs if name == _NAME}, exact)
+    return CollectMetrics(), DjlMetricsEncoder(
+        request_id, {v for name, v in pairs if name == _NAME}, exact, own
+    )
 
 
 class DjlMetricsEncoder:
-    """Writes one report; of the metrics called `names` alone, where there are any."""
+    """Writes one report, with the families that `own` makes of it; of the metrics called `names` alone, where there are
+    any.
+    """
 
-    __slots__ = ("_exact", "_names", "_request_id")
+    __slots__ = ("_exact", "_names", "_own", "_request_id")
 
-    def __init__(self, request_id: str, names: Set[str], exact: bool) -> None:
+    def __init__(self, request_id: str, names: Set[str], exact: bool, own: OwnMetrics) -> None:
+        self._own = own
         self._request_id = request_id
         self._names = names
         self._exact = exact
@@ -63,6 +71,7 @@ class DjlMetricsEncoder:
         return HttpAnswer(200, uncached_lines(self._request_id) + _TEXT, (body,), len(body))
 
     def _chosen(self, report: MetricsReport) -> Iterator[ExposedMetric]:
+        report = msgspec.structs.replace(report, custom=(*self._own(report), *report.custom))
         taken: set[str] = set()
         for kind in _KINDS:
             for family in custom(report, kind, taken):

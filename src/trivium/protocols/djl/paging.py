@@ -61,7 +61,9 @@ class DjlDeferEncoder:
         """One whole answer, without a body."""
         if part.error is not None or not isinstance(part.answer, Deferred):
             error = part.error or ServeError(Code.INTERNAL, "The server named no token. Report it.")
-            return refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
+            answer = refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
+            self._options.meter.refused(error, answer.status)
+            return answer
         return HttpAnswer(200, uncached_lines(self._request_id) + _token_lines(part.answer.token), (), 0)
 
 

@@ -4,6 +4,7 @@ Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this
 """
 
 import json
+from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
@@ -45,7 +46,7 @@ def decode_infer(
     query = _query(head)
     content_type = properties.get("content-type", "")
     parts = forms.parts(content_type, body.data)
-    model = target.model or _named("model_name", query, properties, parts)
+    model = target.model or named("model_name", query, properties, parts)
     version = target.version
     if not target.model:
         version = _argument(query, "model_version") or _property(properties, "model_version")
@@ -86,8 +87,10 @@ def _query(head: Head) -> Query:
         ) from error
 
 
-def _named(name: str, query: Query, properties: dict[str, str], parts: tuple[RawPart, ...]) -> str:
-    """A value that the query, a property or a form field may give; empty where none does."""
+def named(name: str, query: Query, properties: Mapping[str, str], parts: tuple[RawPart, ...]) -> str:
+    """Return a value that the query, a property or a form field may give; empty where none does. INVALID for a field
+    that is no text.
+    """
     found = _argument(query, name) or _property(properties, name)
     if found:
         return found
@@ -130,7 +133,7 @@ def _text(data: bytes | memoryview) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
-def _property(properties: dict[str, str], name: str) -> str:
+def _property(properties: Mapping[str, str], name: str) -> str:
     for key, value in properties.items():
         if key.lower() == name:
             return value

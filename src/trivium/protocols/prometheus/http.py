@@ -4,7 +4,7 @@ Decides the route, the order of the families, and the form of a refusal. Measure
 Source: spec sheet `triton`, section 6.2; statuses and bodies of refusals as Triton's metrics port gives them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -18,6 +18,7 @@ from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
+from trivium.types.metrics import MetricFamily
 from trivium.types.operations import CollectMetrics, Operation, ResponsePart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.statistics import MetricsReport
@@ -62,11 +63,12 @@ _ALLOW = b"Allow: GET, HEAD\r\n"
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Optional families of metrics, each present or not."""
+    """Optional families of metrics, each present or not, and those that are made by `own`."""
 
     durations: bool = True
     summaries: bool = False
     first_parts: bool = False
+    own: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 
 
 class PrometheusHttp:
@@ -99,7 +101,10 @@ class PrometheusHttp:
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
     which = MetricsOptions(
-        context.has_duration_metrics, context.has_quantiles, context.has_first_part_metrics
+        context.has_duration_metrics,
+        context.has_quantiles,
+        context.has_first_part_metrics,
+        context.own_metrics,
     )
     return PrometheusHttp(which)
 
@@ -123,6 +128,7 @@ class ReportEncoder:
 def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMetric]:
     """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
     rows = triton.rows_of(report)
+    report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
     ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows), *own.loops(report)]
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []

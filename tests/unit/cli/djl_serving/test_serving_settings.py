@@ -86,9 +86,36 @@ def test_packages_are_installed_as_by_the_original_and_for_clients_where_it_is_s
 def test_tls_takes_pem_files(tmp_path: Path) -> None:
     text = "inference_address=https://127.0.0.1:8443\n"
     config = settled(tmp_path, text + "certificate_file=c.pem\nprivate_key_file=k.pem").loaded.config
-    assert (config.http.tls_certificate, config.http.tls_key) == ("c.pem", "k.pem")
+    pair = (config.http.tls_certificate, config.http.tls_key)
+    assert pair == (str(tmp_path / "c.pem"), str(tmp_path / "k.pem"))
     assert "openssl req -x509" in refusal(tmp_path, text)
-    assert "openssl pkcs12" in refusal(tmp_path, text + "keystore=x.p12")
+
+
+def test_tls_takes_a_key_store_of_pkcs12(tmp_path: Path) -> None:
+    text = "inference_address=https://127.0.0.1:8443\nkeystore=x.jks\n"
+    config = settled(tmp_path, text + "keystore_pass=secret\nkeystore_type=pkcs12").loaded.config
+    assert (config.http.tls_certificate, config.http.tls_key) == (str(tmp_path / "x.jks"), "")
+    assert config.security.keystore_password == "secret"
+    assert settled(tmp_path, text).loaded.config.security.keystore_password == "changeit"
+    assert "keytool -importkeystore" in refusal(tmp_path, text + "keystore_type=JKS")
+
+
+def test_predictions_register_models_where_everybody_may(tmp_path: Path) -> None:
+    rule = settled(tmp_path, "model_url_pattern=file:///models/.*").lazy
+    assert rule is not None
+    assert rule.pattern.pattern == "file:///models/.*"
+    assert settled(tmp_path).lazy is None
+    wide = "model_url_pattern=.*\ninference_address=http://0.0.0.0:8080\n"
+    assert settled(tmp_path, wide).lazy is not None
+    assert "trivium_management is closed" in refusal(tmp_path, wide + "trivium_management=closed")
+    assert "a regular expression" in refusal(tmp_path, "model_url_pattern=(")
+
+
+def test_how_long_parts_are_waited_for_and_who_ends_with_its_model(tmp_path: Path) -> None:
+    assert settled(tmp_path).loaded.config.http.part_timeout == 120
+    assert settled(tmp_path, "chunked_read_timeout=7").loaded.config.http.part_timeout == 7
+    assert not settled(tmp_path).fails_fast
+    assert settled(tmp_path, SERVING_FAIL_FAST="True").fails_fast
 
 
 def test_the_rest_of_the_protocol(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from trivium.types.spec import InstanceGroup
 class Deathbed(ScalerHarness):
     """One instance at a time, given up after `restarts`."""
 
-    def __init__(self, restarts, group=None):
-        super().__init__(group or InstanceGroup("m", 1, 1), restarts=restarts)
+    def __init__(self, restarts, group=None, deaths=None):
+        super().__init__(group or InstanceGroup("m", 1, 1), restarts=restarts, deaths=deaths)
         self.is_mute = False
 
     async def launch(self, placement, port):
@@ -102,6 +102,23 @@ def test_a_model_whose_instances_die_in_vain_is_given_up():
         )
         await stage.run(999.0)
         assert not stage.opening
+        await stage.model.close()
+
+    played(scene())
+
+
+@pytest.mark.parametrize(("deaths", "course"), [(0, "d"), (0, "sd"), (1, "sdsd"), (2, "ddd"), (2, "sdsdsd")])
+def test_a_model_may_be_given_up_after_so_many_deaths_whatever_is_done_between(deaths, course):
+    """Sharp edge 5: with the original's own threshold one crash is enough."""
+
+    async def scene():
+        stage = Deathbed(10, deaths=deaths)
+        await stage.start()
+        for step in course:
+            assert not stage.model.is_failed
+            await (stage.die() if step == "d" else stage.serve())
+        assert stage.model.is_failed
+        assert f"given up after {deaths + 1} deaths" in stage.model.failure().message
         await stage.model.close()
 
     played(scene())

@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.codecs.metric_lines import gauge_line
+from trivium.codecs.metric_lines import metric_line
 from trivium.core.observability.statistics import DurationLog, VersionCounters
 from trivium.core.request import Item
 from trivium.types.metrics import ModelMetrics
@@ -64,6 +64,6 @@ def test_answers_in_parts_have_a_whole_duration_alone(caplog: pytest.LogCaptureF
 
 
 def test_a_line_is_one_line_whatever_a_name_holds() -> None:
-    line = gauge_line("A", "Count", 2.5, {"Model": "a|b,c\n#"}, 7.0)
+    line = metric_line("A", "Count", 2.5, {"Model": "a|b,c\n#"}, 7.0)
     assert line == "A.Count:2.5|#Model:a_b_c__|7|g"
-    assert gauge_line("A", "Count", 3, {"Host": "h"}, 7.0) == "A.Count:3|#Host:h|7|g"
+    assert metric_line("A", "Count", 3, {"Host": "h"}, 7.0) == "A.Count:3|#Host:h|7|g"

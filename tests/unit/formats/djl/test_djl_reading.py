@@ -83,7 +83,7 @@ def test_settings_of_a_handler(tmp_path):
     assert "env" not in told
     assert spec.batching == Batching(False, 8, True)
     assert spec.scheduling == Dynamic(max_delay=0.25, levels=10, default_level=3)
-    assert spec.limits == Limits(5, 7.0, 60.0, 0)
+    assert spec.limits == Limits(5, 7.0, 60.0, 0, deaths=0)
     assert spec.groups == (InstanceGroup("m_cpu", 2, 4, 9.0),)
     assert spec.origin["batching.max_rows"] == Origin(file, "batch_size", 6)
     assert spec.origin["limits.run_deadline"] == Origin(file, "option.predict_timeout", 9)
