@@ -83,6 +83,17 @@ class SupportsSource(Protocol):
 
 
 @runtime_checkable
+class SupportsMembers(Protocol):
+    """Extends a format that has graphs whose models lie elsewhere."""
+
+    def members(self, spec: ModelSpec) -> Sequence[ModelSource]:
+        """Return what a model of the format brings with it: a source for each model that is read, and served, because
+        this one is, under the name that its steps have for it. Nothing for most models. Never raises.
+        """
+        ...
+
+
+@runtime_checkable
 class SupportsHint(Protocol):
     """Extends a format that can say what a path needs to be one of its models."""
 

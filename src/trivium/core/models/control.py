@@ -9,7 +9,7 @@ import itertools
 import logging
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import msgspec
 
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
-from trivium.core.models.registry import Registry
+from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
 from trivium.core.queueing.deferred import owned, size_of
 from trivium.core.request import COMPLETED
@@ -41,6 +41,7 @@ from trivium.types.operations import (
 )
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
+from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +145,7 @@ class ModelControl:
             case Register():
                 return await self._register(operation)
             case Unregister(model, version):
-                for source in await self._lifecycle.unregister(model, version):
-                    self._forget(source, model)
+                await self._unregister(model, version)
             case Scale():
                 await self._lifecycle.scale(operation)
             case SetDefault(model, version):
@@ -157,20 +157,20 @@ class ModelControl:
     async def _register(self, operation: Register) -> Listing:
         source = operation.source
         entries = await self._repository.register(source)
+        entries = [entry for entry in entries if not (entry.is_member and self._serves(entry))]
         try:
             for entry in entries:
                 self._lifecycle.check_new(entry)
         except ServeError:
-            self._forget(source, entries[0].name)
+            self._forget(source, entries[-1].name)
             raise
         if operation.wait:
             await self._load_registered(entries, source)
         else:
-            task = asyncio.get_running_loop().create_task(self._load_behind(entries, source))
-            self._loading.add(task)
-            task.add_done_callback(self._loading.discard)
+            self._behind(self._load_behind(entries, source))
             await asyncio.sleep(0)  # its versions are in the registry behind this
-        rows = [row for entry in entries for row in self._registry.listing(entry.name).versions]
+        named = (entry.name for entry in entries if not entry.is_member)
+        rows = [row for name in named for row in self._registry.listing(name).versions]
         return Listing(tuple(rows))
 
     async def _load_registered(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
@@ -183,13 +183,53 @@ class ModelControl:
             for entry in reversed(done):
                 for spec in entry.specs:
                     await self._lifecycle.unregister(spec.name, spec.version)
-            self._forget(source, entries[0].name)
+            self._forget(source, entries[-1].name)
             raise
+
+    def _serves(self, entry: ModelEntry) -> bool:
+        """Is a member there already, from the very source that is asked for?"""
+        records = {record.version: record for record in self._registry.records(entry.name)}
+        return all(
+            spec.version in records
+            and not records[spec.version].vanished
+            and records[spec.version].state is not VersionState.FAILED
+            and records[spec.version].source == entry.asked.get(spec.version)
+            for spec in entry.specs
+        )
+
+    async def _unregister(self, model: str, version: str) -> None:
+        members = self._members(model, version)
+        for source in await self._lifecycle.unregister(model, version):
+            self._forget(source, model)
+        if members:
+            self._behind(self._drop_members(model, members))
+
+    async def _drop_members(self, graph: str, names: Sequence[str]) -> None:
+        """Unregister those members of a graph that is gone which no other graph runs, once nothing in flight does."""
+        await self._lifecycle.drained(graph)
+        for name in names:
+            for record in self._registry.records(name):
+                if record.is_member and not record.vanished and not self._is_needed(record):
+                    await self._unregister(name, record.version)
+
+    def _is_needed(self, member: Record) -> bool:
+        return any(
+            step.model == member.name and step.version in ("", member.version)
+            for record in self._registry.records()
+            if not record.vanished and record.spec is not None and isinstance(record.spec.scheduling, Graph)
+            for step in record.spec.scheduling.steps
+        )
+
+    def _behind(self, work: Coroutine[None, None, None]) -> None:
+        """Do it without having anybody wait for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
 
     def _forget(self, source: ModelSource, model: str) -> None:
         """Read a source no more, and remove what was fetched for it once nothing in flight needs it."""
-        if folder := self._repository.forget(source):
-            self._folders[model].append(folder)
+        if folders := self._repository.forget(source):
+            self._folders[model] += folders
             self._free_later(model)
 
     async def _load_behind(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
@@ -228,9 +268,9 @@ class ModelControl:
             error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
         sink(ResponsePart(error=error, model=model))
 
-    def _members(self, model: str) -> Sequence[str]:
+    def _members(self, model: str, version: str = "") -> Sequence[str]:
         """The models of a graph's steps, if it is one."""
-        records = self._registry.records(model)
+        records = [one for one in self._registry.records(model) if version in ("", one.version)]
         graphs = [record.spec.scheduling for record in records if record.spec is not None]
         return list(
             dict.fromkeys(name for graph in graphs if isinstance(graph, Graph) for name in graph.models)
@@ -270,9 +310,7 @@ class ModelControl:
     def _free_later(self, model: str) -> None:
         """Remove what was sent for a model once nothing in flight needs it."""
         if self._folders.get(model):
-            task = asyncio.get_running_loop().create_task(self._free(model))
-            self._loading.add(task)
-            task.add_done_callback(self._loading.discard)
+            self._behind(self._free(model))
 
     async def _free(self, model: str) -> None:
         await self._lifecycle.drained(model)

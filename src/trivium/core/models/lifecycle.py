@@ -147,7 +147,8 @@ class Lifecycle:
             self.check_new(entry)
             records = [self._registry.record(entry.name, spec.version) for spec in entry.specs]
             for record in records:
-                record.source, record.vanished = source, False
+                record.source, record.vanished = entry.asked.get(record.version, source), False
+                record.is_member = entry.is_member
             loads = (
                 self._load(record, spec, entry.form)
                 for record, spec in zip(records, entry.specs, strict=True)
@@ -213,6 +214,7 @@ class Lifecycle:
             for record in records:
                 record.vanished = False
                 record.source = found.asked.get(record.version, record.source)
+                record.is_member = found.is_member
             loads = (self._load(record, available[record.version], found.form) for record in records)
             failures = [error for error in await asyncio.gather(*loads) if error is not None]
             if failures:

@@ -13,7 +13,8 @@ from pathlib import Path
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide, merged, with_dependents
 from trivium.core.models.registry import Registry
-from trivium.core.models.repository import READ_SECONDS, Repository, Source, loading_order
+from trivium.core.models.repository import READ_SECONDS, Repository, loading_order
+from trivium.core.models.sources import Source
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.interfaces import SupportsPolling
 from trivium.types.spec import Defaults, InvalidModel

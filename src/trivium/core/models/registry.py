@@ -27,7 +27,7 @@ from trivium.types.statistics import StatisticsReport
 class Record:
     """One version of a model, with what is known of it. `loaded` serves while READY or COLD; `spec` is None for a model
     that could not be read; `source` is what registered it, if somebody asked for that. One that has `vanished` is
-    forgotten once it is unloaded.
+    forgotten once it is unloaded. `is_member`: graphs bring it, and it goes with the last of them.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Record:
     loaded: ServedModel | None = None
     source: ModelSource | None = None
     vanished: bool = False
+    is_member: bool = False
 
     @property
     def asked(self) -> ModelSource | None:

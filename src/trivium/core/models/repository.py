@@ -14,11 +14,12 @@ from pathlib import Path
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
+from trivium.core.models.sources import MemberSources, Source
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsHint, SupportsOverride, SupportsSource
+from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
@@ -31,26 +32,16 @@ FETCHES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One path with the format that claims it. `is_registered`: it was while the server ran. What was fetched lies
-    below the folder `fetched`, with all that is made of it.
-    """
-
-    path: Path
-    form: Format
-    asked: ModelSource | None = None
-    is_registered: bool = False
-    fetched: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model as read: all its versions, the format to finish them by, and what asked for each of them."""
+    """One model as read: all its versions, the format to finish them by, and what asked for each of them. `is_member`:
+    a graph brings it.
+    """
 
     name: str
     specs: tuple[ModelSpec, ...]
     form: Format
     asked: Mapping[str, ModelSource] = field(default_factory=dict)
+    is_member: bool = False
 
     @property
     def wanted(self) -> tuple[ModelSpec, ...]:
@@ -92,6 +83,7 @@ class Repository:
         self._fetch = fetch
         self._fetching = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="trivium-fetch")
         self._elsewhere: list[ModelSource] = []
+        self._members = MemberSources()
         self._numbers = itertools.count(1)
 
     def add_remote(self, source: ModelSource) -> None:
@@ -158,24 +150,74 @@ class Repository:
             self.add(Path(source.uri), asked=source)
         kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
-            reading = await self._read(kept)
+            entries = await self._entries(kept)
+        except BaseException:
+            for folder in self.forget(source):
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        return [entry for wave in loading_order(entries) for entry in wave]
+
+    async def _entries(self, kept: Source) -> list[ModelEntry]:
+        """Return the models of a source, with those that they bring. Raises what is wrong with any of them."""
+        found: dict[str, ModelEntry] = {}
+        for source, reading in await self._readings(kept):
+            if isinstance(reading, ServeError):
+                raise reading
             for invalid in reading.unreadable:
                 raise ConfigError(invalid.findings)
             names = dict.fromkeys(spec.name for spec in reading.specs)
             if not names:
-                raise ServeError(Code.NOT_FOUND, self._unclaimed(kept.path))
-        except BaseException:
-            if folder := self.forget(source):
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        entries = [_entry(name, reading, kept) for name in names]
-        return [entry for wave in loading_order(entries) for entry in wave]
+                raise ServeError(Code.NOT_FOUND, self._unclaimed(source.path))
+            for name in names:
+                entry = _entry(name, reading, source)
+                if name in found and found[name].asked != entry.asked:
+                    raise ConfigError(_twice(entry.specs[0], found[name].specs[0]).findings)
+                found[name] = entry
+        return list(found.values())
 
-    def forget(self, source: ModelSource) -> Path | None:
-        """Read a registered source no more; returns the folder that it was fetched into, which is the caller's now."""
-        folder = next((one.fetched for one in self.sources if one.asked is source), None)
+    async def _readings(self, source: Source) -> "list[tuple[Source, ReadResult | ServeError]]":
+        """Return what a source holds and, behind it, what its models bring, or why that cannot be had."""
+        found: list[tuple[Source, ReadResult | ServeError]] = []
+        waiting = [source]
+        while waiting:
+            owner = waiting.pop(0)
+            reading = await self._read(owner)
+            found.append((owner, reading))
+            form = owner.form
+            brought = [asked for spec in reading.specs for asked in _members_of(form, spec)]
+            for asked in brought:
+                known = [one for one, _ in found if one.asked == asked] + [
+                    one for one in waiting if one.asked == asked
+                ]
+                try:
+                    member = await self._member(asked, owner)
+                except ServeError as error:
+                    found.append((Source(Path(asked.uri), form, asked, is_member=True), error))
+                else:
+                    waiting += [] if known else [member]
+        return found
+
+    async def _member(self, asked: ModelSource, owner: Source) -> Source:
+        """Return the source of a member, which is fetched once if it lies elsewhere. Raises as `add` and `register`."""
+        member = self._members.find(asked, owner)
+        if member is None:
+            if asked.is_remote:
+                member = await self._fetched(asked)
+            else:
+                path = Path(asked.uri)
+                member = Source(path, self._claiming(path), asked)
+            member = replace(member, is_registered=owner.is_registered, is_member=True)
+            self._members.add(member, owner)
+        return member
+
+    def forget(self, source: ModelSource) -> list[Path]:
+        """Read a registered source no more, nor what it alone brought; returns the folders that they were fetched into,
+        which are the caller's now.
+        """
+        gone = [one for one in self.sources if one.asked is source]
         self.sources = [one for one in self.sources if one.asked is not source]
-        return folder
+        gone += self._members.release(source)
+        return [one.fetched for one in gone if one.fetched is not None]
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked
@@ -183,11 +225,17 @@ class Repository:
         """
         found: dict[str, ModelEntry] = {}
         broken: list[InvalidModel] = []
-        for source in self.sources:
-            reading = await self._read(source)
+        readings = [one for source in self.sources for one in await self._readings(source)]
+        for source, reading in readings:
+            if isinstance(reading, ServeError):
+                assert source.asked is not None, "members are asked for"
+                broken.append(_unfetched(source.asked, reading))
+                continue
             broken.extend(reading.unreadable)
             for name in dict.fromkeys(spec.name for spec in reading.specs):
                 entry = _entry(name, reading, source)
+                if source.is_member and name in found and found[name].asked == entry.asked:
+                    continue  # several graphs bring it
                 joined = _joined(found.get(name), entry)
                 if joined is None:
                     broken.append(_twice(entry.specs[0], found[name].specs[0]))
@@ -265,6 +313,10 @@ class Repository:
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
 
 
+def _members_of(form: Format, spec: ModelSpec) -> Sequence[ModelSource]:
+    return form.members(spec) if isinstance(form, SupportsMembers) else ()
+
+
 def _under_its_uri(reading: ReadResult, path: Path, source: ModelSource) -> ReadResult:
     """Have findings about files that were fetched name the URI that they are from."""
 
@@ -291,7 +343,7 @@ def _unfetched(source: ModelSource, error: ServeError) -> InvalidModel:
 def _entry(name: str, reading: ReadResult, source: Source) -> ModelEntry:
     specs = tuple(spec for spec in reading.specs if spec.name == name)
     asked = {} if source.asked is None else {spec.version: source.asked for spec in specs}
-    return ModelEntry(name, specs, source.form, asked)
+    return ModelEntry(name, specs, source.form, asked, source.is_member)
 
 
 def _joined(first: ModelEntry | None, second: ModelEntry) -> ModelEntry | None:

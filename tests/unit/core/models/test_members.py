@@ -1,0 +1,249 @@
+"""Graphs that bring their models with them: read and served with the first, shared, and gone with the last."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.harness.fake_models import PATH, FakeFormat, ServerHarness, spec
+from tests.harness.virtual_models import X
+
+from trivium.core.models.sources import MemberSources, Source
+from trivium.types.datatype import DataType
+from trivium.types.errors import Code, ServeError
+from trivium.types.operations import Infer
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.schedules import Graph, Step
+from trivium.types.sources import ModelSource
+from trivium.types.spec import All, InvalidModel, ReadResult
+from trivium.types.state import VersionState
+
+ONE = replace(X, dims=(1,))
+
+
+def source(name, path=None, version=""):
+    return ModelSource(path or f"/models/{name}", name, version)
+
+
+def graph(name, *members, version="1", **fields):
+    """A graph that runs these one behind the other."""
+    values = ["in", *(f"v{i}" for i in range(1, len(members))), "out"]
+    steps = tuple(
+        Step(one.name, one.version, takes=(values[i],), gives=values[i + 1]) for i, one in enumerate(members)
+    )
+    made = spec(name, version, policy=All(), inputs=(), outputs=(), **fields)
+    return replace(made, scheduling=Graph(steps, input="in", output="out"))
+
+
+class GraphFormat(FakeFormat):
+    """Reads what `paths` says of each path; `brings` has the sources of a graph by its name and version."""
+
+    def __init__(self, *specs):
+        super().__init__(*specs)
+        self.paths, self.brings = {}, {}
+
+    def claims(self, path):
+        return path == PATH or str(path) in self.paths
+
+    def read(self, path, defaults):
+        specs = self.specs if path == PATH else self.paths[str(path)]
+        good = tuple(one for one in specs if not isinstance(one, InvalidModel))
+        return ReadResult(good, tuple(one for one in specs if isinstance(one, InvalidModel)))
+
+    def read_source(self, path, source, defaults):
+        return self.read(path, defaults)
+
+    def members(self, spec):
+        return self.brings.get((spec.name, spec.version), ())
+
+    def add(self, name, *members, version="1"):
+        """A graph below its own path, which brings these; and a plain model for each of them."""
+        for one in members:
+            self.paths.setdefault(one.uri, (spec(one.name, one.version or "1", stamp="7", inputs=(ONE,)),))
+        path = f"/graphs/{name}/{version}"
+        self.paths[path] = (graph(name, *members, version=version),)
+        self.brings[name, version] = members
+        return path
+
+
+class Scene(ServerHarness):
+    def __init__(self, *specs):
+        super().__init__(form=GraphFormat(*specs))
+
+    def states(self):
+        return {(row.model, row.version): row.state for row in self.server.list().versions}
+
+    async def ask(self, model):
+        payload = (await self.server.execute(Infer(model, one_number()))).payload
+        return payload["x"].tolist()
+
+    async def settled(self, *models):
+        """Wait until these models alone are known."""
+        while {model for model, _ in self.states()} != set(models):
+            await asyncio.sleep(0)
+
+
+def one_number():
+    return Tensors((Tensor("x", DataType.FP32, (1,), np.zeros(1, "<f4")),))
+
+
+def played(play, *specs):
+    async def scene():
+        stage = Scene(*specs)
+        async with stage.server:
+            await play(stage)
+
+    asyncio.run(scene())
+
+
+A, B = source("a"), source("b")
+
+
+def test_members_are_served_with_their_graph_and_go_with_it():
+    async def play(stage):
+        await stage.start()
+        rows = await stage.server.register(stage.form.add("g", A, B))
+        assert [(row.model, row.state) for row in rows] == [("g", VersionState.READY)]
+        assert set(stage.states().values()) == {VersionState.READY}
+        assert await stage.ask("g") == [7]
+        await stage.server.unregister("g")
+        await stage.settled("m")
+        specs, broken = await stage.server.examine()
+        assert ([one.name for one in specs], broken) == (["m"], [])
+
+    played(play, spec())
+
+
+def test_two_graphs_share_a_member_from_the_same_source_and_the_last_takes_it_along():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A, B))
+        await stage.server.register(stage.form.add("h", B))
+        assert set(stage.states()) == {("m", "1"), ("a", "1"), ("b", "1"), ("g", "1"), ("h", "1")}
+        await stage.server.unregister("g")
+        await stage.settled("m", "b", "h")
+        assert await stage.ask("h") == [7]
+        await stage.server.unregister("h")
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_versions_of_a_graph_share_their_members():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        await stage.server.register(stage.form.add("g", A, version="2"))
+        await stage.server.unregister("g", "1")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert ("a", "1") in stage.states()
+        await stage.server.unregister("g", "2")
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_a_member_of_a_name_that_another_source_has_is_a_conflict():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        with pytest.raises(ServeError) as caught:
+            await stage.server.register(stage.form.add("h", source("a", "/elsewhere/a")))
+        assert caught.value.code is Code.CONFLICT
+        assert set(stage.states()) == {("m", "1"), ("a", "1"), ("g", "1")}
+        assert await stage.ask("g") == [7]
+
+    played(play, spec())
+
+
+def test_what_a_model_of_its_own_serves_is_no_member_and_stays():
+    async def play(stage):
+        await stage.start()
+        path = stage.form.add("g", A)
+        await stage.server.register("/models/a", name="a")
+        with pytest.raises(ServeError) as caught:
+            await stage.server.register(path.replace("/1", "/none"))
+        assert caught.value.code is Code.NOT_FOUND
+        await stage.server.register(path)
+        await stage.server.unregister("g")
+        await stage.settled("m", "a")
+
+    played(play, spec())
+
+
+@pytest.mark.parametrize("kind", ["absent", "broken", "does not open"])
+def test_a_member_that_cannot_be_served_leaves_nothing(kind):
+    async def play(stage):
+        await stage.start()
+        path = stage.form.add("g", A, B)
+        if kind == "absent":
+            del stage.form.paths[B.uri]
+        elif kind == "broken":
+            stage.form.paths[B.uri] = (InvalidModel("b", Path("/models/b"), ()),)
+        else:
+            stage.form.paths[B.uri] = (spec("b", stamp="8"),)
+            stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
+        with pytest.raises(ServeError):
+            await stage.server.register(path)
+        await stage.settled("m")
+        specs, _ = await stage.server.examine()
+        assert [one.name for one in specs] == ["m"]
+
+    played(play, spec())
+
+
+def test_a_server_may_start_with_graphs():
+    async def play(stage):
+        form = stage.form
+        form.add("g", A, B)
+        form.add("h", B)
+        form.specs = (*form.paths["/graphs/g/1"], *form.paths["/graphs/h/1"])
+        await stage.start()
+        assert set(stage.states().values()) == {VersionState.READY}
+        assert await stage.ask("h") == [7]
+        await stage.server.unregister("g")
+        await stage.settled("b", "h")
+
+    played(play)
+
+
+def test_a_graph_whose_member_is_not_there_fails_alone_at_the_start():
+    async def play(stage):
+        form = stage.form
+        form.add("g", A, B)
+        form.add("h", B)
+        del form.paths[A.uri]
+        form.specs = (*form.paths["/graphs/g/1"], *form.paths["/graphs/h/1"])
+        await stage.start()
+        states = stage.states()
+        assert (states["g", "1"], states["h", "1"]) == (VersionState.FAILED, VersionState.READY)
+        reasons = {row.model: row.reason for row in stage.server.list().versions}
+        assert "'a'" in reasons["g"]
+
+    played(play)
+
+
+# -- the books ---------------------------------------------------------------------------------------------
+
+
+def test_a_source_is_released_with_the_last_that_brings_it():
+    books, form = MemberSources(), FakeFormat()
+    one, two = Source(Path("/1"), form), Source(Path("/2"), form)
+    member = Source(Path("/models/a"), form, A, is_member=True)
+    assert books.find(A, one) is None
+    books.add(member, one)
+    assert books.find(replace(A), two) is member
+    assert books.release(one.key) == []
+    assert books.release(two.key) == [member]
+    assert books.release(two.key) == []
+
+
+def test_members_of_members_go_along():
+    books, form = MemberSources(), FakeFormat()
+    owner, inner = Source(Path("/1"), form), Source(Path("/models/a"), form, A, is_member=True)
+    innermost = Source(Path("/models/b"), form, B, is_member=True)
+    books.add(inner, owner)
+    books.add(innermost, inner)
+    assert books.release(owner.key) == [inner, innermost]
