@@ -26,6 +26,7 @@ class ObjectDetector:
         self.pipeline = PicturePipeline(arguments.picture)
         self.arguments = arguments
         self.labels = labels
+        self.threshold = np.float32(arguments.threshold)  # a score that equals it must not be above it
 
     def fault(self, shapes: Mapping[str, Sequence[int]]) -> str:
         """Return what is wrong with outputs of these shapes (no batch axis, -1 for any); empty for nothing."""
@@ -82,7 +83,7 @@ class SingleShotDetector(ObjectDetector):
     def found(self, arrays: Sequence[Array], picture: PreparedPicture) -> Found:
         """See `ObjectDetector`: a class below 0 is none, and so is a score at the threshold."""
         classes, scores, boxes = self.three_outputs(arrays)
-        kept = (classes >= 0) & (scores > self.arguments.threshold)
+        kept = (classes >= 0) & (scores > self.threshold)
         boxes = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1)[kept]
         return classes[kept], scores[kept], boxes / self.size if self.arguments.apply_ratio else boxes
 
@@ -93,7 +94,7 @@ class YoloDetector(ObjectDetector):
     def found(self, arrays: Sequence[Array], picture: PreparedPicture) -> Found:
         """See `ObjectDetector`: a class below 0 is none, and so is a score below the threshold."""
         classes, scores, boxes = self.three_outputs(arrays)
-        kept = (classes >= 0) & (scores >= self.arguments.threshold)
+        kept = (classes >= 0) & (scores >= self.threshold)
         corners = np.clip(boxes[kept], 0, self.size) / self.size
         return (
             classes[kept],
@@ -125,7 +126,7 @@ class YoloV5Detector(ObjectDetector):
         of_classes = rows[:, self._before_classes :]
         classes = of_classes.argmax(1) if len(rows) else np.zeros(0, np.int64)
         scores = self._scores(rows, of_classes.max(1, initial=0))
-        kept = scores > self.arguments.threshold
+        kept = scores > self.threshold
         classes, scores, rows = classes[kept], scores[kept], rows[kept]
         boxes = np.concatenate([np.maximum(rows[:, :2] - rows[:, 2:4] / 2, 0), rows[:, 2:4]], 1)
         chosen = [
@@ -137,7 +138,7 @@ class YoloV5Detector(ObjectDetector):
     """The axis of the output along which the numbers of one box stand."""
 
     def _scores(self, rows: Numbers, best: Numbers) -> Numbers:
-        return best * rows[:, 4]
+        return (best.astype(np.float32) * rows[:, 4].astype(np.float32)).astype(np.float64)
 
     def _no_boxes(self, shape: Sequence[int]) -> str:
         return (
@@ -159,7 +160,7 @@ class YoloV5Detector(ObjectDetector):
         while len(left):
             best, left = left[0], left[1:]
             chosen.append(int(best))
-            left = left[overlap(boxes[best], boxes[left]) < self.arguments.nms_threshold]
+            left = left[overlap(boxes[best], boxes[left]) < np.float32(self.arguments.nms_threshold)]
         return chosen
 
     def _scaled(self, boxes: Numbers, picture: PreparedPicture) -> Numbers:

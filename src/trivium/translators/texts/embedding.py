@@ -75,7 +75,9 @@ class CrossEncoder:
     ) -> object:
         """Return the answer of a request from the outputs of its rows."""
         first = next(iter(outputs.values()), np.zeros(0))
-        scores = checked(first.reshape(len(first), -1) if first.ndim else first, 2, len(encodings))
+        scores = checked(
+            first.reshape(len(first), -1) if first.size and first.ndim else first, 2, len(encodings)
+        )
         answers = (steps.sigmoid(scores) if self._sigmoid else scores).tolist()
         return answers if request.is_list else answers[0]
 
