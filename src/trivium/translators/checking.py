@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trivium.translators.reading import ArgumentFinding
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import ModelSpec, Origin
+from trivium.types.spec import ModelSpec, Origin, TranslatorSpec
 
 
 def findings_of(spec: ModelSpec, found: Sequence[ArgumentFinding]) -> list[Finding]:
@@ -21,6 +21,12 @@ def fault_at(spec: ModelSpec, key: str, found: str, expected: str, hint: str) ->
     """Return an error at an argument, or at the translator itself where that was not written."""
     place = _place(spec, key)
     return Finding(Severity.ERROR, place.file, place.line, place.key, found, expected, hint)
+
+
+def translator_of(spec: ModelSpec) -> TranslatorSpec:
+    """Return what the spec says of its translator, which it has."""
+    assert spec.translator is not None, "the spec names a translator"
+    return spec.translator
 
 
 def input_name(spec: ModelSpec, index: int) -> str:

@@ -11,8 +11,8 @@ from trivium.translators.faults import unfit
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart
 
-MOST_JSON = 2**24
-"""Bytes of JSON that a translator reads."""
+MOST_JSON = 2**22
+"""Bytes of JSON or text that a translator reads: reading them holds the interpreter."""
 
 JSON = "application/json"
 

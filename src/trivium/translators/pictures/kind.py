@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trivium.translators.answers import json_answer
-from trivium.translators.arguments import LabelSource, PictureArguments
-from trivium.translators.checking import fault_at, findings_of, input_name
+from trivium.translators.arguments import PictureArguments
+from trivium.translators.checking import fault_at, findings_of, input_name, translator_of
 from trivium.translators.faults import refused, unfit
 from trivium.translators.pictures.labels import read_labels
 from trivium.translators.pictures.pipeline import PicturePipeline, PreparedPicture, require_pillow
@@ -24,7 +24,7 @@ from trivium.types.findings import Finding
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, Tensors
 from trivium.types.running import Translated
-from trivium.types.spec import Isolation, ModelSpec, TranslatorSpec
+from trivium.types.spec import Isolation, ModelSpec
 
 _CHANNELS = {"COLOR": 3, "GRAYSCALE": 1}
 
@@ -43,14 +43,10 @@ class PictureAnswers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PictureTask:
-    """One kind: `read` makes its arguments and findings, `picture` and `labels` find their parts in them, and `make`
-    what answers.
-    """
+    """One kind: `read` makes its arguments and findings, and `make` what answers, of those and of the labels."""
 
     name: str
     read: Callable[[Mapping[str, object]], tuple[Any, list[ArgumentFinding]]]
-    picture: Callable[[Any], PictureArguments]
-    labels: Callable[[Any], LabelSource | None]
     make: Callable[[Any, Sequence[str]], PictureAnswers]
 
 
@@ -66,10 +62,10 @@ class PictureKind:
 
     def check(self, spec: ModelSpec) -> Sequence[Finding]:
         """See `SupportsCheck`: the arguments, the model's only input, and the labels against the outputs."""
-        wanted = _wanted(spec)
+        wanted = translator_of(spec)
         arguments, found = self._task.read(wanted.arguments)
         findings = findings_of(spec, found)
-        findings += self._inputs(spec, self._task.picture(arguments))
+        findings += self._inputs(spec, _picture(arguments))
         try:
             made = self._task.make(arguments, self._read_labels(spec, arguments))
         except ServeError as error:
@@ -82,16 +78,16 @@ class PictureKind:
     def open(self, spec: ModelSpec) -> "PictureTranslator":
         """See `TranslatorKind`. Reads the labels."""
         require_pillow()
-        arguments, _ = self._task.read(_wanted(spec).arguments)
+        arguments, _ = self._task.read(translator_of(spec).arguments)
         return PictureTranslator(
             spec, self._task.make(arguments, self._read_labels(spec, arguments)), self._fetch
         )
 
     def _read_labels(self, spec: ModelSpec, arguments: Any) -> Sequence[str]:
-        source = self._task.labels(arguments)
+        source = getattr(arguments, "labels", None)
         if source is None:
             return ()
-        wanted = _wanted(spec)
+        wanted = translator_of(spec)
         fetched = self._fetch(source.url, wanted.places, wanted.most_bytes) if source.url else None
         return read_labels(source, spec.root, fetched)
 
@@ -124,7 +120,7 @@ class PictureTranslator:
     """Makes tensors of pictures, each by itself. Implements `Translator`."""
 
     def __init__(self, spec: ModelSpec, answers: PictureAnswers, fetch: FetchFile) -> None:
-        self._wanted = _wanted(spec)
+        self._wanted = translator_of(spec)
         self._input = input_name(spec, 0)
         self._answers = answers
         self._fetch = fetch
@@ -163,9 +159,10 @@ class PictureTranslator:
             raise unfit(f"The picture at image_url cannot be had. {error.message}") from error
 
 
-def _wanted(spec: ModelSpec) -> TranslatorSpec:
-    assert spec.translator is not None, "the spec names a translator"
-    return spec.translator
+def _picture(arguments: Any) -> PictureArguments:
+    found = arguments if isinstance(arguments, PictureArguments) else arguments.picture
+    assert isinstance(found, PictureArguments), "arguments of pictures have those of the steps"
+    return found
 
 
 def shape_of(picture: PictureArguments) -> tuple[int, ...]:
