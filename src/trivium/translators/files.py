@@ -1,6 +1,7 @@
 """Reads the files of a model that a translator needs: bounded, in its folder, and with errors that name the file."""
 
 import json
+import stat
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -23,7 +24,10 @@ def read_file(folder: Path, name: str) -> bytes:
     """Read a file of the model. LOAD_FAILED where there is none, or a larger one than any such file is."""
     path = file_in(folder, name)
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            raise refusal(name, "is no file", "Put a file of this name into the model's folder.")
         if size > MOST_BYTES:
             raise refusal(name, f"has {size} bytes, over the limit of {MOST_BYTES}", "Is it the right file?")
         return path.read_bytes()

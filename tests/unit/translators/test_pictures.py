@@ -113,6 +113,15 @@ def test_a_request_without_a_picture_is_refused(body: bytes, words: str) -> None
     assert caught.value.code is Code.INVALID
 
 
+def test_class_names_at_a_url_come_from_there(tmp_path: Path) -> None:
+    (tmp_path / "synset.txt").write_text("others\n")
+    with pytest.raises(ServeError, match="http://there/names has not been fetched"):
+        read_labels(LabelSource(url="http://there/names"), tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ServeError, match="folder is no file"):
+        read_labels(LabelSource(file="folder"), tmp_path)
+
+
 def test_class_names_are_lines(tmp_path: Path) -> None:
     (tmp_path / "synset.txt").write_bytes("\ufeffcat\r\n\r\nn02 déjà vu\n".encode())
     assert read_labels(LabelSource(), tmp_path) == ("cat", "", "n02 déjà vu")
@@ -187,6 +196,34 @@ def test_labels_are_held_against_the_models_output_before_it_serves() -> None:
 def test_features_are_a_flat_list() -> None:
     made = FeatureExtractor(arguments.read_features({})[0])
     assert made.answer({"out": np.array([[[1.5]], [[2]]], np.float16)}, NOTHING) == [1.5, 2]
+
+
+CUSTOM = """
+from trivium.translators.kit import center_crop, classifications, resize, softmax, to_tensor
+
+class CustomTranslator:
+    def prepare(self, ctx):
+        self.classes = ctx.artifact("synset.txt").read_text().splitlines()
+
+    def process_input(self, ctx, input):
+        return [to_tensor(resize(center_crop(input.get_as_image()), 224, 224))]
+
+    def process_output(self, ctx, arrays):
+        return classifications(self.classes, softmax(arrays[0]))
+"""
+
+
+def test_ten_lines_make_a_translator_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "synset.txt").write_text("dark\nred\ngreen\nblue\n")
+    names: dict[str, type] = {}
+    exec(CUSTOM, names)
+    translator, ctx = names["CustomTranslator"](), TranslatorContext(tmp_path, {})
+    translator.prepare(ctx)
+    picture = Image.new("RGB", (300, 200), (0, 200, 0))
+    (array,) = translator.process_input(ctx, TranslatorInput({"data": png(picture)}, {}))
+    assert (array.shape, array.dtype) == ((3, 224, 224), np.float32)
+    answer = translator.process_output(ctx, [np.array([0.4, *array.mean((1, 2))])])
+    assert [row["className"] for row in answer] == ["green", "dark", "red", "blue"]
 
 
 def test_the_input_of_a_custom_translator() -> None:
