@@ -218,6 +218,8 @@ def _size(width: int, height: int) -> Any:
 def _with_mode(picture: Picture, mode: str) -> Picture:
     from PIL import Image
 
+    if picture.mode == mode:
+        return picture
     picture.info.pop("transparency", None)  # a colour that a palette calls transparent stays that colour
     if picture.mode in _PREMULTIPLIED:
         picture = picture.convert(_PREMULTIPLIED[picture.mode])

@@ -198,9 +198,12 @@ def read_features(arguments: Mapping[str, object]) -> tuple[PictureArguments, Fi
 
 
 def read_detection(
-    arguments: Mapping[str, object], is_yolo: bool = False
+    arguments: Mapping[str, object], is_yolo: bool = False, has_fractions: bool = False
 ) -> tuple[DetectionArguments, Findings]:
-    """Read what the detection factories take; `is_yolo` for `YoloV5` and `YoloV8`, which take more."""
+    """Read what the detection factories take.
+
+    `is_yolo` for `YoloV5` and `YoloV8`, which take more; `has_fractions` for `Yolo`, whose boxes are fractions anyhow.
+    """
     read = ArgumentReader(arguments)
     picture = _picture(read)
     _check_size(read, picture)
@@ -215,6 +218,10 @@ def read_detection(
         output_type=read.word("outputType", OUTPUT_TYPES, "AUTO") if is_yolo else "AUTO",
         max_boxes=read.integer("maxBox", 8400) if is_yolo else 8400,
     )
+    if has_fractions and found.apply_ratio:
+        read.notice(
+            "applyRatio", "applyRatio: boxes are fractions with or without it", "", "Remove the line."
+        )
     if found.output_type == "DETECT":
         hint = "Export the model with its detection layer, so that each row is a box."
         read.fault("outputType", "DETECT", "AUTO or BOX: DJL does not read DETECT either", hint)

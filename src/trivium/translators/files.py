@@ -11,6 +11,9 @@ MOST_BYTES = 256 * 2**20
 """Bytes of the largest file that is read; tokenizers with large vocabularies have some ten million."""
 
 
+_WHY = {FileNotFoundError: "is not there", IsADirectoryError: "is no file"}
+
+
 def file_in(folder: Path, name: str) -> Path:
     """Return the path of a file inside the model's folder. LOAD_FAILED for a name that leads out of it."""
     parts = PurePath(name)
@@ -27,7 +30,7 @@ def read_file(folder: Path, name: str) -> bytes:
         with open_file(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        why = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        why = _WHY.get(type(error)) or f"cannot be read: {error.strerror or error}"
         raise refusal(name, why, f"Put it into the model's folder, {folder.name}.") from error
     if len(data) > MOST_BYTES:
         raise refusal(name, f"has more than {MOST_BYTES} bytes", "Is it the right file?")

@@ -112,6 +112,15 @@ def test_a_request_without_a_picture_is_refused(body: bytes, words: str) -> None
     assert caught.value.code is Code.INVALID
 
 
+def test_class_names_at_a_url_come_from_there(tmp_path: Path) -> None:
+    (tmp_path / "synset.txt").write_text("others\n")
+    with pytest.raises(ServeError, match="http://there/names has not been fetched"):
+        read_labels(LabelSource(url="http://there/names"), tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ServeError, match="folder is no file"):
+        read_labels(LabelSource(file="folder"), tmp_path)
+
+
 def test_class_names_are_lines(tmp_path: Path) -> None:
     (tmp_path / "synset.txt").write_bytes("\ufeffcat\r\n\r\nn02 déjà vu\n".encode())
     assert read_labels(LabelSource(), tmp_path) == ("cat", "", "n02 déjà vu")

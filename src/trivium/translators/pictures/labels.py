@@ -15,6 +15,10 @@ def read_labels(source: LabelSource, folder: Path, fetched: bytes | None = None)
     if source.labels is not None:
         return source.labels
     name = source.url or source.file
+    if source.url and fetched is None:
+        raise refusal(
+            name, "has not been fetched", "Put the class names into synset.txt, and remove synsetUrl."
+        )
     data = read_file(folder, source.file) if fetched is None else fetched
     lines = text_of(name, data).split("\n")
     labels = tuple(line.removesuffix("\r") for line in lines)

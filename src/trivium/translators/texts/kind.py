@@ -76,7 +76,7 @@ class TextTask:
 
 
 class TextState(NamedTuple):
-    """What is kept of a request until its outputs are there."""
+    """Keeps what the answer to a request needs apart from the model's outputs."""
 
     request: Any
     encodings: "Sequence[Encoding]"
