@@ -88,7 +88,7 @@ def serving(command: str, here: Path, url: str, status: int = 0) -> Iterator[Djl
 
 def typed(server: DjlServing, here: Path, line: str, *more: str) -> bytes:
     """What a line of the guide prints, with the port of this server."""
-    words = [word.replace(":8080/", f":{server.port}/") for word in shlex.split(line)]
+    words = [word.replace(":8080/", f":{server.port}/") for word in shlex.split(line.replace("\\\n", " "))]
     done = subprocess.run(
         [words[0], "-s", *words[1:], *more], cwd=here, capture_output=True, timeout=SECONDS, check=True
     )
