@@ -18,6 +18,9 @@ from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
 METHODS = ("predict", "explain")
 """What the handler itself answers."""
 
+_DEGREES = ("tensor_parallel_degree", "pipeline_parallel_degree")
+"""Options that every request brings."""
+
 _NO_CONTENT = 204
 _FAILED = 424
 _OUT_OF_MEMORY = 507
@@ -42,7 +45,9 @@ class DjlAdapter(Adapter):
             "device_id": str(setup.device_id) if setup.device == "gpu" else "-1",
             "model_dir": setup.root,
         }
-        self._initialise(setup.settings.get("properties", {}))
+        properties = setup.settings.get("properties", {})
+        self._always.update({key: str(properties[key]) for key in _DEGREES if key in properties})
+        self._initialise(properties)
 
     def run(self, items: List[Item]) -> List[Outcome]:
         """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""

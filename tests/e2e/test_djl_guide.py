@@ -24,6 +24,7 @@ SERVED = {
     "workers": (PYTHON, "minWorkers=32", "maxWorkers=64", "max_idle_time=120"),
     "devices": (PYTHON, "gpu.minWorkers=2", "gpu.maxWorkers=3", "cpu.minWorkers=2", "cpu.maxWorkers=4"),
     "queue": (PYTHON, "job_queue_size=10"),
+    "parallel": (PYTHON, "option.tensor_parallel_degree=2"),
     "batches": (PYTHON, "batch_size=2", "max_batch_delay=1"),
     "threads": (ONNX, "option.interOpNumThreads=2", "option.intraOpNumThreads=2", "option.executionMode=SEQUENTIAL"),
     "graph": (ONNX, "option.optLevel=BASIC_OPT", "option.memoryPatternOptimization=true",
@@ -35,7 +36,6 @@ REFUSED = {
     "misspelt": ((PYTHON, "option.handler=hanlde"), "handle"),
     "rolling": ((PYTHON, "option.rolling_batch=auto"), "not supported in this version"),
     "entry": ((PYTHON, "option.entryPoint=deepspeed.py"), "deepspeed.py"),
-    "parallel": ((PYTHON, "option.tensor_parallel_degree=2"), "not supported in this version"),
     "device": ((ONNX, "option.ortDevice=TensorRT/ROCM/CoreML"), "TensorRT"),
     "library": ((ONNX, "option.customOpLibrary=myops.so"), "myops.so"),
 }

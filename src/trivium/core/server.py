@@ -28,10 +28,10 @@ from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
-from trivium.core.shared_memory import Regions
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
 from trivium.log_settings import LOG
+from trivium.machine.shared_memory import Regions
 from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array

@@ -17,7 +17,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
-from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
+from trivium.types.spec import Device, Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
@@ -94,7 +94,7 @@ class PythonEngine:
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
-        environment = self._variables(handler)
+        environment = {**self._variables(handler), **_place_of(placement)}
         return WorkerCommand(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),
@@ -105,7 +105,7 @@ class PythonEngine:
                 "version": spec.version,
                 "instance": placement.name,
                 "device": placement.device.value,
-                "device_id": placement.device_id,
+                "device_id": placement.device_id if placement.rank or not placement.device_ids else 0,
                 "root": str(spec.root.absolute()),
                 "entry": spec.entry,
                 "function": handler.function,
@@ -146,3 +146,20 @@ class PythonEngine:
                 "path of a Python 3.8 or newer, or leave it out for the server's own.",
             )
         return found
+
+
+def _place_of(placement: Placement) -> Mapping[str, str]:
+    """Return what the environment of a process says of its place: the only devices that it sees, where it has several,
+    and its rank in a gang, in the names that torchrun and Open MPI have for it.
+    """
+    told: dict[str, str] = {}
+    rank = placement.rank
+    if placement.device_ids and placement.device is Device.GPU and rank is None:
+        told["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, placement.device_ids))
+    if rank is not None:
+        index, count = str(rank.index), str(rank.count)
+        told |= {"RANK": index, "LOCAL_RANK": index, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        told |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(rank.port)}
+        told |= {f"OMPI_COMM_WORLD_{name}": index for name in ("RANK", "LOCAL_RANK")}
+        told |= {f"OMPI_COMM_WORLD_{name}": count for name in ("SIZE", "LOCAL_SIZE")}
+    return told

@@ -114,9 +114,20 @@ Event = Begun | Part | Executed | Credit | RecycleRequested | Dead
 
 
 @dataclass(frozen=True, slots=True)
+class Rank:
+    """Says which process of a gang one is: `index` of `count`, which meet at a `port` of this machine."""
+
+    index: int
+    count: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """Says where one instance goes. `name` is for people: `model_0`; `index` counts within its group; `claim` is what
-    it needs while it runs.
+    it needs while it runs. `device_ids` are all devices that it has, where those are several.
+
+    A gang has `ranks` processes, each of which is placed with its `rank`; but the first `are_passive`, or get requests.
     """
 
     name: str
@@ -125,6 +136,10 @@ class Placement:
     device_id: int = 0
     index: int = 0
     claim: ResourceRequest = field(default_factory=ResourceRequest)
+    device_ids: tuple[int, ...] = ()
+    ranks: int = 1
+    are_passive: bool = False
+    rank: Rank | None = None
 
 
 TranslateError = Callable[[ServeError, Operation, bool], ServeError]

@@ -117,6 +117,10 @@ class InstanceGroup:
     minimum that idles for `idle_seconds` is closed. `device_ids` spreads instances over GPUs; without
     `isolation` the engine's own default holds. `claim` is what each of them needs while it runs, where that is counted.
     A fixed group has exactly its minimum, whatever its maximum says.
+
+    An instance takes `span` of the device ids together. Of `ranks` above 1 it is a gang of so many processes: they find
+    one another by what their environment says, the first one answers, and where the others `are_passive` it alone gets
+    requests.
     """
 
     name: str
@@ -128,6 +132,9 @@ class InstanceGroup:
     isolation: Isolation | None = None
     claim: ResourceRequest = field(default_factory=ResourceRequest)
     is_fixed: bool = False
+    span: int = 1
+    ranks: int = 1
+    are_passive: bool = False
 
     @property
     def floor(self) -> int:

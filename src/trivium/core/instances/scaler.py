@@ -50,10 +50,21 @@ class Group:
         taken = self.opening | set(self.members.values())
         index = next(i for i in range(len(taken) + 1) if i not in taken)
         self.opening.add(index)
-        devices = self.group.device_ids or (0,)
-        name = f"{self.group.name}_{index}"
-        device = devices[index % len(devices)]
-        return Placement(name, self.isolation, self.group.device, device, index, self.group.claim)
+        group = self.group
+        places = max(len(group.device_ids) // group.span, 1)
+        first = index % places * group.span
+        mine = group.device_ids[first : first + group.span] or (0,)
+        return Placement(
+            f"{group.name}_{index}",
+            self.isolation,
+            group.device,
+            mine[0],
+            index,
+            group.claim,
+            mine if group.span > 1 else (),
+            group.ranks,
+            group.are_passive,
+        )
 
 
 class ScaledModel(Protocol):

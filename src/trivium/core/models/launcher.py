@@ -6,10 +6,12 @@ Everything that blocks runs in the server's opening threads. Whatever goes wrong
 import asyncio
 import logging
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import TypeVar
 
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.thread import ThreadInstance
+from trivium.core.models.gang import open_gang
 from trivium.core.models.warmup import warm
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
@@ -61,6 +63,8 @@ class Launcher:
         assert self.arena is not None
         make = self._engine.program if isinstance(self._engine, WorkerEngine) else self._around.host
         launcher = ProcessLauncher(self._spec, self._executor, self._around, self.arena)
+        if placement.ranks > 1:
+            return await open_gang(launcher, partial(make, self._spec), placement, port, self._warm)
         return await launcher.launch(make(self._spec, placement), placement, port, self._warm)
 
     async def _launch_here(self, placement: Placement, port: Port) -> Instance:

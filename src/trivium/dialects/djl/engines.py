@@ -45,14 +45,14 @@ class DjlEngine:
     way_out: str = _EXPORT
 
 
-_ONE_PROCESS = "one process, without mpirun"
+_RANKS = "its processes are started without mpirun"
 _SKLEARN = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
 
 PYTHON = DjlEngine(
     "Python",
     (".py",),
     "python-djl",
-    spellings={"MPI": _ONE_PROCESS, "DeepSpeed": _ONE_PROCESS},
+    spellings={"MPI": _RANKS, "DeepSpeed": _RANKS},
     built_in=dict.fromkeys(_SKLEARN, "djl_python.sklearn_handler"),
     keys=keys.PYTHON,
     runs_handlers=True,

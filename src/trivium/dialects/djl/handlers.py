@@ -74,6 +74,17 @@ def names_of(text: str) -> frozenset[str] | None:
     return None if "*" in names or (names | used) & _MAKERS else frozenset(names)
 
 
+def imports_of(text: str) -> frozenset[str]:
+    """Return the packages that a module imports, wherever in it; none of one that cannot be parsed."""
+    found: set[str] = set()
+    for node in ast.walk(parsed(text) or ast.Module([], [])):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return frozenset(found)
+
+
 def _bound(node: ast.stmt) -> Iterator[str]:
     """Yield all names that a statement gives to anything, in its loops and cases, too."""
     for each in ast.walk(node):

@@ -30,7 +30,6 @@ class DjlKey:
 
 
 _NO = frozenset({"", "false"})
-_ONE = frozenset({"", "0", "1"})
 
 
 def _used(*keys: str) -> dict[str, DjlKey]:
@@ -69,20 +68,12 @@ PYTHON = {
     **_used("option.enable_lora"),
     **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
     **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
-    **_reported("one process runs, without mpirun", "option.mpi_mode", harmless=_NO),
-    **_reported(
-        "there are no ranks beside the worker", "option.use_passive_workers", harmless=frozenset({"true"})
-    ),
+    **_used("option.mpi_mode", "option.use_passive_workers"),
+    **_used("option.tensor_parallel_degree", "option.pipeline_parallel_degree"),
     **_reported(
         "formatters of generated text are not supported in this version: format the text in the handler",
         "option.output_formatter",
         "option.input_formatter",
-    ),
-    **_refused(
-        "Several accelerators in one worker are not supported in this version: remove it, or set it to 1.",
-        "option.tensor_parallel_degree",
-        "option.pipeline_parallel_degree",
-        harmless=_ONE,
     ),
     **_refused(
         "Continuous batching is not supported in this version: remove it, or set it to disable.",

@@ -14,6 +14,7 @@ from trivium.dialects.djl.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, Djl
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.environment import EnvironmentRules, own_environment
 from trivium.formats.djl.folder import DjlModelFolder
+from trivium.formats.djl.groups import GroupTranslation
 from trivium.formats.djl.parameters import parameters
 from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
@@ -23,7 +24,6 @@ from trivium.types.spec import (
     Device,
     Dynamic,
     Handler,
-    InstanceGroup,
     Join,
     Limits,
     MemoryNeed,
@@ -78,11 +78,12 @@ class Translation:
         self._rules = rules
         self._is_python = choice.engine.value.runs_handlers
         self._origin: dict[str, Origin] = {}
+        self._groups = GroupTranslation(settings, folder, choice, defaults, rules.threads, self._origin)
 
     def spec(self) -> ModelSpec:
         """The spec, without what is to be reported."""
         folder, choice, settings = self._folder, self._choice, self._settings
-        groups = tuple(self._groups())
+        groups = self._groups.translate()
         memory = self._memory({group.device for group in groups})
         own = parameters(settings, choice.engine.value, folder, groups)
         batching = self._batching()
@@ -168,43 +169,6 @@ class Translation:
             return Dynamic(levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
         seconds = self._from("scheduling.max_delay", delay) / 1000
         return Dynamic(max_delay=seconds, levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
-
-    def _groups(self) -> Iterator[InstanceGroup]:
-        settings = self._settings
-        idle = settings.number(("max_idle_time", "option.max_idle_time"), 60)
-        for index, device in enumerate(settings.devices(self._defaults.gpus)):
-            kind, number = device.value
-            is_gpu = kind is Device.GPU
-            default, why = (1, "DJL's default: one per GPU") if is_gpu else self._most_on_cpus()
-            most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, why)
-            least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
-            if least.value > most.value:
-                found = (
-                    f"{least.origin.key}={least.value}, and at most {most.value} are allowed ({most.origin})"
-                )
-                settings.notice(least.origin.key, found, "As many as allowed are kept; set maxWorkers, too.")
-            group = f"groups[{index}]."
-            self._origin[f"{group}device"] = self._origin[f"{group}device_ids"] = device.origin
-            maximum = self._from(f"{group}maximum", most)
-            yield InstanceGroup(
-                name=f"{self._folder.name}_{kind.value}{number if is_gpu else ''}",
-                minimum=min(self._from(f"{group}minimum", least), maximum),
-                maximum=maximum,
-                idle_seconds=float(self._from(f"{group}idle_seconds", idle)),
-                device=kind,
-                device_ids=(number,) if is_gpu else (),
-            )
-
-    def _most_on_cpus(self) -> tuple[int, str]:
-        cpus = self._defaults.cpus
-        if not self._rules.threads:
-            return 2, "DJL's default without OMP_NUM_THREADS"
-        why = (
-            ""
-            if self._rules.threads == 1
-            else f", of which each worker uses {self._rules.threads} (OMP_NUM_THREADS)"
-        )
-        return cpus // min(self._rules.threads, cpus), f"DJL's default: one per CPU{why}"
 
     def _metrics(self) -> ModelMetrics:
         settings = self._settings

@@ -173,14 +173,14 @@ def test_unknown_keys_are_the_handlers_or_reported():
 @pytest.mark.parametrize(
     ("line", "engine", "severity"),
     [
-        ("option.tensor_parallel_degree=2", PYTHON, Severity.ERROR),
+        ("option.tensor_parallel_degree=2", PYTHON, None),
         ("option.tensor_parallel_degree=1", PYTHON, None),
         ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
         ("option.rolling_batch=Disable", PYTHON, None),
         ("option.async_mode=true", PYTHON, None),
         ("trivium_in_flight=9", PYTHON, None),
         ("option.enable_venv=true", PYTHON, None),
-        ("option.mpi_mode=true", PYTHON, Severity.NOTICE),
+        ("option.mpi_mode=true", PYTHON, None),
         ("translatorFactory=a.b.C", PYTHON, None),
         ("translatorFactory=a.b.C", ONNX, None),
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),

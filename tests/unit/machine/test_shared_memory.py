@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from trivium.core.shared_memory import Regions
+from trivium.machine.shared_memory import Regions
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ListRegions, RegisterRegion, SharedRegion, UnregisterRegion
 
