@@ -51,6 +51,9 @@ class DjlAdapter(Adapter):
 
     def run(self, items: List[Item]) -> List[Outcome]:
         """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""
+        if len(items) == 1 and items[0].method in METHODS:
+            only = guarded(show, items[0])
+            return [self._run_one(items[0], only) if isinstance(only, Shown) else only]
         if any(item.method not in METHODS for item in items):
             return [guarded(self._run_named, item) for item in items]
         requests = [guarded(show, item) for item in items]

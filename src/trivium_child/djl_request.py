@@ -60,10 +60,16 @@ def show(item: Item) -> Shown:
     return Shown(properties, pairs)
 
 
-def _input(name: str, properties: Dict[str, str]) -> Any:
-    from djl_python.inputs import Input
+_types: List[Any] = []
+"""The class of inputs, once it was imported: its package is on the path of workers alone."""
 
-    inputs = Input()
+
+def _input(name: str, properties: Dict[str, str]) -> Any:
+    if not _types:
+        from djl_python.inputs import Input
+
+        _types.append(Input)
+    inputs = _types[0]()
     inputs.function_name = name
     inputs.properties.update(properties)
     return inputs
@@ -71,10 +77,15 @@ def _input(name: str, properties: Dict[str, str]) -> Any:
 
 def _of_raw(payload: Raw) -> Tuple[Dict[str, str], Pairs]:
     properties = dict(payload.properties)
-    pairs = [(key, bytearray(value.encode("utf-8", "surrogatepass"))) for key, value in payload.query]
+    query = payload.query
+    pairs = (
+        [(key, bytearray(value.encode("utf-8", "surrogatepass"))) for key, value in query] if query else []
+    )
     for part in payload.parts:
         pairs.append((part.name or _DATA, bytearray(part.data)))
-        if not part.name and part.content_type and not any(name.lower() == _TYPE for name in properties):
+        if part.name or not part.content_type or _TYPE in properties:
+            continue
+        if not any(name.lower() == _TYPE for name in properties):
             properties[_TYPE] = part.content_type
     if not pairs:
         pairs.append((_DATA, bytearray()))

@@ -26,7 +26,8 @@ def whole(output: Any) -> Raw:
     content = output.content
     value = None
     if not content.is_empty():
-        value = content.get(_DATA) if content.contains(_DATA) else content.value_at(0)
+        keys = content.keys
+        value = content.values[keys.index(_DATA) if _DATA in keys else 0]
     return _raw(output, value)
 
 
@@ -124,11 +125,14 @@ def closing(pieces: Any) -> Iterator[None]:
 
 def content_type_of(properties: Dict[str, str]) -> str:
     """Return what the handler says that it sends; empty where it does not."""
+    if not properties:
+        return ""
     return next((text for key, text in properties.items() if key.lower() == "content-type"), "")
 
 
 def _raw(output: Any, value: Any) -> Raw:
-    properties = {str(key): str(text) for key, text in output.properties.items()}
+    said = output.properties
+    properties = {str(key): str(text) for key, text in said.items()} if said else {}
     parts = [] if value is None else [Part(value, content_type_of(properties))]
     return Raw(parts, properties, status=int(output.code), reason=str(output.message or ""))
 

@@ -234,7 +234,28 @@ class AnswerTexts:
             pieces.append(about)
             pieces.append(data)
             return ANSWER.size + len(about) + size
+        if isinstance(outcome, Raw) and len(outcome.parts) == 1 and not (parameters or outcome.query):
+            return self._write_body(pieces, number, outcome, flags)
         return self._write_any(pieces, number, outcome, flags, parameters)
+
+    def _write_body(self, pieces: List[Any], number: int, raw: Raw, flags: int) -> int:
+        part = raw.parts[0]
+        data = part.data
+        size = len(data)
+        told = tuple(raw.properties.items()), raw.status, raw.reason
+        key = (part.name, part.content_type, part.filename, size, told)
+        try:
+            about = self._known.get(key)
+        except TypeError:  # a property is something that is no key, such as a list
+            return self._write_any(pieces, number, raw, flags, None)
+        if about is None:
+            about = text({"raw": raw_text(raw)[0]})
+            if len(about) <= LONGEST_KNOWN:
+                self._learn(key, about)
+        pieces.append(ANSWER.pack(number, PAYLOAD | flags, len(about), size))
+        pieces.append(about)
+        pieces.append(data)
+        return ANSWER.size + len(about) + size
 
     def _write_any(
         self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]

@@ -3,7 +3,9 @@
 import asyncio
 import re
 from collections import Counter
+from pathlib import Path
 
+from examples.library import workload
 from examples.library.manage import manage
 
 import trivium
@@ -65,3 +67,20 @@ def test_it_has_at_most_sixty_lines() -> None:
 
     with open(example.__file__) as file:
         assert sum(1 for _ in file) <= 60
+
+
+def test_a_djl_model_is_worked_with_inside_a_program(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def scene() -> None:
+        async with trivium.serving() as server:
+            await workload.work(server, workload.folder(tmp_path), said.append)
+
+    asyncio.run(scene())
+    assert said == [
+        "body: abab",
+        "tensors: [2.0, 4.0]",
+        "workers: 2 to 4",
+        "requests: 2, failures: 0, waiting: 0",
+        "left: []",
+    ]

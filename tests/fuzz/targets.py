@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tests.fuzz import (
     archives,
     config_files,
+    djl_routes,
     forms,
     http1,
     http2,
@@ -23,6 +24,7 @@ FAMILIES = (
     tensor_files,
     forms,
     config_files,
+    djl_routes,
     archives,
     worker_wire,
 )

@@ -54,6 +54,11 @@ class Wanted:
         )
 
 
+def is_anonymous(name: str) -> bool:
+    """Tell whether a tensor was given no name."""
+    return _ANONYMOUS.fullmatch(name) is not None
+
+
 def bind(tensors: Sequence[Tensor], wanted: Wanted, names_count: bool) -> tuple[Tensor, ...]:
     """The tensors under the names that the model has for them, each with the batch dimension if it lacked just
     that. Unless only `names_count`, those of which the model knows no name are taken by position, if they have no
@@ -70,7 +75,7 @@ def in_order(tensors: Sequence[Tensor], wanted: Wanted) -> tuple[Tensor, ...] | 
     """All that are wanted, in the order wanted, if these have their names, or are as many and have none of their
     own. What they have beyond that is left out; None where one lacks.
     """
-    if len(tensors) == len(wanted.specs) and all(_ANONYMOUS.fullmatch(tensor.name) for tensor in tensors):
+    if len(tensors) == len(wanted.specs) and all(is_anonymous(tensor.name) for tensor in tensors):
         return tuple(_renamed(tensor, spec) for tensor, spec in zip(tensors, wanted.specs, strict=True))
     by_name = {tensor.name: tensor for tensor in tensors}
     if not all(spec.name in by_name for spec in wanted.specs):
@@ -92,7 +97,7 @@ def _by_position(tensors: Sequence[Tensor], wanted: Wanted) -> list[Tensor]:
             Code.INVALID,
             f"The body has {len(tensors)} tensors, but model '{wanted.model}' takes {len(specs)}: {wanted}.",
         )
-    if specs != (only,) and not all(_ANONYMOUS.fullmatch(tensor.name) for tensor in tensors):
+    if specs != (only,) and not all(is_anonymous(tensor.name) for tensor in tensors):
         names = ", ".join(repr(tensor.name) for tensor in tensors)
         raise ServeError(
             Code.INVALID,

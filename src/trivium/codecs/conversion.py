@@ -5,11 +5,12 @@ nothing. Pixels are never guessed at: a picture goes into a BYTES input or is re
 fits the model, the core's admission says.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 from trivium.codecs import json_documents, jsontensors, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
-from trivium.codecs.binding import Wanted, bind, in_order, one_element
+from trivium.codecs.binding import Wanted, bind, in_order, is_anonymous, one_element
 from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
@@ -37,18 +38,26 @@ def to_tensors(raw: Raw, inputs: tuple[TensorSpec, ...], batch_axis: bool, model
     return Tensors(tuple(tensor for part in parts for tensor in _field(part, wanted)), raw.lease)
 
 
-def to_outputs(raw: Raw, outputs: tuple[TensorSpec, ...], model: str) -> tuple[Tensors, dict[str, Scalar]]:
-    """A handler's raw answer for a wire that carries tensors: the declared outputs where its body has them by name,
-    else one BYTES tensor `output` of shape [1], with the parameter `content_type`.
+def to_outputs(
+    raw: Raw, outputs: tuple[TensorSpec, ...], model: str, names: Sequence[str] = ()
+) -> tuple[Tensors, dict[str, Scalar]]:
+    """A handler's raw answer for a wire that carries tensors: the declared outputs where its body has them by name;
+    where none are declared, the tensors of a body whose content type says that it holds some, or that are as many as
+    the `names` asked for; else one BYTES tensor `output` of shape [1], with the parameter `content_type`.
 
-    MODEL_FAILED with the body's text and the handler's status where that is an error, and where a declared output
-    is not of its datatype. Of an answer of several parts the first one is the body.
+    MODEL_FAILED with the body's text and the handler's status where that is an error, where a declared output
+    is not of its datatype, and where a body is not what its content type says. Of an answer of several parts the first
+    one is the body.
     """
     part = raw.parts[0] if raw.parts else RawPart(b"")
     if raw.status >= 400:
         raise _failed(raw, part, model)
     kind = part.content_type or _property(raw, "content-type")
-    found = _declared(part.data, essence(kind), Wanted(model, outputs, are_outputs=True)) if outputs else None
+    wanted = Wanted(model, outputs, are_outputs=True)
+    if outputs:
+        found = _declared(part.data, essence(kind), wanted)
+    else:
+        found = _undeclared(part.data, essence(kind), wanted, names)
     if found is not None:
         return Tensors(found, raw.lease), {}
     body = one_element(TensorSpec("output", DataType.BYTES, (1,)), part.data, False)
@@ -154,6 +163,41 @@ def _declared(data: Buffer, kind: str, wanted: Wanted) -> tuple[Tensor, ...] | N
         if tensor.datatype is not spec.datatype:
             raise _misanswered(wanted, f"'{spec.name}' came as {tensor.datatype.wire}.")
     return tensors
+
+
+def _undeclared(data: Buffer, kind: str, wanted: Wanted, names: Sequence[str]) -> tuple[Tensor, ...] | None:
+    """The tensors of a body whose content type says that it holds some, or of any that holds as many as the `names`
+    asked for, which they get; without these, those that have no names of their own get their position. JSON is
+    nobody's tensors by itself.
+    """
+    said = READER_OF.get(kind)
+    said = None if said is JSON else said
+    reader = said or (by_signature(data) if names else None)
+    if reader is None or reader is JSON:
+        return None
+    try:
+        tensors = reader.read(data, wanted) or ()
+    except ServeError as error:
+        if said is None:
+            return None
+        text = (
+            f"Model '{wanted.model}' answered what it calls {kind}, and that cannot be read: {error.message}"
+        )
+        raise ServeError(Code.MODEL_FAILED, f"{text} Correct the handler.") from error
+    own = [tensor.name for tensor in tensors]
+    if len(names) == len(tensors):
+        if set(names) == set(own):
+            return tuple(tensors)
+    elif said is None:
+        return None
+    elif all(map(is_anonymous, own)):
+        names = [f"output_{i}" for i in range(len(tensors))] if len(tensors) > 1 else ["output"]
+    else:
+        return tuple(tensors)
+    return tuple(
+        Tensor(name, tensor.datatype, tensor.shape, tensor.array)
+        for name, tensor in zip(names, tensors, strict=True)
+    )
 
 
 def _misanswered(wanted: Wanted, found: str) -> ServeError:

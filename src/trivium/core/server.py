@@ -78,7 +78,7 @@ from trivium.types.operations import (
     Unregister,
     VersionStatus,
 )
-from trivium.types.payload import Raw, RawPart, Scalar, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -319,16 +319,15 @@ class Server:
         return asyncio.run_coroutine_threadsafe(self.execute(operation), self._loop).result()
 
     async def infer(self, model: str, inputs: Mapping[str, Array], version: str = "") -> Tensors:
-        """Run one item on numpy arrays by name; outputs by name in the answer. Raises ServeError, UNSUPPORTED for a
-        model whose answer is a body: `run` returns that.
+        """Run one item on numpy arrays by name; outputs by name in the answer. A handler's own body is tensors where
+        its content type says so, else one element of bytes called `output`; `run` returns it as it is. Raises
+        ServeError, for an answer whose status says that it failed, too.
         """
-        part = await self.execute(Infer(model=model, version=version, payload=Tensors.of(inputs)))
-        if not isinstance(part.payload, Tensors):
-            raise ServeError(
-                Code.UNSUPPORTED,
-                f"Model '{model}' answers with a body, not with tensors by name: use run(), which returns it.",
-            )
-        return part.payload
+        wants = PayloadKind.TENSORS
+        operation = Infer(model=model, version=version, payload=Tensors.of(inputs), wants=wants)
+        answer = (await self.execute(operation)).payload
+        assert isinstance(answer, Tensors), "it was asked for"
+        return answer
 
     async def run(
         self,

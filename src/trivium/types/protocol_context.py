@@ -1,5 +1,6 @@
 """The facts that a protocol is made from, and the entry by which a table lists it."""
 
+import itertools
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +13,16 @@ from trivium.types.listeners import Role
 from trivium.types.metrics import MetricFamily
 from trivium.types.statistics import MetricsReport
 
+_LAST = 2**48 - 1
+_BEGINNING = str(uuid.uuid4())[:24]
+_COUNT = itertools.count(int.from_bytes(uuid.uuid4().bytes[:5], "big"))
+
 
 def make_id() -> str:
-    """Return a new id for a request that came without one."""
-    return str(uuid.uuid4())
+    """Return a new id for a request that came without one: a UUID of this process, whose end counts. A random one for
+    each costs more than reading the request.
+    """
+    return f"{_BEGINNING}{next(_COUNT) & _LAST:012x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,12 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Raw, RawPart, Tensor, Tensors
 from trivium.types.spec import TensorSpec
 
+X_VALUE = ("FP32", ONE.tolist())
 TYPES = ["", "image/png", "text/plain", *(row.media_types[0] for row in READERS)]
 
 
-def answer(data, outputs=(), content_type="", **more):
-    found, parameters = to_outputs(Raw((RawPart(data, content_type),), **more), outputs, "m")
+def answer(data, outputs=(), content_type="", names=(), **more):
+    found, parameters = to_outputs(Raw((RawPart(data, content_type),), **more), outputs, "m", names)
     return {t.name: (t.datatype.wire, t.array.tolist()) for t in found.items}, parameters
 
 
@@ -74,6 +75,43 @@ def test_else_the_body_is_one_output(data, outputs, kind):
     assert answer(data, outputs) == ({"output": ("BYTES", [data])}, {"content_type": kind})
     assert answer(data, content_type="a/b")[1] == {"content_type": "a/b"}
     assert answer(data, properties={"Content-Type": "a/c"})[1] == {"content_type": "a/c"}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "names", "found"),
+    [
+        (as_ndlist(x=ONE), "tensor/ndlist", (), {"x": X_VALUE}),
+        (as_npz(arr_0=ONE), "tensor/npz", (), {"output": X_VALUE}),
+        (as_npz(arr_0=ONE, arr_1=ONE), "application/x-npz", (), {"output_0": X_VALUE, "output_1": X_VALUE}),
+        (as_npz(arr_0=ONE), "tensor/npz", ("a", "b"), {"output": X_VALUE}),
+        (as_npz(arr_0=ONE), "", ("a",), {"a": X_VALUE}),
+        (as_ndlist(x=ONE), "", ("a",), {"a": X_VALUE}),
+        (as_npz(x=ONE, y=ONE), "application/octet-stream", ("y", "x"), {"x": X_VALUE, "y": X_VALUE}),
+    ],
+)
+def test_without_declared_outputs_a_content_type_or_the_names_asked_for_make_tensors(
+    data, kind, names, found
+):
+    assert answer(data, (), kind, names) == (found, {})
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "names"),
+    [
+        (as_npz(arr_0=ONE), "", ()),
+        (as_npz(arr_0=ONE), "application/octet-stream", ("a", "b")),
+        (as_npz(arr_0=ONE)[:-9], "", ("a",)),
+        (doc({"x": [1, 2]}), "application/json", ("x",)),
+    ],
+)
+def test_else_it_is_one_output_whatever_it_looks_like(data, kind, names):
+    assert answer(data, (), kind, names)[0] == {"output": ("BYTES", [data])}
+
+
+def test_what_is_no_tensors_though_its_content_type_says_so_is_the_models_fault():
+    with pytest.raises(ServeError, match="calls tensor/npz, and that cannot be read") as caught:
+        answer(as_npz(arr_0=ONE)[:-9], (), "tensor/npz")
+    assert caught.value.code is Code.MODEL_FAILED
 
 
 def test_an_answer_without_parts_is_empty():

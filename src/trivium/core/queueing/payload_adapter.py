@@ -96,7 +96,8 @@ class PayloadAdapter:
         """The outcome as the item's wire wants it, with parameters; an error where it cannot be had so."""
         if item.operation.wants is TENSORS and type(outcome) is Raw:
             try:
-                return to_outputs(outcome, self._spec.outputs, self._spec.name)
+                names = [output.name for output in item.operation.outputs]
+                return to_outputs(outcome, self._spec.outputs, self._spec.name, names)
             except ServeError as error:
                 return error, {}
         return outcome, {}

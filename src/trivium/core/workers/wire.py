@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 
+import msgspec
+
 from trivium.codecs import binary
 from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
 from trivium.types.buffers import Lease
@@ -156,6 +158,9 @@ class BatchWriter:
             tensors = payload.items
             blobs = [binary.encode(tensor) for tensor in tensors]
             about = self._text(operation, tensors, blobs)
+        elif isinstance(payload, Raw):
+            blobs = [part.data for part in payload.parts]
+            about = self._raw_text(operation, payload)
         else:
             told, blobs = payload_text(payload)
             about = frames.text({**told, **wishes(operation)})
@@ -183,6 +188,23 @@ class BatchWriter:
             tensor = tensors[0]
             key = tensor.name, tensor.datatype.wire, tensor.shape, len(blobs[0]), operation.outputs
             self._texts[key] = about
+        return about
+
+    def _raw_text(self, operation: Infer, raw: Raw) -> bytes:
+        """Return the description of a body, remembered for those that are alike: one part, and nothing asked for."""
+        asked = wishes(operation)
+        if len(raw.parts) != 1 or asked:
+            return frames.text({"raw": raw_text(raw), **asked})
+        (part,) = raw.parts
+        told = tuple(raw.properties.items()), raw.query, raw.status, raw.reason, raw.path
+        key = part.name, part.content_type, part.filename, len(part.data), told
+        about = self._texts.get(key)
+        if about is None:
+            about = frames.text({"raw": raw_text(raw)})
+            if len(self._texts) >= frames.MOST_KNOWN:
+                self._texts.clear()
+            if len(about) <= frames.LONGEST_KNOWN:
+                self._texts[key] = about
         return about
 
     def _in_arena(self, item: ItemId, lease: Lease | None, blobs: Sequence[Piece], size: int) -> int | None:
@@ -213,6 +235,7 @@ class AnswerReader:
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[str, DataType, tuple[int, ...], int]] = {}
+        self._raws: dict[bytes, tuple[int, str, Raw]] = {}
         self._texts = frames.Texts()
 
     def done(
@@ -271,6 +294,11 @@ class AnswerReader:
         after = at + size
         if after > end:
             raise ValueError("an answer is longer than its frame")
+        alike = self._raws.get(about)
+        if alike is not None and alike[0] == size and what & 3 == frames.PAYLOAD:
+            _, content_type, raw = alike
+            again = Raw((RawPart(came[at:after], content_type),), raw.properties, (), raw.status, raw.reason)
+            return item, what, again, {}, after
         told = self._texts.read(about) if about else {}
         kind = what & 3
         if kind == frames.PAYLOAD:
@@ -283,6 +311,8 @@ class AnswerReader:
 
     def _payload(self, about: bytes, told: Mapping[str, object], data: memoryview) -> Payload:
         payload = read_payload(told, data)
+        if isinstance(payload, Raw) and "parameters" not in told and len(about) <= frames.LONGEST_KNOWN:
+            self._keep_raw(about, payload)
         if isinstance(payload, Tensors) and len(payload.items) == 1 and "parameters" not in told:
             tensor = payload.items[0]
             if tensor.datatype not in (_BYTES, _BOOL) and len(about) <= frames.LONGEST_KNOWN:
@@ -290,6 +320,15 @@ class AnswerReader:
                     self._known.clear()
                 self._known[about] = tensor.name, tensor.datatype, tensor.shape, len(data)
         return payload
+
+    def _keep_raw(self, about: bytes, raw: Raw) -> None:
+        """Remember what a text says of a body of one part without a name, but for its bytes."""
+        if len(raw.parts) != 1 or raw.query or raw.path or raw.parts[0].name or raw.parts[0].filename:
+            return
+        if len(self._raws) >= frames.MOST_KNOWN:
+            self._raws.clear()
+        (part,) = raw.parts
+        self._raws[about] = len(part.data), part.content_type, msgspec.structs.replace(raw, parts=())
 
 
 def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:

@@ -119,7 +119,8 @@ class DjlInferEncoder:
             )
         kind = payload.parts[0].content_type if payload.parts else ""
         fields = uncached_lines(self._request_id) + _lines(payload, kind)
-        reason = reason_phrase(payload.reason) if payload.reason else None
+        is_usual = not payload.reason or (status == 200 and payload.reason == "OK")
+        reason = None if is_usual else reason_phrase(payload.reason)
         return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
 
 

@@ -18,7 +18,7 @@ from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
 from trivium.protocols.djl.own_metrics import families
 from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
-from trivium.protocols.djl.request import decode_infer
+from trivium.protocols.djl.request import DjlHead, decode_infer, read_head
 from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.djl.routes import DjlVerb, find_target
 from trivium.types.access import AccessScope
@@ -36,6 +36,9 @@ ROUTES: Mapping[Role, Sequence[str]] = {
 """The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_FORM_BYTES = 128 * 2**10
+MOST_HEADS = 128
+"""Heads that are remembered: those that connections repeat."""
+
 _DEFAULTS = DjlOptions()
 
 
@@ -46,6 +49,7 @@ class DjlHttp:
         self._make_id = make_id
         self._own_metrics = partial(families, options.meter, host)
         self._options = options
+        self._heads: dict[int, DjlHead] = {}
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`."""
@@ -81,11 +85,11 @@ class DjlHttp:
                 return decode_metrics(head, request_id, options.prometheus, options.exact, self._own_metrics)
             if target.verb != DjlVerb.INFER:
                 return decode_management(head, target, body, request_id, options.exact)
-            accept = head.headers.get(b"accept", b"").decode("latin-1")
-            content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+            known = self._heads.get(id(head)) or self._remembered(head)
+            accept, content_type = known.accept, known.content_type
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
-            infer = decode_infer(head, target, body, request_id, options.handler_override)
+            infer = decode_infer(known, target, body, request_id, options.handler_override)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise self._known(error, request_id) from error
@@ -99,6 +103,14 @@ class DjlHttp:
         if error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
             error = no_route(error, request_id)
         return refuse(error, request_id or self._make_id(), self._options.exact)
+
+    def _remembered(self, head: Head) -> DjlHead:
+        """Read a head that may be repeated. It is kept, so that no other has its identity meanwhile."""
+        known = read_head(head)
+        if len(self._heads) >= MOST_HEADS:
+            self._heads.clear()
+        self._heads[id(head)] = known
+        return known
 
     def _names_url(self, head: Head) -> bool:
         """Tell whether a prediction may be one by which a model is registered, or whose client believes so."""

@@ -3,6 +3,8 @@
 Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the number of its next part behind it.
 """
 
+import re
+
 from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl.answer import DjlInferEncoder
@@ -15,6 +17,7 @@ from trivium.types.wire import Head, HttpAnswer, costly
 
 _SYNCHRONOUS, _TOKEN, _MOST = b"x-synchronous", b"x-starting-token", b"x-max-items"
 _TOKEN_CHARACTERS = 36
+_TOKEN_FORM = re.compile(r"[0-9A-Za-z-]{36}")
 _NOT_YET = b"The model result is not yet available"
 
 
@@ -30,7 +33,7 @@ def read_fetch(head: Head) -> Fetch | None:
         return None
     text = value.strip().decode("latin-1")
     token, index = text[:_TOKEN_CHARACTERS], text[_TOKEN_CHARACTERS:]
-    if len(token) < _TOKEN_CHARACTERS or not _is_number(index or "0"):
+    if not _TOKEN_FORM.fullmatch(token) or not _is_number(index or "0"):
         raise DjlRefusal(
             Code.INVALID,
             f"The header x-starting-token is {text[:80]!r}; expected is what x-next-token said.",

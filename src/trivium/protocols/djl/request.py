@@ -5,6 +5,7 @@ Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
@@ -27,37 +28,73 @@ _MAX_ARGUMENTS = 1000
 Query = tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DjlHead:
+    """Holds what a head says of a prediction, read once for all requests that repeat it: nobody changes it.
+
+    `handler` names the function that answers, `adapter` what the head alone says of that; a `form` has fields.
+    """
+
+    head: Head
+    accept: str
+    content_type: str
+    properties: Mapping[str, str]
+    query: Query
+    handler: str
+    priority: int
+    adapter: str
+    is_form: bool
+    is_json: bool
+
+
+def read_head(head: Head) -> DjlHead:
+    """Read a head. INVALID for a query or a priority that cannot be."""
+    properties = _properties(head)
+    query = _query(head)
+    content_type = properties.get("content-type", "")
+    kind = essence(content_type)
+    return DjlHead(
+        head,
+        head.headers.get(b"accept", b"").decode("latin-1"),
+        head.headers.get(b"content-type", b"").decode("latin-1"),
+        properties,
+        query,
+        _property(properties, "handler"),
+        _priority(head),
+        _argument(query, "adapter") or head.headers.get(_ADAPTER, b"").decode("latin-1"),
+        kind in (forms.MULTIPART, forms.URL_ENCODED),
+        kind == "application/json",
+    )
+
+
 def decode_infer(
-    head: Head, target: Target, body: Body, request_id: str, may_name_handler: bool = False
+    known: DjlHead, target: Target, body: Body, request_id: str, may_name_handler: bool = False
 ) -> Infer:
     """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED.
 
     Where it `may_name_handler`, the property `handler` names the function that answers.
     """
-    properties = _properties(head)
-    handler = _property(properties, "handler")
-    if handler and not may_name_handler:
+    if known.handler and not may_name_handler:
         raise DjlRefusal(
             Code.INVALID,
             "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
             "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
             exact=ExactText("The handler can't be overridden in a request"),
         )
-    query = _query(head)
-    content_type = properties.get("content-type", "")
-    parts = forms.parts(content_type, body.data)
-    model = target.model or named("model_name", query, properties, parts)
-    version = target.version
-    if not target.model:
+    properties, query, content_type = known.properties, known.query, known.content_type
+    parts = forms.parts(content_type, body.data) if known.is_form else (RawPart(body.data, content_type),)
+    model, version = target.model, target.version
+    if not model:
+        model = named("model_name", query, properties, parts)
         version = _argument(query, "model_version") or _property(properties, "model_version")
     return Infer(
         model,
         Raw(parts, properties, query, lease=body.lease),
         version,
         request_id,
-        priority=_priority(head),
-        method=handler or PREDICT,
-        adapter=_adapter(head, query, parts, content_type),
+        priority=known.priority,
+        method=known.handler or PREDICT,
+        adapter=known.adapter or _adapter(known, parts),
     )
 
 
@@ -108,25 +145,22 @@ def _argument(query: Query, name: str) -> str:
     return next((value for key, value in query if key == name), "")
 
 
-def _adapter(head: Head, query: Query, parts: tuple[RawPart, ...], content_type: str) -> str:
-    """Return the adapter that a request is for, if the query, a form field, a header or a member of its JSON names one.
+def _adapter(known: DjlHead, parts: tuple[RawPart, ...]) -> str:
+    """Return the adapter that the body of a request is for, if a form field or a member of its JSON names one.
 
     A list of them, one for each input, is the handler's to read.
     """
-    found = _argument(query, "adapter") or head.headers.get(_ADAPTER, b"").decode("latin-1")
-    if found or not parts:
-        return found
-    if parts[0].name:
+    if known.is_form and parts and parts[0].name:
         return next((_text(part.data) for part in parts if part.name == "adapter"), "")
-    data = parts[0].data
-    if len(data) > _MOST_JSON or essence(content_type) != "application/json" or _MEMBER not in bytes(data):
+    data = parts[0].data if known.is_json and parts else b""
+    if not 0 < len(data) <= _MOST_JSON or _MEMBER not in bytes(data):
         return ""
     try:
         document = json.loads(bytes(data))
     except (ValueError, RecursionError):
         return ""  # the handler will say so
-    named = document.get("adapters") if isinstance(document, dict) else None
-    return named if isinstance(named, str) else ""
+    found = document.get("adapters") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _text(data: bytes | memoryview) -> str:

@@ -58,6 +58,8 @@ def test_a_token_fetches(headers: dict[str, str], fetch: Fetch) -> None:
     [
         {"x_starting_token": "short"},
         {"x_starting_token": f"{TOKEN}x"},
+        {"x_starting_token": f"{TOKEN[:35]}\r"},
+        {"x_starting_token": f"{TOKEN[:35]}/"},
         {"x_starting_token": f"{TOKEN}{'9' * 20}"},
         {"x_starting_token": TOKEN, "x_max_items": "many"},
     ],
