@@ -23,7 +23,7 @@ from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from trivium.codecs import tar
-from trivium.formats.files import open_file
+from trivium.files import open_file
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.codecs.visible_text import visible
-from trivium.formats.files import oddity
+from trivium.files import oddity
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.harness.virtual_models import make_spec
 
+from trivium.files import oddity, open_file
 from trivium.formats.each import read_each
-from trivium.formats.files import oddity, open_file
 
 
 def test_only_files_are_opened(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from trivium.dialects.djl.detection import FOREIGN_MARKS, detect
 from trivium.dialects.djl.engines import ENGINES
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
+from trivium.files import open_file
 from trivium.formats import archive
-from trivium.formats.files import open_file
 
 PROPERTIES = "serving.properties"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")

@@ -15,6 +15,7 @@ from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
 from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings
+from trivium.files import open_file
 from trivium.formats import archive
 from trivium.formats.djl.engine_choice import Choice, choose
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
@@ -28,7 +29,6 @@ from trivium.formats.djl.folder import (
 )
 from trivium.formats.djl.translation import Translation
 from trivium.formats.each import read_each, unopened
-from trivium.formats.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting

@@ -16,8 +16,8 @@ from trivium.dialects.torchserve.manifest import (
     read_manifest,
 )
 from trivium.dialects.torchserve.model_config import ModelConfig, read_model_config
+from trivium.files import open_file
 from trivium.formats.each import read_each, unopened
-from trivium.formats.files import open_file
 from trivium.formats.torchserve import translation
 from trivium.formats.torchserve.folder import models, name_of, open_model
 from trivium.types.errors import ConfigError

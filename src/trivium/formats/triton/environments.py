@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
-from trivium.formats.files import open_file
+from trivium.files import open_file
 from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding
 

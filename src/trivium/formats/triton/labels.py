@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.triton.config_text import ConfigText
-from trivium.formats.files import open_file
+from trivium.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding
 from trivium.types.spec import TensorSpec

@@ -11,7 +11,7 @@ from pathlib import Path
 from trivium.dialects.triton.backends import Backend
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import config_json
-from trivium.formats.files import open_file
+from trivium.files import open_file
 from trivium.formats.triton.environments import ENVIRONMENT, interpreter, key_of
 from trivium.formats.triton.folder import TritonModelFolder
 from trivium.types.findings import Finding

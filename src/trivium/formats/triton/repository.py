@@ -17,8 +17,8 @@ from trivium.dialects.triton.config_text import ConfigText
 from trivium.dialects.triton.description import DIALECT, Document
 from trivium.dialects.triton.reader import MAX_BYTES, read_config
 from trivium.dialects.triton.requirements import unspecified
+from trivium.files import open_file
 from trivium.formats.each import read_each, unopened
-from trivium.formats.files import open_file
 from trivium.formats.triton import contents, limits, metrics, python_backend, sequences, translation
 from trivium.formats.triton.completion import complete
 from trivium.formats.triton.folder import CONFIG, TritonModelFolder, child_folders, is_model, open_folder
