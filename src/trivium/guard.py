@@ -5,6 +5,7 @@ Decides how the guard is started, kept alive and spoken to, and how processes ar
 """
 
 import itertools
+import logging
 import os
 import secrets
 import shutil
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from trivium.scratch import make_scratch, sweep
 from trivium_child import guard
+
+_log = logging.getLogger(__name__)
 
 END_SECONDS = 2.0
 
@@ -37,10 +40,15 @@ class ServerGuard:
         self.scratch, self._folder = make_scratch(parent)
         self._lock = threading.Lock()
         self._groups: dict[int, str] = {}
-        self._is_closed = False
+        self._is_closed = self._is_ended = False
         self._server = secrets.token_hex(8)
         self._numbers = itertools.count(1)
-        self._process, self._pipe = _start(self.scratch, self._server)
+        try:
+            self._process, self._pipe = _start(self.scratch, self._server)
+        except OSError:
+            os.close(self._folder)
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            raise
 
     @property
     def pid(self) -> int:
@@ -70,28 +78,42 @@ class ServerGuard:
         return f"+{group} {self._groups[group]}\n".encode()
 
     def close(self) -> None:
-        """Remove the folder, and end the process. Blocking. Further calls have no effect."""
+        """Remove the folder, and end the process. Blocking; nobody else waits for it. Further calls have no effect."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            os.close(self._folder)
-            self._end()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        os.close(self._folder)
+        with self._lock:
+            self._is_ended = True
+        self._end()
 
     def _tell(self, line: bytes) -> None:
-        if self._is_closed:
+        if self._is_ended:
             return
         try:
             os.write(self._pipe, line)
         except OSError:  # somebody has ended it, or stopped it: another one takes over
-            self._process.kill()
-            self._end()
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._process.kill()
+        self._end()
+        try:
             self._process, self._pipe = _start(self.scratch, self._server)
             os.write(self._pipe, b"".join(map(self._begins, self._groups)))
+        except OSError as error:
+            _log.error(
+                "The process that cleans up behind this server has ended, and another cannot be started: %s. It is "
+                "tried again when a worker begins or ends.",
+                error,
+            )
 
     def _end(self) -> None:
-        os.close(self._pipe)
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._pipe = -1  # the number may soon be somebody else's
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

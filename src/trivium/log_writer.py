@@ -135,7 +135,9 @@ def _write(descriptor: int, piece: bytes) -> None:
         try:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:  # a pipe that is full
-            select.select([], [descriptor], [])
+            poll = select.poll()  # select() takes small numbers only
+            poll.register(descriptor, select.POLLOUT)
+            poll.poll()
 
 
 class LogStream:

@@ -23,7 +23,11 @@ def make_scratch(parent: Path) -> tuple[Path, int]:
     locked, so that nobody who sweeps meanwhile takes it for one that was left.
     """
     made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
-    descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # no descriptor is free
+        made.rmdir()
+        raise
     with contextlib.suppress(OSError):  # a file system without locks: then nobody else can lock it either
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     named = parent / (PREFIX + made.name.removeprefix(_UNFINISHED))

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+import numpy as np
 from tests.contract.response_parts import TEXTS, errors, explained, floats, odd_parts, refusal_of
 
+from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.operations import Answer, ResponsePart
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.types.payload import Tensor, Tensors
+from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall, RpcKind
 
 MOST_DETAILS = 4100
 """Bytes of a status's text as it travels, percent-encoded."""
@@ -91,6 +94,15 @@ def check_error(subject: RpcSubject, method: RpcMethod, answer: RpcAnswer) -> No
         assert answer.message is not None, "nobody is told"
 
 
+def written(answer: RpcAnswer) -> RpcAnswer:
+    """The answer as it is sent: one that is costly says nothing until it has been written."""
+    if isinstance(answer, CostlyRpcAnswer):
+        assert (answer.message, answer.final, answer.code, answer.details) == (None, False, 0, ""), answer
+        answer = answer.write()
+        assert not isinstance(answer, CostlyRpcAnswer), "it is to be written again"
+    return answer
+
+
 def _each_answer(subject: RpcSubject, check: Callable[[RpcMethod, ResponsePart, RpcAnswer], None]) -> None:
     """Look at what every encoder makes of every odd part, as the first of an answer and behind another one."""
     parts = odd_parts()
@@ -155,6 +167,26 @@ def check_answers_end_once(subject: RpcSubject) -> None:
                 assert [answer.final for answer in sent] == [False, False, False, True]
                 assert all(answer.code == 0 for answer in sent)
                 assert all(answer.message for answer in sent[:-1]), "a part was swallowed"
+
+
+def check_large_answers_are_written_elsewhere(subject: RpcSubject) -> None:
+    """Tensors of 64 MiB keep nobody waiting, and are answered as small ones are: in order, by one final part."""
+    large = floats(*(0.5,) * 8)
+    array = np.broadcast_to(large.items[0].array, (2**21, 8)).copy()
+    tensors = Tensors((Tensor("y", DataType.FP32, array.shape, array),))
+    for method, make in subject.encoders():
+        if method.answer is not None:
+            continue
+        with explained(method.name):
+            encoder = make()
+            finals = (True,) if method.kind is RpcKind.UNARY else (False, False, True)
+            for final in finals:
+                answer = encoder.encode(ResponsePart(tensors, final=final, model="m", version="1"))
+                assert isinstance(answer, CostlyRpcAnswer), "it was written at once"
+                answer = written(answer)
+                check_answer(subject, method, answer)
+                assert (answer.code, answer.final) == (0, final), answer
+                assert len(answer.message or b"") > array.nbytes
 
 
 def check_failures_behind_the_first_part(subject: RpcSubject) -> None:
@@ -320,6 +352,7 @@ CHECKS: Mapping[str, Callable[[RpcSubject], None]] = {
         check_answers_can_be_sent,
         check_final_parts_end_the_answer,
         check_answers_end_once,
+        check_large_answers_are_written_elsewhere,
         check_failures_behind_the_first_part,
         check_cancellation_in_mid_stream,
         check_requests_share_nothing,

@@ -1,5 +1,6 @@
 """The contract of `Fetcher`, kept by every fetcher against servers of this machine, some of them hostile."""
 
+import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,38 @@ def test_a_redirect_elsewhere_is_not_followed(location: str, tmp_path: Path) -> 
             assert refused(HttpFetcher(), f"{server.url}/m.zip", tmp_path, allowed).code is Code.FORBIDDEN
             assert other.asked == []
             assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[", "//[1.2/m.zip", "http://a:b:c/", "http://127.0.0.1:99999/m.zip"]
+)
+def test_a_redirect_to_no_url_is_refused(location: str, tmp_path: Path) -> None:
+    with web({"/m.zip": redirect(location)}) as server:
+        error = refused(HttpFetcher(), f"{server.url}/m.zip", tmp_path, bounds(server.url))
+        assert error.code in (Code.LOAD_FAILED, Code.INVALID), error.message
+
+
+def test_a_name_with_many_addresses_ends_in_time(tmp_path: Path) -> None:
+    """Each is waited for; between two of them it is looked at the time."""
+    asked: list[int] = []
+
+    def is_given_up() -> bool:
+        return len(asked) >= 3
+
+    def addresses(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"] * 1000
+
+    allowed = bounds("http://127.0.0.1:1", is_given_up=is_given_up)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "create_connection", lambda address, seconds: refuse(asked))
+        error = refused(HttpFetcher(addresses), "http://127.0.0.1:1/m.zip", tmp_path, allowed)
+    assert "nobody waits for it any more" in error.message
+    assert len(asked) == 3
+
+
+def refuse(asked: list[int]) -> socket.socket:
+    asked.append(1)
+    raise ConnectionRefusedError("nobody is there")
 
 
 def test_a_name_that_resolves_to_loopback_is_never_asked(tmp_path: Path) -> None:

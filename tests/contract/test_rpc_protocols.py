@@ -18,7 +18,7 @@ from tests.contract.faulty_encoders import (
     raising_where,
 )
 from tests.contract.response_parts import COUNTS, SPEC
-from tests.contract.rpc_protocols import CHECKS, RpcMethod, RpcSubject, check_request
+from tests.contract.rpc_protocols import CHECKS, RpcMethod, RpcSubject, check_request, written
 from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
@@ -288,6 +288,10 @@ FAULTS: Mapping[str, Mapping[str, RpcSubject]] = {
             encode=changing_where(lambda part, n: not part.final, code=0, details="", message=b"", final=True)
         ),
         "an error that went well": broken(encode=changing_where(always, code=2, message=None)),
+    },
+    "large_answers_are_written_elsewhere": {
+        "all at once": broken(encode=lambda answer, part, n: written(answer)),
+        "ends before it is written": broken(encode=changing_where(always, final=True)),
     },
     "failures_behind_the_first_part": {
         "a failure in silence": broken(encode=changing_where(is_late_error, message=None)),

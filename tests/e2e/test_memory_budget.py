@@ -1,4 +1,5 @@
-"""With budgets of 64 MiB the server's memory stays within them, whatever clients declare, half send or leave unread."""
+"""With budgets of 64 MiB the server's memory stays within them, whatever clients declare, half send or
+leave unread, and whatever handlers print."""
 
 import contextlib
 import socket
@@ -12,7 +13,7 @@ import pytest
 from tests.harness.h2_peer import prefixed
 from tests.harness.hostile_input import GREETING, OPEN_WINDOW, binary_request, grpc_message, http_head, opened
 from tests.harness.hostile_models import write_models
-from tests.harness.raw_http import HOST, connect, get, read_answer
+from tests.harness.raw_http import HOST, connect, get, infer_request, post, read_answer, tensor
 from tests.harness.server_process import ServerProcess, serve
 from tritonclient.grpc import service_pb2
 
@@ -174,6 +175,49 @@ def slow_readers_over_grpc(server: ServerProcess) -> None:
         time.sleep(_SETTLED)
 
 
+NOISE = 100 * MIB
+NOISY = f"""
+import sys
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+def shout():
+    for _ in range({NOISE} // 2 // 2**16):
+        sys.stdout.write(("x" * 1023 + chr(10)) * 64)
+        sys.stderr.write("y" * 2**16)
+
+shout()
+
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        shout()
+        config.add_input({{"name": "x", "data_type": "TYPE_FP32", "dims": [1]}})
+        config.add_output({{"name": "y", "data_type": "TYPE_FP32", "dims": [1]}})
+        return config
+    def initialize(self, args):
+        shout()
+    def execute(self, requests):
+        shout()
+        x = pb_utils.get_input_tensor_by_name(requests[0], "x")
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", x.as_numpy())])]
+    def finalize(self):
+        shout()
+"""
+"""Of a probe and of a worker: by the import of its module, and by whatever they call."""
+
+
+def noise(server: ServerProcess, models: Path) -> None:
+    (models / "noisy" / "1").mkdir(parents=True)
+    (models / "noisy" / "1" / "model.py").write_text(NOISY)
+    (models / "noisy" / "config.pbtxt").write_text('backend: "python" instance_group { kind: KIND_CPU }')
+    for _ in range(2):
+        assert server.ask(post("/v2/repository/models/noisy/load", b"")).status == 200, server.said()[-4000:]
+        answer = server.ask(infer_request("noisy", tensor("x", [1.0], [1])))
+        assert answer.status == 200, answer.body
+        assert server.ask(post("/v2/repository/models/noisy/unload", b"")).status == 200
+
+
 SCENES = {
     # with the budgets that it fills: those of bodies, and of answers that nobody has read
     declared_and_unsent: 0,
@@ -195,3 +239,14 @@ def test_memory_stays_within_its_budgets(server: ServerProcess, base: int, scene
     with connect(server.port) as plug:
         plug.sendall(get("/v2/health/live"))
         assert read_answer(plug).status == 200
+
+
+def test_noise_of_workers_and_probes_takes_no_memory(
+    server: ServerProcess, base: int, tmp_path: Path
+) -> None:
+    with Peak(server) as peak:
+        noise(server, tmp_path / "models")
+    print(f"noise: {(peak.most - base) / MIB:.0f} MiB above the base of {base / MIB:.0f}")
+    assert peak.most <= base + SPARE
+    assert server.log.stat().st_size < NOISE // 4
+    serve_one(server)

@@ -1,4 +1,6 @@
-"""A protocol for the tests: a request is `verb text`, its answer the text, or what the test says as the core."""
+"""A protocol for the tests: a request is `verb text`, its answer the text, or what the test says as the core; one that
+begins with `slowly` takes long to write.
+"""
 
 import asyncio
 import contextlib
@@ -17,7 +19,7 @@ from trivium.types.interfaces import RpcEncoder, Sink
 from trivium.types.listeners import BindAddress
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, costly_rpc
 
 SERVICE = "test.Echo"
 UNARY, STREAM, SERVER_STREAM = "/test.Echo/Unary", "/test.Echo/Stream", "/test.Echo/ServerStream"
@@ -57,12 +59,19 @@ class EchoRpc:
         text = bytes(part.payload.parts[0].data)
         if text == b"crash":
             raise RuntimeError("a fault in encode")
-        return RpcAnswer(text, part.final or text == b"enough")
+        said = RpcAnswer(text, part.final or text == b"enough")
+        return costly_rpc(lambda: _written(said)) if text.startswith(b"slowly") else said
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         if call.method == STREAM and "locked" not in call.metadata:
             return RpcAnswer(f"error: {error.message}".encode())
         return RpcAnswer(code=12 if error.code is Code.UNSUPPORTED else 3, details=error.message)
+
+
+def _written(said: RpcAnswer) -> RpcAnswer:
+    if said.message == b"slowly crash":
+        raise RuntimeError("a fault in write")
+    return said
 
 
 class FakeTime:

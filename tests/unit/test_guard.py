@@ -1,13 +1,22 @@
 """What is left of a server: a scratch folder that is locked, swept and removed. What the guard process hears."""
 
+import errno
 import fcntl
 import os
+import shutil
+import signal
 import subprocess
+import threading
 import time
+
+import pytest
 
 from trivium.guard import ServerGuard
 from trivium.scratch import sweep
 from trivium_child import guard
+
+NOBODY = 2**22 + 7
+"""Number of a group that there cannot be."""
 
 
 def test_what_dead_servers_have_left_is_swept_and_what_living_ones_use_is_not(tmp_path):
@@ -83,3 +92,59 @@ def test_it_finds_what_has_a_mark_or_a_servers(tmp_path):
             assert guard.marked(marks) == []
         process.kill()
     keeper.close()
+
+
+def test_one_that_cannot_be_replaced_costs_nobody_else_anything(tmp_path, monkeypatch, caplog):
+    """Its pipe's number may be another file's by then."""
+
+    def refused(*command, **options):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    keeper = ServerGuard(tmp_path)
+    os.kill(keeper.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, keeper.pid, os.WEXITED | os.WNOWAIT)
+    environment = keeper.marked({})
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refused)
+        keeper.watch(NOBODY, environment)
+        with (tmp_path / "other").open("wb") as other:
+            keeper.release(NOBODY)
+            assert other.fileno() >= 0
+        assert (tmp_path / "other").read_bytes() == b""
+        assert "another cannot be started" in caplog.text
+    before = keeper.pid
+    keeper.watch(NOBODY, environment)
+    assert keeper.pid != before
+    keeper.close()
+
+
+def test_nobody_waits_for_the_folder_to_be_removed(tmp_path, monkeypatch):
+    begun, go_on, remove, waited = threading.Event(), threading.Event(), shutil.rmtree, []
+
+    def slowly(path, ignore_errors=False):
+        begun.set()
+        waited.append(go_on.wait(10))
+        remove(path, ignore_errors)
+
+    keeper = ServerGuard(tmp_path)
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    closing = threading.Thread(target=keeper.close)
+    closing.start()
+    begun.wait(60)
+    keeper.release(NOBODY)
+    go_on.set()
+    closing.join()
+    assert waited == [True]
+    assert not keeper.scratch.exists()
+
+
+def test_where_no_process_can_be_started_nothing_is_left(tmp_path, monkeypatch):
+    def refused(*command, **options):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(BlockingIOError):
+        ServerGuard(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before

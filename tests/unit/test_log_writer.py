@@ -3,6 +3,8 @@
 import fcntl
 import os
 import re
+import resource
+import select
 import sys
 import threading
 from typing import TextIO, cast
@@ -75,6 +77,30 @@ def test_a_pipe_that_nobody_reads_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="No such device"):
         LogWriter(str(tmp_path / "pipe"), lost)
+
+
+def test_a_slow_reader_of_a_descriptor_with_a_large_number():
+    """A log that is opened anew gets what is free, which is large on a server with many connections."""
+    reading, writing = os.pipe()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    large = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, 2000)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    os.close(writing)
+    fcntl.fcntl(large, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(large, False)
+    writer = LogWriter(large, lost)
+    for _ in range(100):
+        writer.write(b"x" * 999 + b"\n")
+    came, poll = 0, select.poll()
+    poll.register(reading, select.POLLIN)
+    while came < 100_000:
+        assert poll.poll(60_000), "its thread has ended"
+        came += len(os.read(reading, 65536))
+    assert writer.flush(60)
+    writer.close()
+    os.close(reading)
+    os.close(large)
 
 
 def test_many_threads_write_whole_lines(tmp_path):

@@ -6,13 +6,12 @@ what was there stays in force, and the log says why, once.
 
 import errno
 import logging
-import os
-import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from trivium.files import open_file
 from trivium.types.errors import ServeError
 
 _log = logging.getLogger("trivium.access")
@@ -26,10 +25,7 @@ Meaning = TypeVar("Meaning")
 
 def read_regular(path: str | Path) -> bytes:
     """Return the bytes of a small file. Raises OSError for anything else. Waits for no writer, should it be a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    with open_file(Path(path)) as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES} bytes", str(path))

@@ -1,4 +1,6 @@
-"""The text of an error as any wire can carry it: valid UTF-8 of bounded length. Pure."""
+"""The text of an error as any wire can carry it, valid UTF-8 of bounded length, and what it quotes. Pure."""
+
+import json
 
 LONGEST = 4000
 """Characters of a message: it may quote the request, which may be huge."""
@@ -9,3 +11,18 @@ def wire_text(message: str) -> str:
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 2 :]}"
     return message.encode("utf-8", "backslashreplace").decode()
+
+
+def quoted_json(value: object, longest: int) -> str:
+    """Return the JSON of a value that somebody sent, or its beginning: what comes behind is not even written, however
+    much or deeply nested it is.
+    """
+    text = ""
+    for piece in _JSON.iterencode(value):
+        text += piece
+        if len(text) > longest:
+            return f"{text[: longest - 3]}..."
+    return text
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

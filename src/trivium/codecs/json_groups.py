@@ -9,11 +9,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from trivium.codecs.json_slices import end_of_string
+
 GROUP_BYTES = 2**18
 """Bytes of text in a group, unless a single element has more."""
 
-_OPEN, _CLOSE, _COMMA = 91, 93, 44
-_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\],"]')
+_OPEN, _CLOSE, _COMMA, _QUOTE = 91, 93, 44, 34
+_MARKS = re.compile(rb'"[^"\\]{0,255}"|[\[\],"]')
+"""Strings that are plain and short, which one match passes over, and all that may mean something; a quote alone begins
+another string.
+"""
 
 
 class Unbalanced(ValueError):
@@ -55,20 +60,32 @@ def _cuts_between_numbers(text: bytes) -> Iterator[int]:
 
 def _cuts_between_strings(text: bytes) -> Iterator[int]:
     depth, last, said = 0, len(text) - 1, 0
-    for found in _MARKS.finditer(text):
-        mark, at = text[found.start()], found.start()
+    for at in _marks(text):
+        mark = text[at]
         if mark == _OPEN:
             depth += 1
         elif mark == _CLOSE:
             depth -= 1
             if depth < 1 and at != last:
                 raise Unbalanced("a bracket closes what was not opened")
-        elif mark == _COMMA:
-            if depth == 1 and at - said >= GROUP_BYTES:
-                said = at
-                yield at
-        elif found.end() == at + 1:
-            raise Unbalanced("a string does not end")
+        elif mark == _COMMA and depth == 1 and at - said >= GROUP_BYTES:
+            said = at
+            yield at
     if depth:
         raise Unbalanced("a bracket is not closed")
     yield last
+
+
+def _marks(text: bytes) -> Iterator[int]:
+    """Yield positions of the brackets and commas, and of some strings. No single call passes over a long string."""
+    position = 0
+    while position >= 0:
+        start, position = position, -1
+        for found in _MARKS.finditer(text, start):
+            at = found.start()
+            if text[at] == _QUOTE and found.end() == at + 1:
+                position = end_of_string(text, at + 1)
+                if position < 0:
+                    raise Unbalanced("a string does not end")
+                break
+            yield at

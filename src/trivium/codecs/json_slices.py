@@ -9,7 +9,7 @@ from collections.abc import Iterator
 SLICE_BYTES = 2**18
 """Bytes of text in a slice, or those of one string that is longer."""
 
-_QUOTE, _BACKSLASH = b'"', 92
+_QUOTE, _BACKSLASH = b'"', b"\\"
 _STRUCTURE = b"[] \t\r\n"
 
 
@@ -44,19 +44,17 @@ def _comma_behind(text: bytes, begin: int, at: int) -> int:
         comma = text.find(b",", max(position, at), quote if quote >= 0 else len(text))
         if comma >= 0 or quote < 0:
             return comma
-        position = _end_of_string(text, quote + 1)
+        position = end_of_string(text, quote + 1)
 
 
-def _end_of_string(text: bytes, position: int) -> int:
-    """Find the end of the string that `position` is in: behind its closing quote."""
-    while True:
-        quote = text.find(_QUOTE, position)
-        before = quote - 1
-        while text[before] == _BACKSLASH:
-            before -= 1
-        if (quote - before) % 2:
+def end_of_string(text: bytes, position: int) -> int:
+    """Find the end of the string that `position` is in: behind its closing quote; -1 where there is none."""
+    while (quote := text.find(_QUOTE, position)) >= 0:
+        before = text[position:quote]
+        if (len(before) - len(before.rstrip(_BACKSLASH))) % 2 == 0:
             return quote + 1
         position = quote + 1
+    return -1
 
 
 def _flat_strings(part: bytes) -> bytes:
@@ -64,7 +62,7 @@ def _flat_strings(part: bytes) -> bytes:
     position = 0
     while (quote := part.find(_QUOTE, position)) >= 0:
         between = part[position:quote].translate(None, _STRUCTURE)
-        position = _end_of_string(part, quote + 1)
+        position = end_of_string(part, quote + 1)
         pieces.append(_single_commas(between))
         pieces.append(part[quote:position])
     pieces.append(_single_commas(part[position:].translate(None, _STRUCTURE)))

@@ -4,8 +4,21 @@ Part of `options`, which says how an option is read.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from trivium.config.option import ANY, INT, LONG, option
+
+_TLS = {
+    "certificate": "PEM file with the certificate chain; with --{}-tls-key {} is served over TLS alone. "
+    "Without that, a PKCS12 key store (extra pkcs12).",
+    "key": "PEM file with that certificate's private key, not encrypted.",
+    "client-authorities": "PEM file with authorities: only clients that have a certificate of theirs may connect.",
+}
+
+
+def tls_option(listener: str, file: str, what: str) -> Any:
+    """Make the option for one of the three files of a listener's TLS; `what` is served there, in words."""
+    return option(f"--{listener}-tls-{file}", "", _TLS[file].format(listener, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +52,9 @@ class HttpConfig:
     slowest_rate: int = option(
         "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, ANY)
     )
-    tls_certificate: str = option(
-        "--http-tls-certificate",
-        "",
-        "PEM file with the certificate chain; with --http-tls-key HTTP is served over TLS alone. Without that, a "
-        "PKCS12 key store (extra pkcs12).",
-    )
-    tls_key: str = option(
-        "--http-tls-key", "", "PEM file with that certificate's private key, not encrypted."
-    )
-    tls_client_authorities: str = option(
-        "--http-tls-client-authorities",
-        "",
-        "PEM file with authorities: only clients that have a certificate of theirs may connect.",
-    )
+    tls_certificate: str = tls_option("http", "certificate", "HTTP")
+    tls_key: str = tls_option("http", "key", "HTTP")
+    tls_client_authorities: str = tls_option("http", "client-authorities", "HTTP")
     cors_allowed_origin: str = option(
         "--cors-allowed-origin",
         "",
@@ -81,19 +83,9 @@ class GrpcConfig:
     reuse_grpc_port: bool = option(
         "--reuse-grpc-port", False, "Share the gRPC port with other servers that do so, too."
     )
-    tls_certificate: str = option(
-        "--grpc-tls-certificate",
-        "",
-        "PEM file with the certificate chain; with --grpc-tls-key gRPC is served over TLS alone.",
-    )
-    tls_key: str = option(
-        "--grpc-tls-key", "", "PEM file with that certificate's private key, not encrypted."
-    )
-    tls_client_authorities: str = option(
-        "--grpc-tls-client-authorities",
-        "",
-        "PEM file with authorities: only clients that have a certificate of theirs may call gRPC.",
-    )
+    tls_certificate: str = tls_option("grpc", "certificate", "gRPC")
+    tls_key: str = tls_option("grpc", "key", "gRPC")
+    tls_client_authorities: str = tls_option("grpc", "client-authorities", "gRPC")
     keepalive_time: float = option(
         "--grpc-keepalive-time",
         7200.0,
@@ -171,13 +163,9 @@ class ManagementConfig:
     socket: str = option(
         "--management-socket", "", "Path of a Unix socket for management, in place of address and port."
     )
-    tls_certificate: str = option(
-        "--management-tls-certificate", "", "As --http-tls-certificate, for the port of management."
-    )
-    tls_key: str = option("--management-tls-key", "", "As --http-tls-key, for the port of management.")
-    tls_client_authorities: str = option(
-        "--management-tls-client-authorities", "", "As --http-tls-client-authorities, for that port."
-    )
+    tls_certificate: str = tls_option("management", "certificate", "management")
+    tls_key: str = tls_option("management", "key", "management")
+    tls_client_authorities: str = tls_option("management", "client-authorities", "management")
 
     @property
     def is_on(self) -> bool:

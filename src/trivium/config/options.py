@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig
+from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig, tls_option
 from trivium.config.option import ANY, INT, LONG, Option, option, options_of, titles
 
 
@@ -74,15 +74,9 @@ class MetricsConfig:
     host: str = option(
         "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
     )
-    tls_certificate: str = option(
-        "--metrics-tls-certificate", "", "As --http-tls-certificate, for the port of metrics alone."
-    )
-    tls_key: str = option("--metrics-tls-key", "", "As --http-tls-key, for the port of metrics alone.")
-    tls_client_authorities: str = option(
-        "--metrics-tls-client-authorities",
-        "",
-        "As --http-tls-client-authorities, for the port of metrics alone.",
-    )
+    tls_certificate: str = tls_option("metrics", "certificate", "the port of metrics")
+    tls_key: str = tls_option("metrics", "key", "the port of metrics")
+    tls_client_authorities: str = tls_option("metrics", "client-authorities", "the port of metrics")
     interval: float = option("--metrics-interval", 2.0, "Seconds for which a reading of the machine is good.")
     quantiles: str = option(
         "--metrics-quantiles", "", "Quantiles of latencies to measure, like 0.5,0.99; costs time."

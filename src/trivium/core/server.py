@@ -438,6 +438,7 @@ class Server:
         self._workers.observer.close()
         self._deferred.close()
         await self._control.close()
+        self._repository.close()
         await self._collector.close()
         await self._lifecycle.close(self._left(until))
         killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))

@@ -66,10 +66,10 @@ def run_command(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    guard.watch(process.pid, environment)
     assert process.stdout is not None, "it was started with a pipe from it"
     lines = _Lines(say)
     try:
+        guard.watch(process.pid, environment)
         with process.stdout:
             was_stopped = _follow(process, process.stdout.fileno(), lines, stop)
     finally:

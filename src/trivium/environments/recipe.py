@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trivium.files import open_file
 from trivium.types.spec import OwnEnvironment
 
 FOLDER_LINE, PIP_LINE = "packages-in:", "pip-is-there"
@@ -33,7 +34,7 @@ PTH = "zz_trivium_below.pth"
 
 _REDIRECTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_DRY_RUN")
 _MISLEADING = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__")
-_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*\s*(?:\[[\w., -]*\])?\s*(?:[<>=!~;(][^/\\]*)?")
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*\s*(?:\[[\w., -]*\]\s*)?(?:[<>=!~;(][^/\\]*)?")
 _OPTION = re.compile(
     r"(?:-i|--(?:index-url|extra-index-url|pre|no-index|trusted-host|only-binary|no-binary|prefer-binary))(?![\w-])"
 )
@@ -122,7 +123,7 @@ def bundled_files(requirements: str, directory: Path) -> Iterator[Path | None]:
 
 
 def _text(file: Path) -> str:
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         data = opened.read(MOST_TEXT + 1)
     if len(data) > MOST_TEXT:
         raise OSError(errno.EFBIG, f"it has more than {MOST_TEXT} bytes", str(file))
@@ -131,7 +132,7 @@ def _text(file: Path) -> str:
 
 def _digest(file: Path) -> str:
     made = hashlib.sha256(file.name.encode())
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         while piece := opened.read(_PIECE):
             made.update(piece)
     return made.hexdigest()

@@ -51,7 +51,7 @@ class HttpFetcher:
         with Cutter(bounds) as cutter:
             try:
                 self._follow(uri, target, bounds, cutter)
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, ValueError) as error:  # the last of URLs that servers make up
                 why = cutter.reason or str(error) or type(error).__name__
                 words = (
                     f"{shown(uri)} could not be fetched: {why}. See whether it can be reached, and try again."
@@ -105,6 +105,7 @@ class _Connection(HTTPConnection):
 
     def _opened(self) -> socket.socket:
         for address in self._addresses[:-1]:
+            self._cutter.check()  # a name may have any number of addresses at which nobody answers
             try:
                 return socket.create_connection((address, self._place.port), SECONDS_OF_SILENCE / 3)
             except OSError:

@@ -394,7 +394,9 @@ class RpcEncoder(Protocol):
     """Turns the parts of one operation's answer into messages."""
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
-        """Never raises. Final for a final part, and where an error ends the answer before it."""
+        """Never raises. Final for a final part, and where an error ends the answer before it. What takes long is a
+        `CostlyRpcAnswer`, which `write` makes so.
+        """
         ...
 
 

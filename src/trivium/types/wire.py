@@ -102,5 +102,18 @@ def costly(write: Callable[[], HttpAnswer]) -> CostlyAnswer:
     return CostlyAnswer(0, b"", (), 0, final=False, write=write)
 
 
+class CostlyRpcAnswer(RpcAnswer, frozen=True, gc=False, kw_only=True):
+    """A step that takes long to write: whoever is given it calls `write` where nobody else waits, and gives its encoder
+    no further part until that has returned. It says nothing itself.
+    """
+
+    write: Callable[[], RpcAnswer]
+
+
+def costly_rpc(write: Callable[[], RpcAnswer]) -> CostlyRpcAnswer:
+    """Return the step that `write` makes, from any thread; it never raises."""
+    return CostlyRpcAnswer(final=False, write=write)
+
+
 NOTHING_YET = HttpAnswer(0, b"", (), 0, final=False)
 """What an encoder returns for a part that it keeps, to write it with a later one."""

@@ -171,8 +171,17 @@ def test_a_start_needs_a_file_that_can_be_read(tmp_path: Path) -> None:
         (tmp_path, "Is a directory"),
         (large, "larger than"),
         (latin, "no UTF-8"),
-        (pipe, "no regular file"),
+        (pipe, "a named pipe, not a file"),
     ):
         with pytest.raises(ServeError, match=words) as caught:
             read_file(path)
         assert str(path) in caught.value.message
+
+
+def test_a_path_that_has_become_a_folder_costs_no_descriptor(tmp_path: Path) -> None:
+    """It is looked at twice a second."""
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(ServeError, match="Is a directory"):
+            read_file(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,6 +1,7 @@
 """Groups of a JSON array's elements, joined, are the array; what does not fit together is found."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -58,6 +59,18 @@ def test_long_strings_are_read_in_groups() -> None:
     found = json_documents.read(json.dumps({"x": texts}).encode(), wanted)
     assert found is not None
     assert found[0].array.tolist() == [[text.encode() for text in row] for row in texts]
+
+
+@pytest.mark.parametrize("letter", ["x", "\\n", '\\"', "\\\\", "\u00e9"])
+def test_a_long_string_takes_the_memory_that_it_has(letter: str) -> None:
+    """Matching it by a pattern took a hundred times as much, and the interpreter for as long."""
+    text = ('["a", "' + letter * 500_000 + '", "b,]"]').encode()
+    tracemalloc.start()
+    found = [json.loads(group) for group in groups(text)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [each for group in found for each in group] == json.loads(text)
+    assert peak < 8 * len(text)
 
 
 @pytest.mark.parametrize(

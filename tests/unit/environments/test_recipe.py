@@ -1,6 +1,7 @@
 """What makes an environment: command lines, variables, and which recipes share a key."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -150,6 +151,18 @@ def test_what_depends_on_more_than_the_text_is_never_shared(tmp_path, line):
 )
 def test_what_says_all_by_itself_is_shared(tmp_path, line):
     assert list(bundled_files(line, tmp_path)) == []
+
+
+def test_a_line_of_blanks_is_read_at_once(tmp_path):
+    """In a time that was quadratic it never came to an end, and nobody else had the interpreter meanwhile."""
+    assert list(bundled_files("a" + " " * (MOST_TEXT - 2) + "/", tmp_path)) == [None]
+
+
+def test_a_file_of_requirements_is_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    wish = OwnEnvironment("pipe.txt")
+    with pytest.raises(OSError, match="a named pipe, not a file"):
+        EnvironmentRecipe("python", tmp_path, wish).key()
 
 
 def test_a_file_of_requirements_is_bounded(tmp_path):

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.harness.echo_rpc import FakeThreads
 from tests.harness.fake_core import FakeCore
 
 from trivium.frontends.h2.state import (
@@ -18,13 +19,13 @@ from trivium.frontends.h2.state import (
     RpcMethod,
     why_reset,
 )
-from trivium.frontends.h2.stream_call import Stream
+from trivium.frontends.h2.stream_call import FULL, Stream
 from trivium.frontends.shares import AddressUse
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, costly_rpc
 
 STREAM = "/test.Echo/Stream"
 
@@ -58,7 +59,8 @@ class EchoRpc:
             raise RuntimeError("a fault in encode")
         if text == b"end all":
             return RpcAnswer(code=9, details="ended")
-        return RpcAnswer(text, part.final or text == b"enough")
+        said = RpcAnswer(text, part.final or text == b"enough")
+        return costly_rpc(lambda: said) if text.startswith(b"slowly") else said
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         if call.method == STREAM:
@@ -96,6 +98,7 @@ class Place:
         self.use = AddressUse()
         self.peer = "somebody"
         self.now = 0.0
+        self.elsewhere = FakeThreads()
 
     def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         self.site.leave(visit, is_answered)
@@ -111,8 +114,10 @@ class Client:
         self.reads = asyncio.Event()
         self.reads.set()
         self._sent: asyncio.Queue[bytes | None] = asyncio.Queue()
+        place = Place(self.site)
+        self.threads = place.elsewhere
         self.stream = Stream(
-            Place(self.site),
+            place,
             RpcMethod(RpcKind.STREAM, AccessScope.INFER, EchoRpc()),
             lambda: RpcCall(STREAM),
             self._sent.get,
@@ -290,3 +295,74 @@ def test_a_drain_ends_an_idle_stream_at_once_and_others_when_answered() -> None:
 
     streaming(scene, is_prompt=False)
     streaming(idle)
+
+
+def test_a_costly_response_is_written_elsewhere_and_what_follows_waits() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y", None)
+        slow, other = client.core.tickets
+        slow.say(b"slowly 1")
+        assert slow.is_held
+        slow.say(b"2")
+        other.echo()
+        await client.turn()
+        assert client.heard == [b"y"], "another request waits for it"
+        client.threads.run()
+        await client.turn()
+        assert client.heard == [b"y", b"slowly 1", b"2"]
+        assert not slow.is_held
+        slow.say(b"slowly 3")
+        slow.say(b"slowly 4", final=True)
+        client.threads.run()
+        assert await client.ends() == RpcAnswer()
+        assert client.heard[3:] == [b"slowly 3", b"slowly 4"]
+
+    streaming(scene, is_prompt=False)
+
+
+def test_who_is_full_stays_held_when_something_was_written() -> None:
+    async def scene(client: Client) -> None:
+        client.reads.clear()
+        await client.send(b"echo x")
+        ticket = client.core.tickets[0]
+        ticket.say(b"slowly " + bytes(FULL + 1))
+        client.threads.run()
+        await client.turn()
+        ticket.say(b"slowly " + bytes(FULL + 1))
+        client.threads.run()
+        assert ticket.is_held
+        ticket.say(b"slowly too")
+        client.reads.set()
+        await client.turn()
+        assert ticket.is_held, "its last part is being written"
+        client.threads.run()
+        assert not ticket.is_held
+        ticket.echo()
+        await client.send(None)
+        assert await client.ends() == RpcAnswer()
+
+    streaming(scene, is_prompt=False, unsent_bytes=10 * FULL)
+
+
+def test_a_request_that_is_answered_at_once_and_slowly() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo slowly", None)
+        assert not client.over.done()
+        client.threads.run()
+        assert await client.ends() == RpcAnswer()
+        assert client.heard == [b"slowly"]
+
+    streaming(scene)
+
+
+def test_a_stream_that_ends_while_a_response_is_written() -> None:
+    async def scene(client: Client) -> None:
+        await client.send(b"echo x", b"echo y")
+        client.core.tickets[0].say(b"slowly")
+        client.core.tickets[0].say(b"behind")
+        client.core.tickets[1].say(b"end all")
+        assert (await client.ends()).code == 9
+        client.threads.run()
+        assert client.heard == []
+
+    streaming(scene, is_prompt=False)

@@ -322,8 +322,10 @@ class ModelControl:
         roots = [record.loaded.spec.root for record in records if record.loaded is not None]
         folders = self._folders[model]
         idle = [f for f in folders if not any(root.is_relative_to(f) for root in roots)]
-        for folder in idle[: len(idle) - kept]:
+        idle = idle[: len(idle) - kept]
+        for folder in idle:  # before anything is waited for: who looks meanwhile finds none of them
             folders.remove(folder)
+        for folder in idle:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 

@@ -6,7 +6,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -82,6 +82,7 @@ class Repository:
         self.sources: list[Source] = []
         self._fetch = fetch
         self._fetching = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="trivium-fetch")
+        self._is_closed = threading.Event()
         self._elsewhere: list[ModelSource] = []
         self._members = MemberSources()
         self._numbers = itertools.count(1)
@@ -91,15 +92,22 @@ class Repository:
         self._elsewhere.append(source)
 
     async def fetch_all(self) -> list[InvalidModel]:
-        """Fetch what lies elsewhere and was added so far; returns what could not be."""
+        """Fetch what lies elsewhere and was added so far, all at the same time; returns what could not be."""
         sources, self._elsewhere = self._elsewhere, []
-        broken = []
-        for source in sources:
-            try:
-                self.sources.append(await self._fetched(source))
-            except ServeError as error:
-                broken.append(_unfetched(source, error))
-        return broken
+        fetched = await asyncio.gather(*map(self._fetched_or_not, sources))
+        self.sources += [one for one in fetched if isinstance(one, Source)]
+        return [one for one in fetched if isinstance(one, InvalidModel)]
+
+    async def _fetched_or_not(self, source: ModelSource) -> Source | InvalidModel:
+        try:
+            return await self._fetched(source)
+        except ServeError as error:
+            return _unfetched(source, error)
+
+    def close(self) -> None:
+        """Give up what is being fetched, and let its threads go."""
+        self._is_closed.set()
+        self._fetching.shutdown(wait=False, cancel_futures=True)
 
     def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
         """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what
@@ -118,21 +126,29 @@ class Repository:
         if self.defaults.scratch is None:
             words = f"{source.uri} cannot be fetched: there is no scratch folder to fetch it into."
             raise ServeError(Code.UNSUPPORTED, f"{words} Download it, and name its folder or archive.")
+        if self._is_closed.is_set():
+            raise ServeError(
+                Code.DRAINING, f"The server is going down and does not fetch {source.uri} any more."
+            )
         folder = self.defaults.scratch / f"fetched-{next(self._numbers)}"
-        into, is_given_up = folder / "files", threading.Event()
+        into, is_cancelled = folder / "files", threading.Event()
 
         def fetch() -> Path:
             try:
                 into.mkdir(parents=True, mode=0o700)
-                return self._fetch(source.uri, into, is_given_up.is_set)
+                return self._fetch(
+                    source.uri, into, lambda: is_cancelled.is_set() or self._is_closed.is_set()
+                )
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
 
+        running = self._fetching.submit(fetch)
         try:
-            path = await asyncio.get_running_loop().run_in_executor(self._fetching, fetch)
+            path = await asyncio.wrap_future(running)
         except asyncio.CancelledError:
-            is_given_up.set()
+            is_cancelled.set()
+            running.add_done_callback(partial(_remove_late, folder))
             raise
         try:
             return Source(path, self._claiming(path), source, fetched=folder)
@@ -315,6 +331,12 @@ class Repository:
 
 def _members_of(form: Format, spec: ModelSpec) -> Sequence[ModelSource]:
     return form.members(spec) if isinstance(form, SupportsMembers) else ()
+
+
+def _remove_late(folder: Path, fetching: Future[Path]) -> None:
+    """Remove what has come although it was given up: the fetch had ended by then."""
+    if not fetching.cancelled() and fetching.exception() is None:
+        threading.Thread(target=shutil.rmtree, args=(folder, True), daemon=True).start()
 
 
 def _under_its_uri(reading: ReadResult, path: Path, source: ModelSource) -> ReadResult:

@@ -5,6 +5,7 @@ a cancellation and a missing message mean for this call; knows no frame.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
@@ -16,10 +17,12 @@ from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import Operation, ResponsePart, changes_something
-from trivium.types.wire import RpcAnswer, RpcCall
+from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall
 
 COSTLY_BYTES = 2**17
 """Bytes of a message up to which it is decoded at once, whatever is in it."""
+
+NOTHING_SAID = RpcAnswer(final=False)
 
 DecodedCall = tuple[Operation, RpcEncoder]
 
@@ -39,6 +42,17 @@ class CallConnection(Protocol):
     def leave(self, visit: ActiveCall, code: int, is_answered: bool) -> None:
         """The call is over: a line in the access log, and one call less."""
         ...
+
+
+@dataclass(slots=True)
+class _KeepsParts:
+    """An encoder, for as long as an answer is written elsewhere: it keeps what comes meanwhile."""
+
+    parts: list[ResponsePart]
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        self.parts.append(part)
+        return NOTHING_SAID
 
 
 class UnaryCall(ActiveCall):
@@ -136,6 +150,27 @@ class UnaryCall(ActiveCall):
             said = self._encoder.encode(part)
         except Exception as error:
             said = self._site.refuse(self._call, error)
+        if type(said) is CostlyRpcAnswer:
+            self._write_elsewhere(self._call, self._encoder, said, part)
+        else:
+            self._say(said, part)
+
+    def _write_elsewhere(
+        self, call: RpcCall, encoder: RpcEncoder, said: CostlyRpcAnswer, part: ResponsePart
+    ) -> None:
+        self._encoder = behind = _KeepsParts([])
+
+        def written(result: RpcAnswer | Exception) -> None:
+            if self._is_over:
+                return
+            self._encoder = encoder
+            self._say(self._site.refuse(call, result) if isinstance(result, Exception) else result, part)
+            for later in behind.parts:
+                self._take(later)
+
+        self._place.elsewhere(said.write, written)
+
+    def _say(self, said: RpcAnswer, part: ResponsePart) -> None:
         if not said.final:
             return
         ticket, self._ticket = self._ticket, None

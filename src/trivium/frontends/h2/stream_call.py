@@ -25,7 +25,7 @@ from trivium.frontends.h2.state import (
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall, RpcKind
 
 _OK = RpcAnswer()
 FULL, HALF = 2**16, 2**15
@@ -61,6 +61,9 @@ class Stream(ActiveCall):
         self._numbers = itertools.count()
         self._open: dict[int, int] = {}  # request in work -> bytes of its message
         self._tickets: dict[int, Ticket] = {}
+        self._behind: dict[
+            int, list[ResponsePart]
+        ] = {}  # parts of it that wait for one to be written elsewhere
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._is_full = False  # all that is in work is held
@@ -138,7 +141,7 @@ class Stream(ActiveCall):
             return
         if number in self._open:
             self._tickets[number] = ticket
-            if self._is_full:
+            if not self._may_send(number):
                 ticket.hold()
         else:
             ticket.cancel(ANSWERED)  # without effect where the core has said its last part
@@ -162,10 +165,43 @@ class Stream(ActiveCall):
         """The sink of one request."""
         if number not in self._open:
             return
+        if (behind := self._behind.get(number)) is not None:
+            behind.append(part)
+            return
         try:
             answer = encoder.encode(part)
         except Exception as error:
             answer = self._site.refuse(call, error)
+        if type(answer) is CostlyRpcAnswer:
+            self._write_elsewhere(number, call, encoder, part, answer)
+        else:
+            self._say(number, part, answer)
+
+    def _write_elsewhere(
+        self, number: int, call: RpcCall, encoder: RpcEncoder, part: ResponsePart, answer: CostlyRpcAnswer
+    ) -> None:
+        """Meanwhile whoever makes further parts is held, and those that are on their way wait."""
+        self._behind[number] = []
+        if number in self._tickets:
+            self._tickets[number].hold()
+
+        def written(result: RpcAnswer | Exception) -> None:
+            behind = self._behind.pop(number)
+            if number in self._open:
+                said = self._site.refuse(call, result) if isinstance(result, Exception) else result
+                self._say(number, part, said)
+            for later in behind:
+                self._take(number, call, encoder, later)
+            if number in self._tickets and self._may_send(number):
+                self._tickets[number].resume()
+
+        self._place.elsewhere(answer.write, written)
+
+    def _may_send(self, number: int) -> bool:
+        """May who makes the responses to that request go on?"""
+        return not self._is_full and number not in self._behind
+
+    def _say(self, number: int, part: ResponsePart, answer: RpcAnswer) -> None:
         if answer.final or part.final:
             ticket = self._tickets.get(number)
             self._close(number)
@@ -237,8 +273,9 @@ class Stream(ActiveCall):
         self._is_full = False
         self._site.unread.note(self, self._unsent_bytes)
         self._room.set()
-        for ticket in list(self._tickets.values()):
-            ticket.resume()
+        for number, ticket in list(self._tickets.items()):
+            if self._may_send(number):
+                ticket.resume()
 
     def _cancel_all(self, why: ServeError) -> None:
         tickets = list(self._tickets.values())

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from trivium.codecs.conversion import negotiated
+from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.grpc_status import ending
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.answer import ping_of
@@ -20,7 +20,7 @@ from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensors
 from trivium.types.protocol_context import ProtocolContext
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, costly_rpc
 
 _PACKAGE = "ai.djl.serving.grpc.proto"
 SERVICES: Sequence[str] = (f"{_PACKAGE}.Inference",)
@@ -147,6 +147,11 @@ class DjlPredictEncoder:
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The message of a part; none for an empty last one behind others."""
+        if is_slow_to_write(part.payload):
+            return costly_rpc(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> RpcAnswer:
         if part.error is not None:
             return ending(part.error)
         try:

@@ -24,11 +24,13 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import ResponsePart
-from trivium.types.payload import Scalar, Tensors
-from trivium.types.wire import RpcAnswer
+from trivium.types.payload import PackedTensor, Payload, Scalar, Tensor, Tensors
+from trivium.types.wire import RpcAnswer, costly_rpc
 
 FINAL = "triton_final_response"
 _MOST_INT64 = 2**63 - 1
+LARGE = 2**22
+"""Bytes of tensors beyond which a message is rather written elsewhere than on the loop."""
 
 
 class Layout(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +51,11 @@ class UnaryEncoder(msgspec.Struct, frozen=True, gc=False):
         """The whole answer. What cannot be written becomes an error, as does an answer in several parts."""
         if part.error is not None:
             return self._refused(part, part.error)
+        if part.final and _is_large(part.payload):
+            return costly_rpc(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> RpcAnswer:
         try:
             if not part.final or part.payload is None:
                 raise _not_one(part)
@@ -75,6 +82,11 @@ class StreamEncoder(msgspec.Struct, frozen=True, gc=False):
         """One response; nothing at the end of an answer that has no further outputs, unless that was asked for."""
         if part.error is not None:
             return self._refused(part, part.error)
+        if _is_large(part.payload):
+            return costly_rpc(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> RpcAnswer:
         try:
             if part.payload is None and not (self.tells_end and part.final):
                 return RpcAnswer(final=part.final)
@@ -133,6 +145,18 @@ def _fill(response: InferResponse, layout: Layout, part: ResponsePart) -> None:
             continue
         blob = binary.encode(tensor)
         raws.append(blob if isinstance(blob, bytes) else bytes(blob))
+
+
+def _is_large(payload: Payload | None) -> bool:
+    """Would writing it keep others waiting? Its bytes are copied twice. False for what cannot be written at all."""
+    try:
+        return isinstance(payload, Tensors) and sum(map(_size, payload.items)) > LARGE
+    except AttributeError:
+        return False
+
+
+def _size(tensor: Tensor) -> int:
+    return tensor.size if type(tensor) is PackedTensor else tensor.array.nbytes
 
 
 def _put(parameters: Mapping[str, Parameter], key: str, value: Scalar) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trivium.codecs import data_reasons
+from trivium.codecs.error_texts import quoted_json
 from trivium.dialects.triton import request_reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -102,11 +103,9 @@ def _own(rest: dict[str, Any]) -> Mapping[str, Scalar]:
 
 def _unfit(key: str, value: object, expected: str, kind: str = "") -> ServeError:
     """`kind`: what a parameter of the protocol's has to be, in the words of JSON."""
-    shown = msgspec.json.encode(value).decode()
     return ServeError(
         Code.INVALID,
-        f"The parameter {key!r} is {shown if len(shown) <= 40 else shown[:37] + '...'}, "
-        f"but {expected} was expected. Correct its value.",
+        f"The parameter {key!r} is {quoted_json(value, 40)}, but {expected} was expected. Correct its value.",
         info=ErrorInfo.of(request_reasons.PARAMETER, key=key, expected=kind)
         if kind
         else ErrorInfo.of(data_reasons.NO_SCALAR, key=key),

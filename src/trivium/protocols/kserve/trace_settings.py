@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from trivium.codecs.error_texts import quoted_json
 from trivium.dialects.triton import request_reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -149,9 +148,8 @@ def _text(key: str, value: object) -> str:
 
 
 def _unfit(key: str, value: object, expected: str, kind: str) -> ServeError:
-    shown = msgspec.json.encode(value).decode()[:80]
     return ServeError(
         Code.INVALID,
-        f"The setting {key!r} is {shown}, but {expected} was expected. Correct it.",
+        f"The setting {key!r} is {quoted_json(value, 80)}, but {expected} was expected. Correct it.",
         info=ErrorInfo.of(request_reasons.SETTING, key=key, expected=kind),
     )

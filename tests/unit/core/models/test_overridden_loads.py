@@ -2,8 +2,11 @@
 
 import asyncio
 import errno
+import gc
 import itertools
 import os
+import shutil
+import threading
 from dataclasses import replace
 
 import pytest
@@ -129,6 +132,41 @@ def test_what_was_sent_is_freed_once_it_does_not_serve_any_more(tmp_path, then):
                     await asyncio.sleep(0)
 
     asyncio.run(scene())
+
+
+def test_folders_are_freed_by_several_at_once(tmp_path, monkeypatch):
+    go_on, remove, removing, faults = threading.Event(), shutil.rmtree, [], []
+
+    def slowly(folder, ignore_errors=False):
+        removing.append(folder)
+        go_on.wait(60)
+        remove(folder, ignore_errors)
+
+    async def scene():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
+        stage = OverrideHarness(spec(), scratch=tmp_path)
+        async with stage.server:
+            await stage.start()
+            for stamp in (5, 6):
+                await stage.server.execute(Load("m", str(stamp), {"file": b"data"}))
+            monkeypatch.setattr(shutil, "rmtree", slowly)
+            await stage.server.execute(Unload("m"))
+            async with asyncio.timeout(60):
+                while not removing:
+                    await asyncio.sleep(0)
+                loading = asyncio.ensure_future(stage.server.execute(Load("m", "bad")))
+                while not loading.done() and len(removing) < 2:
+                    await asyncio.sleep(0)
+            go_on.set()
+            with pytest.raises(ServeError, match="config:1: a: b"):
+                await loading
+            async with asyncio.timeout(60):
+                while len(list(tmp_path.iterdir())) > 1:
+                    await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(scene())
+    assert faults == []
 
 
 def test_what_serves_keeps_its_folder_though_other_versions_fail(tmp_path):

@@ -1,14 +1,19 @@
 """Paths and formats: which reads what, what nobody recognises, and one name in two places."""
 
 import asyncio
+import shutil
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.harness.fake_models import no_facts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.repository import Repository
+from trivium.core.server import CoreServices, Server
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
@@ -148,3 +153,148 @@ def test_packages_of_registered_models_are_a_matter_of_their_own(tmp_path, insta
         asyncio.run(scene(Repository((form,), config, executor)))
     told = [(path, defaults.installs) for path, defaults in form.asked]
     assert told == [(paths[1], expected[1]), *zip(paths, expected, strict=True)]
+
+
+# -- what is fetched ---------------------------------------------------------------------------------------
+
+
+class Elsewhere:
+    """Fetches what its `fetch` says; the format `a` reads it."""
+
+    def __init__(self, tmp_path, fetch, reading=lambda path: ReadResult(())):
+        self.scratch = tmp_path / "scratch"
+        config = CoreConfig(defaults=Defaults(scratch=self.scratch))
+        self._threads = ThreadPoolExecutor(1)
+        self.repository = Repository((Named("a", reading),), config, self._threads, fetch)
+
+    def play(self, scene):
+        with self._threads:
+            try:
+                return asyncio.run(scene(self.repository))
+            finally:
+                self.repository.close()
+
+    def left(self):
+        return list(self.scratch.iterdir()) if self.scratch.exists() else []
+
+
+def sources(*names):
+    return [ModelSource(f"https://there.example/{name}") for name in names]
+
+
+def brought(uri, into):
+    path = into / uri.rpartition("/")[2]
+    path.touch()
+    return path
+
+
+def test_all_are_fetched_at_the_same_time_and_stay_in_order(tmp_path):
+    together = threading.Barrier(3)
+
+    def fetch(uri, into, is_given_up):
+        together.wait(60)
+        if uri.endswith("bad"):
+            raise ServeError(Code.NOT_FOUND, "It is not there.")
+        return brought(uri, into)
+
+    async def scene(repository):
+        for source in sources("a1", "bad", "a2"):
+            repository.add_remote(source)
+        (broken,) = await repository.fetch_all()
+        assert (broken.name, broken.findings[0].found) == ("bad", "It is not there.")
+        return [source.path.name for source in repository.sources]
+
+    assert Elsewhere(tmp_path, fetch).play(scene) == ["a1", "a2"]
+
+
+def test_a_fetch_ends_with_the_server(tmp_path):
+    begun, ended = threading.Event(), threading.Event()
+
+    def fetch(uri, into, is_given_up):
+        begun.set()
+        while not is_given_up():
+            time.sleep(0.001)
+        ended.set()
+        raise ServeError(Code.LOAD_FAILED, "Nobody waits for it any more.")
+
+    async def scene(repository):
+        source, late = sources("a", "b")
+        fetching = asyncio.ensure_future(repository.register(source))
+        await asyncio.to_thread(begun.wait, 60)
+        repository.close()
+        with pytest.raises(ServeError, match="Nobody waits"):
+            await fetching
+        with pytest.raises(ServeError, match="going down"):
+            await repository.register(late)
+
+    stage = Elsewhere(tmp_path, fetch)
+    stage.play(scene)
+    assert ended.is_set()
+    assert stage.left() == []
+
+
+def test_what_comes_after_its_fetch_was_given_up_is_removed(tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fetch(uri, into, is_given_up):
+        begun.set()
+        go_on.wait(60)
+        return brought(uri, into)
+
+    async def scene(repository):
+        fetching = asyncio.ensure_future(repository.register(sources("a")[0]))
+        await asyncio.to_thread(begun.wait, 60)
+        fetching.cancel()
+        await asyncio.wait({fetching})
+        go_on.set()
+        async with asyncio.timeout(60):
+            while stage.left():
+                await asyncio.sleep(0)
+
+    stage = Elsewhere(tmp_path, fetch)
+    stage.play(scene)
+
+
+def test_what_cannot_be_read_is_removed_where_nobody_waits(tmp_path, monkeypatch):
+    removing, remove = [], shutil.rmtree
+
+    def noted(path, ignore_errors=False):
+        removing.append(threading.current_thread())
+        remove(path, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
+    bad = InvalidModel("m", tmp_path, (Finding(Severity.ERROR, "f", 1, "k", "x"),))
+
+    async def scene(repository):
+        with pytest.raises(ServeError):
+            await repository.register(sources("a")[0])
+        assert repository.sources == []
+
+    stage = Elsewhere(tmp_path, lambda uri, into, _: brought(uri, into), lambda path: ReadResult((), (bad,)))
+    stage.play(scene)
+    assert stage.left() == []
+    assert len(removing) == 1
+    assert removing[0] is not threading.main_thread()
+
+
+def test_a_server_that_closes_gives_up_what_it_fetches(tmp_path):
+    begun, ended = threading.Event(), threading.Event()
+
+    def fetch(uri, into, is_given_up):
+        begun.set()
+        while not is_given_up():
+            time.sleep(0.001)
+        ended.set()
+        raise ServeError(Code.LOAD_FAILED, "Nobody waits for it any more.")
+
+    async def scene():
+        config = CoreConfig(defaults=Defaults(scratch=tmp_path))
+        server = Server([Named("a")], {}, CoreServices(no_facts, fetch=fetch), config)
+        server.add(sources("a")[0])
+        starting = asyncio.ensure_future(server.start())
+        await asyncio.to_thread(begun.wait, 60)
+        await server.close()
+        await asyncio.wait({starting})
+        assert ended.is_set()
+
+    asyncio.run(scene())

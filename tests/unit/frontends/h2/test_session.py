@@ -488,3 +488,50 @@ def test_a_costly_message_that_cannot_be_read_is_refused() -> None:
     talk.flush()
     assert heard.status == 3
     talk.check_nothing_is_left()
+
+
+def test_a_costly_answer_is_written_elsewhere() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"echo x")
+    talk.core.tickets[0].say(b"slowly", final=True)
+    talk.flush()
+    assert heard.headers == []
+    assert talk.site.visits, "a drain has nothing to wait for"
+    talk.threads.run()
+    talk.flush()
+    assert (heard.messages, heard.status) == ([b"slowly"], 0)
+    talk.check_nothing_is_left()
+
+
+def test_parts_that_come_while_one_is_written_are_in_order() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"echo x")
+    for said in (b"slowly", b"slowly enough?", b"enough"):
+        talk.core.tickets[0].say(said)
+    talk.threads.run()
+    talk.flush()
+    assert (heard.messages, heard.status) == ([b"enough"], 0)
+    assert talk.core.tickets[0].cancelled is ANSWERED
+    talk.check_nothing_is_left()
+
+
+def test_a_costly_answer_that_cannot_be_written_is_our_fault() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"echo x")
+    talk.core.tickets[0].say(b"slowly crash", final=True)
+    talk.threads.run()
+    talk.flush()
+    assert (heard.status, heard.details) == (LAST_RESORT.code, LAST_RESORT.details)
+    talk.check_nothing_is_left()
+
+
+def test_a_call_that_is_reset_while_its_answer_is_written_is_over() -> None:
+    talk = later()
+    heard = talk.call(1, UNARY, b"echo x")
+    talk.core.tickets[0].say(b"slowly", final=True)
+    talk.say(frames.reset(1, frames.CANCEL))
+    assert not talk.site.visits
+    talk.threads.run()
+    talk.flush()
+    assert heard.headers == []
+    talk.check_nothing_is_left()
