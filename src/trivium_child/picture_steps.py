@@ -21,6 +21,9 @@ else:
 MOST_PIXELS = 64_000_000
 """Pixels of the largest picture that is decoded, or made by a step."""
 
+MOST_EDGE = 65_535
+"""Width or height of the largest picture that is decoded; some decoders keep whole rows."""
+
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 """Formats that are read; Pillow runs other programs for some that are not among them."""
 
@@ -42,10 +45,10 @@ def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -
         warnings.simplefilter("ignore")  # what a decoder has to remark about a stranger's file
         picture = _opened(data)
         width, height = picture.size
-        if width * height > most_pixels:
+        if width * height > most_pixels or max(width, height) > MOST_EDGE:
             raise ValueError(
-                "the picture has %d x %d pixels, over the limit of %d; make it smaller"
-                % (width, height, most_pixels)
+                "the picture has %d x %d pixels, over the limit of %d in all and %d in a row; make it smaller"
+                % (width, height, most_pixels, MOST_EDGE)
             )
         try:
             picture.load()
@@ -226,7 +229,8 @@ def _with_mode(picture: Picture, mode: str) -> Picture:
     elif picture.mode.startswith("I"):
         import numpy as np
 
-        levels = np.clip(np.asarray(picture, np.int64), 0, 0xFFFF) >> 8
+        levels = np.clip(np.asarray(picture), 0, 0xFFFF)
+        levels >>= 8
         picture = Image.fromarray(levels.astype(np.uint8))
     elif picture.mode not in _PLAIN:
         raise ValueError("its pixels have the form %s; save it in RGB with 8 bits a channel" % picture.mode)

@@ -11,6 +11,7 @@ from tests.fuzz import (
     http2,
     rpc_messages,
     tensor_files,
+    translator_inputs,
     v2_json,
     worker_wire,
 )
@@ -19,6 +20,7 @@ from tests.fuzz.target import Target
 FAMILIES = (
     http1,
     http2,
+    translator_inputs,
     v2_json,
     rpc_messages,
     tensor_files,

@@ -4,16 +4,13 @@ python -m tests.models.digits writes it to `shipped/digits`, with its class name
 """
 
 import warnings
-from pathlib import Path
 
 import onnx
 import torch
 from examples.digits.shipped import BARE_MODEL
 from onnx import numpy_helper
+from tests.models.places import DIGIT_NAMES, DIGITS
 from torch import nn
-
-FOLDER = Path(__file__).parent / "shipped" / "digits"
-NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def module() -> nn.Module:
@@ -36,9 +33,9 @@ def module() -> nn.Module:
 def main() -> None:
     """Write the module and its class names."""
     warnings.simplefilter("ignore")  # of the exporter
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    torch.jit.trace(module(), torch.zeros(1, 1, 8, 8)).save(str(FOLDER / "digits.pt"))
-    (FOLDER / "synset.txt").write_text("\n".join(NAMES) + "\n")
+    DIGITS.mkdir(parents=True, exist_ok=True)
+    torch.jit.trace(module(), torch.zeros(1, 1, 8, 8)).save(str(DIGITS / "digits.pt"))
+    (DIGITS / "synset.txt").write_text("\n".join(DIGIT_NAMES) + "\n")
 
 
 if __name__ == "__main__":

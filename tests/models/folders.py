@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from examples.digits.shipped import BARE_MODEL
-from tests.models import digits, graphs, train
+from tests.models import graphs
+from tests.models.places import DIGIT_NAMES, DIGITS, QUESTIONS, SENTENCES
 
 _PICTURES = "ai.djl.modality.cv.translator"
 _TEXTS = "ai.djl.huggingface.translator"
@@ -34,26 +35,26 @@ SCORES = np.array([[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.6, 0.1], [0.1, 0.
 
 def digits_torch(folder: Path) -> Path:
     """The digits as TorchScript."""
-    place = _with(folder, "PyTorch", f"{_PICTURES}.ImageClassification", _DIGITS)
-    shutil.copy(digits.FOLDER / "digits.pt", place / f"{folder.name}.pt")
-    return _labels(folder, digits.NAMES)
+    place = _with(folder, "PyTorch", f"{_PICTURES}.ImageClassification", _DIGIT_PICTURES)
+    shutil.copy(DIGITS / "digits.pt", place / f"{folder.name}.pt")
+    return _labels(folder, DIGIT_NAMES)
 
 
 def digits_onnx(folder: Path) -> Path:
     """The digits as ONNX."""
-    place = _with(folder, "OnnxRuntime", f"{_PICTURES}.ImageClassification", _DIGITS)
+    place = _with(folder, "OnnxRuntime", f"{_PICTURES}.ImageClassification", _DIGIT_PICTURES)
     shutil.copy(BARE_MODEL, place / f"{folder.name}.onnx")
-    return _labels(folder, digits.NAMES)
+    return _labels(folder, DIGIT_NAMES)
 
 
 def questions(folder: Path, engine: str = "PyTorch") -> Path:
     """The trained model that answers questions."""
-    return _trained(folder, engine, train.QUESTIONS, "QuestionAnswering", {"includeTokenTypes": "True"})
+    return _trained(folder, engine, QUESTIONS, "QuestionAnswering", {"includeTokenTypes": "True"})
 
 
 def sentences(folder: Path, engine: str = "PyTorch") -> Path:
     """The trained model that tells packages apart."""
-    return _trained(folder, engine, train.SENTENCES, "TextClassification", {})
+    return _trained(folder, engine, SENTENCES, "TextClassification", {})
 
 
 def single_shot(folder: Path) -> Path:
@@ -164,7 +165,7 @@ EACH: Mapping[str, Callable[[Path], Path]] = {
 }
 """Name -> the function that writes the folder and returns it."""
 
-_DIGITS = {"width": "8", "height": "8", "flag": "GRAYSCALE"}
+_DIGIT_PICTURES = {"width": "8", "height": "8", "flag": "GRAYSCALE"}
 _BOXES = {"width": "64", "height": "64", "resize": "true"}
 
 

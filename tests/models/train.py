@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from tests.models import questions, sentences
 from tests.models.network import POSITIONS, QuestionModel, SentenceModel
+from tests.models.places import QUESTIONS, SENTENCES
 from tokenizers import (
     Encoding,
     Tokenizer,
@@ -25,8 +26,6 @@ from tokenizers import (
 from torch import Tensor
 from torch.nn import functional
 
-SHIPPED = Path(__file__).parent / "shipped"
-QUESTIONS, SENTENCES = SHIPPED / "questions", SHIPPED / "sentences"
 _SEED = 24
 _ROWS = 32
 

@@ -13,7 +13,8 @@ from trivium.translators.reading import ArgumentFinding, ArgumentReader, number_
 from trivium_child.picture_steps import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, MOST_PIXELS
 
 LONGEST_EDGE = 16384
-MOST_TOKENS = 2**20
+MOST_TOKENS = 2**17
+MOST_PADDING = 2**12
 MOST_LABELS = 1_000_000
 
 BATCHIFIERS = ("stack", "padding", "none")
@@ -443,7 +444,7 @@ def _tokenizer(read: ArgumentReader) -> TokenizerArguments:
         truncation=_strategy(read, "truncation", TRUNCATIONS),
         padding=_strategy(read, "padding", PADDINGS),
         stride=_maybe_integer(read, "stride", 0),
-        pad_to_multiple_of=_maybe_integer(read, "padToMultipleOf", 0),
+        pad_to_multiple_of=_maybe_integer(read, "padToMultipleOf", 0, MOST_PADDING),
         lower_case="" if lower.lower() == "false" else lower.lower(),
         strip_accents=_maybe(read, "stripAccents"),
         add_prefix_space=_maybe(read, "addPrefixSpace"),
@@ -456,8 +457,8 @@ def _maybe(read: ArgumentReader, key: str) -> bool | None:
     return read.switch(key) if read.is_given(key) else None
 
 
-def _maybe_integer(read: ArgumentReader, key: str, least: int) -> int | None:
-    return read.integer(key, least, least, MOST_TOKENS) if read.is_given(key) else None
+def _maybe_integer(read: ArgumentReader, key: str, least: int, most: int = MOST_TOKENS) -> int | None:
+    return read.integer(key, least, least, most) if read.is_given(key) else None
 
 
 def _strategy(read: ArgumentReader, key: str, words: tuple[str, ...]) -> str:

@@ -155,6 +155,11 @@ def test_a_picture_that_is_too_large_is_refused_before_it_is_decoded(monkeypatch
         steps.open_picture(data)
 
 
+def test_a_row_of_millions_of_pixels_is_refused() -> None:
+    with pytest.raises(ValueError, match="65536 x 1 pixels"):
+        steps.open_picture(saved(Image.new("L", (65_536, 1))))
+
+
 @pytest.mark.parametrize("side", [10_000, 20_000, 2**31 - 1])
 def test_a_head_that_promises_more_pixels_than_there_are(side: int) -> None:
     data = bytearray(saved(Image.new("L", (8, 8)), "BMP"))

@@ -10,6 +10,7 @@ import pytest
 from tests.harness.translation import text_answers, text_translator
 from tests.models import folders
 from tests.models.folders import WORDS
+from tests.models.places import QUESTIONS as TRAINED
 
 from trivium.translators import arguments
 from trivium.translators.pictures.pipeline import require_pillow
@@ -285,10 +286,21 @@ def test_a_tokenizer_in_a_folder_of_its_own(words: Path, tmp_path: Path) -> None
     assert encoder(words, tokenizerPath="pieces").encode(["music"]).encodings[0].ids == ids("music")
 
 
-def test_a_tokenizer_damaged_at_any_place_is_read_or_refused(tmp_path: Path) -> None:
-    from tests.models import train
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("padding", "pad_to_multiple_of"), ("truncation", "max_length"), ("truncation", "stride")],
+)
+def test_a_tokenizer_that_would_fill_the_memory_is_refused(part: str, name: str, tmp_path: Path) -> None:
+    document = json.loads((TRAINED / "tokenizer.json").read_bytes())
+    document[part][name] = 2**31
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    with pytest.raises(ServeError, match=f"tokenizer.json: {name} is {2**31}, over the limit") as caught:
+        encoder(tmp_path)
+    assert caught.value.code is Code.LOAD_FAILED
 
-    data = (train.QUESTIONS / "tokenizer.json").read_bytes()
+
+def test_a_tokenizer_damaged_at_any_place_is_read_or_refused(tmp_path: Path) -> None:
+    data = (TRAINED / "tokenizer.json").read_bytes()
     chance = np.random.default_rng(24)
     for _ in range(300):
         broken = bytearray(data)

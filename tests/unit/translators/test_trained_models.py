@@ -10,7 +10,8 @@ import pytest
 from examples.digits import split
 from PIL import Image
 from tests.harness.translation import picture_answers, session, text_answers
-from tests.models import digits, folders, questions, sentences
+from tests.models import folders, questions, sentences
+from tests.models.places import DIGIT_NAMES
 from tokenizers import Tokenizer
 
 ENGINES = ("PyTorch", "OnnxRuntime")
@@ -55,8 +56,8 @@ def test_digits(maker, tmp_path: Path) -> None:
     found = picture_answers(folder, [png(levels) for levels in part.pictures])
     shares = next(iter(session(folder)({"image": part.pictures[:, None].astype("f4") / 255}).values()))
     for answer, expected in zip(found, shares, strict=True):
-        assert_alike(answer, best(digits.NAMES, expected))
-    named = [digits.NAMES.index(answer[0]["className"]) for answer in found]
+        assert_alike(answer, best(DIGIT_NAMES, expected))
+    named = [DIGIT_NAMES.index(answer[0]["className"]) for answer in found]
     assert (np.array(named) == part.labels).mean() >= 0.98
 
 

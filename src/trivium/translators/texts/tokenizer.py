@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trivium.translators.arguments import MOST_TOKENS, TokenizerArguments
+from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError
 
@@ -97,6 +97,7 @@ class TextTokenizer:
     def _bound(self, model_max_length: int) -> None:
         """Set the number of tokens at which a text is cut off."""
         asked, own = self._arguments, self._tokenizer.truncation or {}
+        _check(own, ("max_length", "stride"), MOST_TOKENS)
         longest = min(_first(asked.max_length, own.get("max_length"), model_max_length), model_max_length)
         multiple = asked.pad_to_multiple_of
         if asked.padding == "max_length" and multiple and longest % multiple:
@@ -119,6 +120,7 @@ class TextTokenizer:
     def _pad_as(self, config: dict[str, Any]) -> None:
         """Set how texts of one batch become equally long."""
         asked, own = self._arguments, self._tokenizer.padding or {}
+        _check(own, ("pad_to_multiple_of",), MOST_PADDING)
         self._tokenizer.no_padding()
         if asked.padding == "do_not_pad":
             return
@@ -233,6 +235,15 @@ def _built(name: str, build: "Callable[[], Tokenizer]") -> "Tokenizer":
         raise refusal(
             name, f"makes no tokenizer: {error}", "Write the file anew, with the tokenizers package."
         ) from error
+
+
+def _check(settings: dict[str, Any], names: Sequence[str], most: int) -> None:
+    """Refuse numbers of a tokenizer's file by which each text would fill the memory."""
+    for name in names:
+        if (settings.get(name) or 0) > most:
+            raise refusal(
+                f"tokenizer.json: {name}", f"is {settings[name]}, over the limit of {most}", "Write less."
+            )
 
 
 def _guarded(call: Callable[[], Made]) -> Made:
