@@ -3,6 +3,7 @@
 Commands are the guide's but for the downloads, which small models stand in for.
 """
 
+import io
 import json
 import os
 import shlex
@@ -12,14 +13,18 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import urllib3
 from PIL import Image
 from tests.harness.commands import trivium
 from tests.harness.djl_serving import DjlServing, djl_serving
 from tests.harness.server_process import SECONDS
 from tests.models import train
+
+from trivium import ndlist
 
 torch = pytest.importorskip("torch")
 
@@ -178,6 +183,44 @@ def test_a_translator_in_java_is_refused_with_its_port_and_served_once_ported(
         assert {row["className"] for row in rows} <= set(CLASSES)
         refused = server.infer("POST", "/predictions/resnet", b"no picture")
         assert (refused.status, refused.document["type"]) == (400, "TranslateException")
+
+
+NPZ_CLIENT = """
+http = urllib3.PoolManager()
+response = http.request('POST', 'http://localhost:8080/predictions/resnet', headers={'Content-Type': 'tensor/npz'},
+                        body=outfile.read())
+"""
+
+
+def test_binary_mode(command: str, here: Path) -> None:
+    """An NDList by curl, an npz by the guide's client; the archive that names Python is told which engine it means."""
+    place = lay_out(here, "resnet18")
+    resnet(place / "resnet18.pt", 16)
+    zipped(place)
+    wrong = f"resnet::Python=file://{here}/resnet18.zip"
+    with djl_serving(here / "wrong", "-m", wrong, command=[command], status=1, listens=False) as failed:
+        failed.wait()
+        said = " ".join(failed.said().split())
+    assert "resnet18.pt, a model for the engine PyTorch" in said
+    assert "::PyTorch=" in said
+    ones = np.ones((1, 3, 224, 224), np.float32)
+    (here / "ones_1_3_224_224.ndlist").write_bytes(ndlist.encode([ones]))
+    with serving(command, here, f"resnet::PyTorch=file://{here}/resnet18") as server:
+        line = (
+            'curl -X POST "http://127.0.0.1:8080/predictions/resnet" -T "ones_1_3_224_224.ndlist" '
+            '-H "Content-type: tensor/ndlist" -o "out.ndlist"'
+        )
+        typed(server, here, line)
+        (found,) = ndlist.decode((here / "out.ndlist").read_bytes())
+        np.testing.assert_allclose(found, np.ones((1, 16)))
+        outfile = io.BytesIO()
+        np.savez(outfile, ones)
+        outfile.seek(0)
+        names: dict[str, Any] = {"urllib3": urllib3, "outfile": outfile}
+        exec(NPZ_CLIENT.replace(":8080/", f":{server.port}/"), names)
+        response = names["response"]
+        assert (response.status, response.headers["Content-Type"]) == (200, "tensor/npz")
+        np.testing.assert_allclose(np.load(io.BytesIO(response.data))["arr_0"], np.ones((1, 16)))
 
 
 def documents(server: DjlServing, path: str, bodies: Sequence[bytes]) -> list[int]:

@@ -54,6 +54,14 @@ class Wanted:
         )
 
 
+def numbered(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Give those without a name the one that numpy gives them, by their place."""
+    return [
+        one if one.name else Tensor(f"arr_{i}", one.datatype, one.shape, one.array)
+        for i, one in enumerate(tensors)
+    ]
+
+
 def is_anonymous(name: str) -> bool:
     """Tell whether a tensor was given no name."""
     return _ANONYMOUS.fullmatch(name) is not None

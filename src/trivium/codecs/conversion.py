@@ -15,7 +15,7 @@ from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Payload, Raw, RawPart, Scalar, Tensor, Tensors
+from trivium.types.payload import Payload, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
 
 _SHOWN = 500  # characters of a handler's error that go into ours
@@ -34,7 +34,8 @@ def to_tensors(raw: Raw, inputs: tuple[TensorSpec, ...], batch_axis: bool, model
     if reader is not None:
         return Tensors(reader(parts[0].data, wanted), raw.lease)
     if len(parts) == 1 and parts[0].name in _WHOLE_BODY and wanted.named(parts[0].name) is None:
-        return Tensors(_whole(parts[0], wanted), raw.lease)
+        part = _signed(parts[0]) if raw.form is RawForm.SIGNED else parts[0]
+        return Tensors(_whole(part, wanted), raw.lease)
     return Tensors(tuple(tensor for part in parts for tensor in _field(part, wanted)), raw.lease)
 
 
@@ -73,10 +74,11 @@ def is_slow_to_write(payload: Payload | None) -> bool:
 
 
 def negotiated(
-    tensors: Tensors, accept: str, content_type: str, default: str
+    tensors: Tensors, accept: str, content_type: str, default: str, bare: Tensors | None = None
 ) -> tuple[str, tuple[Buffer, ...]]:
     """A result as a body: its content type, and buffers that may view the tensors. One BYTES element is the body
-    itself, with the content type that its bytes look like.
+    itself, with the content type that its bytes look like. In forms other than JSON `bare` is written instead, if it is
+    given.
 
     Else by `accept`; where that names nothing that is written, by the `content_type` that the request had, else
     `default`. A form that cannot hold the tensors is passed over; only where none can, the first's error is raised.
@@ -91,7 +93,7 @@ def negotiated(
         if writer is None:
             continue
         try:
-            return name, writer.write(items)
+            return name, writer.write(items if bare is None or name == signatures.JSON else bare.items)
         except ServeError as error:
             first = first or error
     assert first is not None, "there are writers"
@@ -111,6 +113,14 @@ def _accepted(accept: str, default: str) -> list[str]:
         else:
             names.append(name)
     return names
+
+
+def _signed(part: RawPart) -> RawPart:
+    """Return the part without its content type, if that is neither JSON nor CSV and its first bytes say what it is."""
+    kind = essence(part.content_type)
+    if kind in (signatures.JSON, signatures.CSV) or by_signature(part.data) is None:
+        return part
+    return RawPart(part.data, "", part.name, part.filename)
 
 
 def _whole(part: RawPart, wanted: Wanted) -> tuple[Tensor, ...]:

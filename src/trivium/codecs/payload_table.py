@@ -7,9 +7,9 @@ in `docs/` is written from it. Which row holds for a request, `conversion` decid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trivium.codecs import json_documents, ndlist, npy, safetensors, signatures
+from trivium.codecs import csv_rows, json_documents, ndlist, npy, safetensors, signatures
 from trivium.codecs.binary import Buffer
-from trivium.codecs.binding import Wanted
+from trivium.codecs.binding import Wanted, numbered
 from trivium.codecs.signatures import Signature
 from trivium.types.payload import Tensor
 
@@ -87,6 +87,13 @@ READERS: tuple[Reader, ...] = (
         lambda data, _: safetensors.decode(data),
     ),
     JSON,
+    Reader(
+        (signatures.CSV, "application/csv"),
+        lambda start: False,
+        "",
+        "lines of as many numbers each, as FP32[lines, numbers], for the only required input",
+        lambda data, _: csv_rows.decode(data),
+    ),
 )
 WRITERS: tuple[Writer, ...] = (
     Writer(
@@ -98,7 +105,7 @@ WRITERS: tuple[Writer, ...] = (
     Writer(
         ("tensor/npz", "application/x-npz", "application/npz"),
         "an uncompressed npz, members by name; not BF16",
-        lambda tensors: (npy.encode_npz(tensors, MOST_PADDED_BYTES),),
+        lambda tensors: (npy.encode_npz(numbered(tensors), MOST_PADDED_BYTES),),
     ),
     Writer(
         ("tensor/ndlist", "application/x-ndlist", "application/ndlist"),
@@ -108,7 +115,7 @@ WRITERS: tuple[Writer, ...] = (
     Writer(
         ("tensor/safetensors", "application/safetensors", "application/x-safetensors"),
         "by name; not BYTES",
-        safetensors.encode,
+        lambda tensors: safetensors.encode(numbered(tensors)),
     ),
 )
 READER_OF = {name: reader for reader in READERS for name in reader.media_types}

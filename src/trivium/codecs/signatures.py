@@ -12,6 +12,7 @@ LOOKED_AT = 32
 """Bytes that a signature is looked for in."""
 
 JSON = "application/json"
+CSV = "text/csv"
 TEXT = "text/plain; charset=utf-8"
 BYTES = "application/octet-stream"
 UNSAID = frozenset({"", BYTES})

@@ -155,6 +155,7 @@ class RawForm(Enum):
     BODY = "body"  # what its content type says
     TENSOR = "tensor"  # the bare data of the model's only input
     FIELDS = "fields"  # a JSON object whose keys are inputs of the model, or parameters
+    SIGNED = "signed"  # what its first bytes say, unless its content type is one of text
 
 
 class Raw(msgspec.Struct, frozen=True, gc=False):

@@ -34,7 +34,7 @@ from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Raw, RawPart, Tensors
+from trivium.types.payload import Raw, RawForm, RawPart, Tensors
 from trivium.types.spec import TensorSpec
 
 
@@ -96,6 +96,7 @@ BODIES = {
     "application/x-npz": as_npz(x=ONE),
     "tensor/ndlist": as_ndlist(x=ONE),
     "application/safetensors": as_safetensors(x=ONE),
+    "text/csv": b"1,2",
 }
 
 
@@ -106,6 +107,24 @@ def test_every_row_is_read_by_each_of_its_content_types(row):
         assert read(body, (X,), name.upper() + "; charset=utf-8") == ONLY_X
         error = refusal(b"\xffno such thing", (X,), name)
         assert error.code is Code.INVALID
+
+
+def signed(data, content_type):
+    raw = Raw((RawPart(data, content_type),), form=RawForm.SIGNED)
+    return to_tensors(raw, (X,), False, "m")
+
+
+@pytest.mark.parametrize("content_type", ["tensor/ndlist", "application/json2", "image/png", ""])
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "text/csv"])
+def test_where_bytes_go_before_the_content_type(name, content_type):
+    assert signed(BODIES[name], content_type)["x"].tolist() == [[1, 2]]
+
+
+def test_json_and_csv_are_what_they_are_said_to_be():
+    assert signed(b"1,2", "text/csv")["x"].tolist() == [[1, 2]]
+    for kind in ("application/json", "text/csv"):
+        with pytest.raises(ServeError):
+            signed(BODIES["tensor/ndlist"], kind)
 
 
 def test_the_content_type_goes_before_the_bytes():
@@ -245,7 +264,7 @@ def test_a_picture_is_never_made_numbers(data, kind):
 @pytest.mark.parametrize(
     ("data", "kind", "words"),
     [
-        (b"1,2", "text/csv", "content type 'text/csv'"),
+        (b"1,2", "text/tsv", "content type 'text/tsv'"),
         (b"1 2", "text/plain", "content type 'text/plain'"),
         (b"1 2", "", "3 bytes that no content type explains"),
         (b"", "", "0 bytes that no content type explains"),

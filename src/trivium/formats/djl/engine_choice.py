@@ -8,7 +8,7 @@ import difflib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from trivium.dialects.djl.detection import detect, find_file
+from trivium.dialects.djl.detection import Detected, detect, find_file
 from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.settings import DjlSettings, Setting
@@ -128,8 +128,10 @@ def _entry_point(
     entry = written if written.value else _default_entry(folder, prefixes, function)
     if entry is None:
         detected = detect(folder.files, prefixes, bool(settings.text([_MODEL_ID]).value))
-        built_in = detected.built_in if detected else ""
-        _refuse_missing(settings, folder, built_in)
+        if detected is not None and detected.is_served and not detected.engine.runs_handlers:
+            _refuse_engine(settings, folder, detected)
+        else:
+            _refuse_missing(settings, folder, detected.built_in if detected else "")
         return None
     if not _check_entry(settings, folder, entry.value):
         return None
@@ -189,6 +191,17 @@ def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, f
     near = difflib.get_close_matches(function, sorted(names), n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Define {function}(inputs) there, or name the function."
     settings.fault(_FUNCTION, f"{file} has no function {function}", "a function of that file", hint)
+
+
+def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Detected) -> None:
+    """Refuse to run what another engine opens as a handler."""
+    name = detected.engine.name
+    settings.fault(
+        "engine",
+        f"no Python file to run in {folder.path}, but {detected.entry}, a model for the engine {name}",
+        "model.py, or the other engine",
+        f"Write engine={name}, or name it in the model's URL: {folder.name}::{name}=...",
+    )
 
 
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:

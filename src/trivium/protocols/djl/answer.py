@@ -4,10 +4,12 @@ Source: spec sheet `djl`, sections 4.4, 8.4 and 9.2. What a handler says becomes
 no property breaks out of its line. Framing headers belong to the front end.
 """
 
+from trivium.codecs.binary import Buffer
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
+from trivium.protocols.djl.binary_answer import binary_body, unnamed
 from trivium.protocols.djl.errors import HANDLER_FAILED, DjlRefusal, chunk, refuse
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import DjlOptions
@@ -90,11 +92,11 @@ class DjlInferEncoder:
         if isinstance(payload, Raw):
             return self._raw(payload, part.final)
         if isinstance(payload, Tensors):
-            kind, buffers = negotiated(payload, self._accept, self._content_type, self._options.tensors_as)
+            kind, buffers = self._tensors(payload)
             size = sum(map(len, buffers))
             if self._begun:
                 return HttpAnswer(200, b"", buffers, size, part.final)
-            fields = uncached_lines(self._request_id) + _line("Content-Type", kind)
+            fields = uncached_lines(self._request_id) + (_line("Content-Type", kind) if kind else b"")
             return HttpAnswer(200, fields, buffers, size, part.final)
         if payload is None:
             return HttpAnswer(
@@ -104,6 +106,13 @@ class DjlInferEncoder:
             Code.UNSUPPORTED,
             f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
         )
+
+    def _tensors(self, payload: Tensors) -> tuple[str, tuple[Buffer, ...]]:
+        """Return a content type, or none, and a body: as the original has it where that is stood in for."""
+        if self._options.exact:
+            return binary_body(payload, self._accept, self._content_type)
+        options = self._options
+        return negotiated(payload, self._accept, self._content_type, options.tensors_as, unnamed(payload))
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
         data = payload.parts[0].data if payload.parts else b""

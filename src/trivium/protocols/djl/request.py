@@ -13,7 +13,7 @@ from trivium.codecs.header_text import essence
 from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import PREDICT, Infer
-from trivium.types.payload import Raw, RawPart
+from trivium.types.payload import Raw, RawForm, RawPart
 from trivium.types.wire import Body, Head, Target
 
 _ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
@@ -89,7 +89,7 @@ def decode_infer(
         version = _argument(query, "model_version") or _property(properties, "model_version")
     return Infer(
         model,
-        Raw(parts, properties, query, lease=body.lease),
+        Raw(parts, properties, query, lease=body.lease, form=RawForm.SIGNED),
         version,
         request_id,
         priority=known.priority,

@@ -27,7 +27,7 @@ from trivium.types.operations import (
     ResponsePart,
     VersionStatus,
 )
-from trivium.types.payload import Generate, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import Generate, Raw, RawForm, RawPart, Tensor, Tensors
 from trivium.types.state import VersionState
 from trivium.types.wire import Body, Head, Target
 
@@ -125,6 +125,7 @@ def test_a_request():
             {"content-type": "image/png", "X-own": "1", "x-request-id": "its-id"},
             (("topK", "2"), ("topK", "3"), ("e", ""), ("f", "")),
             lease=lease,
+            form=RawForm.SIGNED,
         ),
         id="its-id",
     )
