@@ -62,7 +62,7 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
     source = tmp_path / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     found = list(examples())
-    assert len(found) == 3
+    assert len(found) == 4
     for example in found:
         for path, text in example.files.items():
             file = tmp_path / path
@@ -75,8 +75,12 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     np.save(folder / "weights.npy", np.array([[2, 0, 2], [0, 2, 2]], np.float32))
     (folder / "card.toml").write_text('weights = "weights.npy"\n')
+    length = tmp_path / "models" / "length"
+    length.mkdir()
+    np.save(length / "weights.npy", np.eye(2, dtype=np.float32))
+    (length / "card.toml").write_text('weights = "weights.npy"\ntranslator = "words"\n')
     variables = {**environment(), "PYTHONPATH": str(source)}
-    words = ("serve", "--http-port", "0", "--grpc-port", "0", folder)
+    words = ("serve", "--http-port", "0", "--grpc-port", "0", folder, length)
     with started(tmp_path / "log", *COMMAND, *words, variables=variables) as process:
         server = ServerProcess(process, tmp_path / "log")
         answer = server.ask(post("/plain/scale", b"1 2"))
@@ -85,5 +89,9 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
         assert (refused.status, b"Send numbers" in refused.body) == (400, True)
         assert server.ask(post("/plain/scale", b"1 2 3")).status == 400
         assert server.ask(post("/plain/nobody", b"1")).status == 404
+        text = b"Content-Type: text/plain\r\n"
+        answer = server.ask(post("/predictions/length", b"two words", text))
+        assert (answer.status, answer.body) == (200, b"[2.0, 9.0]"), server.said()
+        assert server.ask(post("/predictions/length", b"\xff", text)).status == 400
         server.terminate()
         assert server.wait() == 0, server.said()

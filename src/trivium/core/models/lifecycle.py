@@ -119,7 +119,7 @@ class Lifecycle:
         async with self._turn:
             with self._services.workers.observer.opening():  # the probe is a process
                 facts = await self._services.facts(spec)
-        file = str(spec.root / spec.entry)
+        file = str((spec.shown_root or spec.root) / spec.entry)
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
 
