@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -18,15 +20,17 @@ from trivium.types.spec import ModelSpec
 @click.command("demo", cls=ServerCommand)
 @server_options
 def command(config_file: Path | None, **flags: Any) -> None:
-    """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, and behind a
-    handler of each of the three dialects.
+    """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, behind a handler
+    of each of the three dialects, and, with Pillow installed, behind a translator of pictures.
     """
     keep_hangups()
-    serve(
-        [places.models(), places.bare_model(), *places.handlers()],
-        configure(config_file, flags),
-        _print_requests,
-    )
+    with TemporaryDirectory(prefix="trivium-demo-") as folder:
+        made = [places.translated(Path(folder))] if find_spec("PIL") else []
+        serve(
+            [places.models(), places.bare_model(), *places.handlers(), *made],
+            configure(config_file, flags),
+            _print_requests,
+        )
 
 
 def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:
@@ -36,12 +40,16 @@ def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> N
     classify = f"{sys.executable} -m trivium.demo.classify"
     say("\nIn another terminal, classify pictures that the model has never seen:\n")
     for spec in specs:
-        if spec.handler is not None:
+        if spec.handler is not None or spec.translator is not None:
             continue
         say(f"{classify} {pictures[7]} --url {url} --model {spec.name}", soft_wrap=True, markup=False)
     say("\nThe models with a handler take the picture itself, whichever server they were written for:\n")
     for spec in specs:
         if spec.handler is not None:
+            say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
+    for spec in specs:
+        if spec.translator is not None:
+            say("\nA translator takes the picture to a model without a line of code:\n")
             say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
     say(
         "\nThe network by the v2 protocol with curl; the answer holds ten probabilities, the digit has the greatest:\n"

@@ -12,10 +12,11 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from trivium.app import TRANSLATORS
 from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.operations import Listing, VersionStatus
-from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.spec import ModelSpec, TensorSpec, TranslatorSpec
 from trivium.types.state import VersionState
 
 LONGEST_DATA = 256
@@ -132,10 +133,19 @@ def example_request(spec: ModelSpec, url: str, profile: str) -> str:
     inputs and takes files alone; the profile `triton` has no route for those.
     """
     name = quote(spec.name, safe="")
+    if spec.translator is not None and profile != "triton":
+        return _translated(spec.translator, f"{url}/predictions/{name}")
     if profile in _BY_PREDICTION or not (spec.inputs or profile == "triton"):
         return _prediction(spec, f"{url}/predictions/{name}")
     body = _body(spec)
     return f"curl -s {url}/v2/models/{name}" + (f"/infer -d {body}" if body else "")
+
+
+def _translated(translator: TranslatorSpec, route: str) -> str:
+    """Make a command with what a model's translator takes."""
+    kind = TRANSLATORS.get(translator.name)
+    body = shlex.quote(kind.example) if kind is not None and kind.example else ""
+    return f"curl -s{_JSON} {route} -d {body}" if body else f"curl -s{_FILE} {route}"
 
 
 def _prediction(spec: ModelSpec, route: str, method: str = "") -> str:

@@ -3,6 +3,7 @@
 Files of the installed package; the package is never imported from an archive. Knows no model's content.
 """
 
+import shutil
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,6 +30,14 @@ def handlers() -> tuple[Path, ...]:
         folder / "djl" / "digits-djl",
         folder / "torchserve" / "digits-torchserve.mar",
     )
+
+
+def translated(into: Path) -> Path:
+    """Lay the same network out in an empty folder as one of DJL's, whose translator takes the picture itself."""
+    folder = into / "digits_picture"
+    shutil.copytree(_DEMO / "translated" / folder.name, folder)
+    (folder / "model.onnx").symlink_to(bare_model())
+    return folder
 
 
 def pictures() -> tuple[Path, ...]:

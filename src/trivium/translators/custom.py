@@ -156,6 +156,7 @@ class CustomKind:
     """The descriptor. Implements `TranslatorKind`."""
 
     name = "custom"
+    example = ""
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
 
     def check(self, spec: ModelSpec) -> Sequence[Finding]:

@@ -44,7 +44,13 @@ PICTURES = (
 )
 
 TEXTS = (
-    TextTask("question-answering", read.read_question_answering, QuestionAnswering, bare="answer"),
+    TextTask(
+        "question-answering",
+        read.read_question_answering,
+        QuestionAnswering,
+        bare="answer",
+        example='{"question": "Which colour?", "context": "The sky is blue."}',
+    ),
     TextTask(
         "text-classification",
         partial(read.read_text, translator="text classification"),
@@ -52,12 +58,15 @@ TEXTS = (
     ),
     TextTask("token-classification", read.read_token_classification, TokenClassification),
     TextTask("text-embedding", read.read_embedding, TextEmbedding),
-    TextTask("cross-encoder", _cross_encoder, CrossEncoder),
-    TextTask("fill-mask", read.read_fill_mask, FillMask),
+    TextTask(
+        "cross-encoder", _cross_encoder, CrossEncoder, example='{"text": "one", "text_pair": "another"}'
+    ),
+    TextTask("fill-mask", read.read_fill_mask, FillMask, example='{"inputs": "a [MASK] text"}'),
     TextTask(
         "zero-shot-classification",
         partial(read.read_text, translator="zero-shot classification"),
         ZeroShotClassification,
+        example='{"text": "a text", "candidate_labels": ["one", "another"]}',
     ),
 )
 

@@ -229,7 +229,7 @@ class Translator(Protocol):
 
 class TranslatorKind(Protocol):
     """A descriptor of translators of one kind; importing it imports no heavy library. `isolation`: where one may run,
-    the default first.
+    the default first. `example`: a body in JSON that it takes; empty for one that takes files.
     """
 
     @property
@@ -239,6 +239,11 @@ class TranslatorKind(Protocol):
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
+        """See above."""
+        ...
+
+    @property
+    def example(self) -> str:
         """See above."""
         ...
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from trivium.cli.screen import example_request, print_requests
 from trivium.types.datatype import DataType
-from trivium.types.spec import Batching, ModelSpec, TensorSpec
+from trivium.types.spec import Batching, ModelSpec, TensorSpec, TranslatorSpec
 
 URL = "http://h:1"
 
@@ -58,6 +59,23 @@ def test_a_request_is_the_profiles(profile: str, model: ModelSpec, url: str, wor
     if "-d" in words:
         assert json.loads(given[given.index("-d") + 1]) == {"inputs": DATA}
     assert ("-d" in given, "-T" in given) == ("-d" in words, "-T" in words)
+
+
+@pytest.mark.parametrize(
+    ("translator", "given"),
+    [
+        ("image-classification", ["-T", "FILE"]),
+        ("custom", ["-T", "FILE"]),
+        ("text-classification", ["-H", "Content-Type: application/json", "-d", '{"inputs": "a text"}']),
+        ("nobodys", ["-T", "FILE"]),
+    ],
+)
+def test_a_request_is_what_the_translator_takes(translator: str, given: list[str]) -> None:
+    model = replace(TENSORS, translator=TranslatorSpec(translator))
+    words = shlex.split(example_request(model, URL, "native"))
+    assert set(given) <= set(words)
+    assert f"{URL}/predictions/m" in words
+    assert "/v2/" in example_request(model, URL, "triton")
 
 
 def test_a_name_is_quoted() -> None:

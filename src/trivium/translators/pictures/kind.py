@@ -54,6 +54,7 @@ class PictureKind:
     """A descriptor. Implements `TranslatorKind`; `fetch` gets what a URL names."""
 
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
+    example = ""
 
     def __init__(self, task: PictureTask, fetch: FetchFile) -> None:
         self.name = task.name

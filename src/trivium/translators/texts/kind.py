@@ -66,13 +66,14 @@ class TextAnswers(Protocol):
 @dataclass(frozen=True, slots=True)
 class TextTask:
     """One kind: `read` makes its arguments and findings, `make` what answers. `bare` is the member of the answer that
-    is the whole body for clients that do not ask for JSON; empty for none.
+    is the whole body for clients that do not ask for JSON; empty for none. `example` is a body that it takes.
     """
 
     name: str
     read: Callable[[Mapping[str, object]], tuple[Any, list[ArgumentFinding]]]
     make: Callable[[Path, Any], TextAnswers]
     bare: str = ""
+    example: str = '{"inputs": "a text"}'
 
 
 class TextState(NamedTuple):
@@ -90,6 +91,7 @@ class TextKind:
 
     def __init__(self, task: TextTask) -> None:
         self.name = task.name
+        self.example = task.example
         self._task = task
 
     def check(self, spec: ModelSpec) -> Sequence[Finding]:
