@@ -32,6 +32,8 @@ INTERPOLATIONS = ("NEAREST", "BILINEAR", "AREA", "BICUBIC")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
+_TILE_WIDTH, _TILE_HEIGHT, _MOST_TILE_PIXELS = 322, 323, 2**22
+
 _PLAIN = frozenset(("1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LA", "PA", "RGBX", "HSV"))
 _PREMULTIPLIED = {"RGBa": "RGBA", "La": "LA"}
 
@@ -50,6 +52,7 @@ def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -
                 "the picture has %d x %d pixels, over the limit of %d in all and %d in a row; make it smaller"
                 % (width, height, most_pixels, MOST_EDGE)
             )
+        _check_tiles(picture)
         try:
             picture.load()
             return _with_mode(picture, mode)
@@ -235,6 +238,17 @@ def _with_mode(picture: Picture, mode: str) -> Picture:
     elif picture.mode not in _PLAIN:
         raise ValueError("its pixels have the form %s; save it in RGB with 8 bits a channel" % picture.mode)
     return picture.convert(mode)
+
+
+def _check_tiles(picture: Any) -> None:
+    """Refuse a TIFF whose tiles are larger than the picture: each is decoded whole, whatever the picture's size."""
+    tags = getattr(picture, "tag_v2", None) or {}
+    width, height = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
+    most = max(picture.width * picture.height, _MOST_TILE_PIXELS)
+    if isinstance(width, int) and isinstance(height, int) and width * height > most:
+        raise ValueError(
+            "the TIFF picture has tiles of %d x %d pixels, over the limit of %d" % (width, height, most)
+        )
 
 
 def _opened(data: Any) -> Picture:

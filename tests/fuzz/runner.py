@@ -23,6 +23,7 @@ WHOLE = 10**6
 """Inputs for each target, of the end-to-end tests and of the soak; the environment's `FUZZ_INPUTS` goes before both."""
 
 SHOWN_BYTES = 2048
+_MOST_ARENAS = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def inputs(usual: int) -> int:
@@ -87,7 +88,9 @@ def _ring(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _bounded(bounds: Bounds) -> Iterator[None]:
-    """Have an alarm at hand, and a limit on what may be mapped."""
+    """Have an alarm at hand, and a limit on what may be mapped; no second arena, which would keep what it once had."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_MOST_ARENAS, 1)
     before = signal.signal(signal.SIGPROF, _ring)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_bytes_of("VmSize") + bounds.room, hard))

@@ -81,7 +81,7 @@ def pictures() -> Iterator[bytes]:
 
 
 def read_picture(data: bytes, chance: random.Random) -> None:
-    array = PicturePipeline(chance.choice(STEPS)).arrays(data)
+    array = PicturePipeline(chance.choice(STEPS), 2**12).arrays(data)
     assert array.ndim == 3
     assert array.size <= 3 * 16 * 16
 

@@ -9,6 +9,7 @@ import onnx
 import torch
 from examples.digits.shipped import BARE_MODEL
 from onnx import numpy_helper
+from tests.models import script_file
 from tests.models.places import DIGIT_NAMES, DIGITS
 from torch import nn
 
@@ -34,7 +35,7 @@ def main() -> None:
     """Write the module and its class names."""
     warnings.simplefilter("ignore")  # of the exporter
     DIGITS.mkdir(parents=True, exist_ok=True)
-    torch.jit.trace(module(), torch.zeros(1, 1, 8, 8)).save(str(DIGITS / "digits.pt"))
+    script_file.save(torch.jit.trace(module(), torch.zeros(1, 1, 8, 8)), DIGITS / "digits.pt")
     (DIGITS / "synset.txt").write_text("\n".join(DIGIT_NAMES) + "\n")
 
 

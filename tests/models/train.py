@@ -6,11 +6,12 @@ files (tests/unit/translators/test_models.py), and stand in the README next to t
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from tests.models import questions, sentences
+from tests.models import questions, script_file, sentences
 from tests.models.network import POSITIONS, QuestionModel, SentenceModel
 from tests.models.places import QUESTIONS, SENTENCES
 from tokenizers import (
@@ -21,7 +22,6 @@ from tokenizers import (
     normalizers,
     pre_tokenizers,
     processors,
-    trainers,
 )
 from torch import Tensor
 from torch.nn import functional
@@ -31,15 +31,24 @@ _ROWS = 32
 
 
 def word_pieces(texts: Sequence[str], size: int) -> Tokenizer:
-    """Learn word pieces from texts."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(
-        texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+    """Choose word pieces by their number alone, so that they are the same each time: letters, half words, half ends."""
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = Counter(
+        word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))
     )
+    ends: Counter[str] = Counter()
+    for word, count in words.items():
+        ends.update({f"##{word[-length:]}": count for length in (2, 3, 4) if length < len(word)})
+    letters = sorted({letter for word in words for letter in word})
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    room = size - len(pieces)
+    for counter, share in ((words, room * 2 // 3), (ends, room - room * 2 // 3)):
+        ranked = sorted(counter.keys() - set(pieces), key=lambda piece: (-counter[piece], piece))
+        pieces += ranked[:share]
+    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(pieces[:5])
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(POSITIONS)
@@ -120,7 +129,7 @@ def write(folder: Path, model: torch.nn.Module, tokenizer: Tokenizer, examples: 
     folder.mkdir(parents=True, exist_ok=True)
     names = ["input_ids", "attention_mask", "token_type_ids"][: len(examples)]
     outputs = ["start_logits", "end_logits"] if len(examples) == 3 else ["logits"]
-    torch.jit.script(model).save(str(folder / f"{folder.name}.pt"))
+    script_file.save(torch.jit.script(model), folder / f"{folder.name}.pt")
     axes = {name: {0: "rows", 1: "tokens"} for name in [*names, *outputs]}
     if outputs == ["logits"]:
         axes["logits"] = {0: "rows"}

@@ -1,8 +1,10 @@
 """Steps from a picture to a tensor: sizes and places as in DJL, and a hostile picture does no more than fail."""
 
 import io
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -158,6 +160,20 @@ def test_a_picture_that_is_too_large_is_refused_before_it_is_decoded(monkeypatch
 def test_a_row_of_millions_of_pixels_is_refused() -> None:
     with pytest.raises(ValueError, match="65536 x 1 pixels"):
         steps.open_picture(saved(Image.new("L", (65_536, 1))))
+
+
+def tiled(side: int) -> bytes:
+    """A TIFF of 16 x 16 in one tile of that side."""
+    data = zlib.compress(bytes(side * side))
+    tags = {256: 16, 257: 16, 258: 8, 259: 8, 262: 1, 277: 1, 322: side, 323: side, 324: 134, 325: len(data)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + data
+
+
+def test_a_tile_that_is_far_larger_than_its_picture_is_not_decoded() -> None:
+    assert steps.open_picture(tiled(1024), "L").size == (16, 16)
+    with pytest.raises(ValueError, match="tiles of 4096 x 4096 pixels"):
+        steps.open_picture(tiled(4096))
 
 
 @pytest.mark.parametrize("side", [10_000, 20_000, 2**31 - 1])

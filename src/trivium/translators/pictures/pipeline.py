@@ -24,11 +24,15 @@ class PreparedPicture(NamedTuple):
 
 
 class PicturePipeline:
-    """The steps that the arguments ask for, in DJL's order. UNSUPPORTED with the install command without Pillow."""
+    """The steps that the arguments ask for, in DJL's order. UNSUPPORTED with the install command without Pillow.
 
-    def __init__(self, arguments: PictureArguments) -> None:
+    A picture of more than `most_pixels` is refused before it is decoded.
+    """
+
+    def __init__(self, arguments: PictureArguments, most_pixels: int = steps.MOST_PIXELS) -> None:
         require_pillow()
         self._arguments = arguments
+        self._most_pixels = most_pixels
 
     def arrays(self, data: bytes) -> Array:
         """Return the tensor of a picture. INVALID for bytes that are none, and for one that a step cannot take."""
@@ -38,7 +42,7 @@ class PicturePipeline:
         """Return the tensor of a picture and the size that it had."""
         asked = self._arguments
         try:
-            picture = steps.open_picture(data, "RGB" if asked.flag == "COLOR" else "L")
+            picture = steps.open_picture(data, "RGB" if asked.flag == "COLOR" else "L", self._most_pixels)
             width, height = picture.size
             if asked.first_resize:
                 picture = _short(picture, asked.first_resize)
