@@ -227,6 +227,7 @@ class Translation:
         made = Limits(
             queue_items=self._from("limits.queue_items", queue),
             memory=memory,
+            fills_early=True,
         )
         if threshold.value >= 0:
             survived = self._from("limits.deaths", threshold)
