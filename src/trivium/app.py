@@ -62,7 +62,7 @@ from trivium.types.interfaces import (
     RunObserver,
     WireProtocol,
 )
-from trivium.types.listeners import Listener, Transport
+from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
 from trivium.types.sources import Place, located
@@ -158,8 +158,11 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
+    context = protocol_context(config)
+    is_apart = listener.role is Role.MANAGEMENT and listener.bind.is_local
     context = replace(
-        protocol_context(config),
+        context,
+        may_change=context.may_change or is_apart,
         regions=regions,
         forwards=forwards,
         roles=listener.roles,
