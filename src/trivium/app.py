@@ -88,6 +88,9 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "prometheus": prometheus,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+_NOT_READY = {"djl": 424}
+"""Server that is stood in for -> its status for a probe of what is not ready."""
+
 _OWN_METRICS = {"djl": own_metrics}
 """Server that is stood in for -> its metrics by their own names."""
 
@@ -209,7 +212,8 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
     context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
-    return replace(context, as_original=protocol == original)
+    not_ready = _NOT_READY.get(original, context.not_ready)
+    return replace(context, as_original=protocol == original, not_ready=not_ready)
 
 
 async def examine(

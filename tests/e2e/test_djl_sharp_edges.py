@@ -264,6 +264,8 @@ def test_edge_22_there_is_no_description_and_kserve_has_two_words_for_a_version(
     for word in ("version", "versions"):
         path = f"/v2/models/plain/{word}/1/ready"
         assert (path, server.infer("GET", path).status) == (path, 200)
+    assert server.infer("GET", "/v2/models/nobody/ready").status == 424
+    assert server.infer("GET", "/v2/models/nobody").status == 404
 
 
 def test_edge_23_a_folder_with_a_workflow_is_one_wherever_it_is_posted(

@@ -40,7 +40,7 @@ def test_a_bare_folder_with_a_handler(tmp_path):
     )
     assert spec.handler == Handler("", "handle", (folder,), folder, ONE_THREAD, {"properties": {}})
     assert spec.batching == Batching(False, 1, False)
-    assert spec.scheduling == Dynamic(levels=10, default_level=3)
+    assert spec.scheduling == Dynamic(max_delay=0.1, levels=10, default_level=3)
     assert spec.groups == (InstanceGroup("my_model_cpu", 1, 3),)
     assert spec.limits == Limits(17, 120.0, 240.0, 10, fills_early=True)
     assert spec.reports == ()
