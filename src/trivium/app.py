@@ -64,7 +64,7 @@ from trivium.types.interfaces import (
     RunObserver,
     WireProtocol,
 )
-from trivium.types.listeners import Listener, Transport
+from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
 from trivium.types.sources import Place, located
@@ -92,6 +92,9 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "prometheus": prometheus,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+_NOT_READY = {"djl": 424}
+"""Server that is stood in for -> its status for a probe of what is not ready."""
+
 _OWN_METRICS = {"djl": own_metrics}
 """Server that is stood in for -> its metrics by their own names."""
 
@@ -162,8 +165,11 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
+    context = protocol_context(config)
+    is_apart = listener.role is Role.MANAGEMENT and listener.bind.is_local
     context = replace(
-        protocol_context(config),
+        context,
+        may_change=context.may_change or is_apart,
         regions=regions,
         forwards=forwards,
         roles=listener.roles,
@@ -210,7 +216,8 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
     context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
-    return replace(context, as_original=protocol == original)
+    not_ready = _NOT_READY.get(original, context.not_ready)
+    return replace(context, as_original=protocol == original, not_ready=not_ready)
 
 
 async def examine(

@@ -500,3 +500,19 @@ def test_metrics_have_the_originals_names(tmp_path: Path) -> None:
             assert re.search(f"^{line}", shown, re.MULTILINE), (line, shown)
         assert re.search(r"\[INFO \] server_metric - DJLServingStart\.Count:1\|#Version:", server.said())
         assert re.search(r"\[INFO \] model_metric - LoadModel\.Microseconds:\d+\|#Model:m,", server.said())
+
+
+def test_closed_management_is_open_to_this_machine_on_an_address_of_its_own(tmp_path: Path) -> None:
+    place = folder(tmp_path, "m")
+    variables = {"SERVING_INFERENCE_ADDRESS": "http://0.0.0.0:0", "SERVING_TRIVIUM_MANAGEMENT": "closed"}
+    with djl_serving(tmp_path / "log", "-m", place, split=True, variables=variables) as server:
+        assert server.manage("POST", f"/models?url={place}&model_name=n").status == 200
+        assert server.manage("DELETE", "/models/n").status == 200
+    both = {**variables, "SERVING_MANAGEMENT_ADDRESS": "http://0.0.0.0:0"}
+    with djl_serving(tmp_path / "log2", "-m", place, variables=both) as server:
+        assert server.manage("POST", f"/models?url={place}&model_name=n").status == 403
+        assert "managed by a management_address on this machine alone" in server.said()
+        status, text = said(
+            "-m", place, variables={"SERVING_INFERENCE_ADDRESS": f"http://127.0.0.1:{server.port}"}
+        )
+        assert (status, "Choose another by inference_address" in text) == (2, True), text

@@ -5,12 +5,12 @@ default, bounds and help are all there is to say. Within its group an option has
 group's own prefix. Must not know where values come from: that is `loading`.
 """
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig, tls_option
 from trivium.config.option import ANY, INT, LONG, Option, option, options_of, titles
+from trivium.types.listeners import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,16 +387,9 @@ class ServerConfig:
         }
         for name in (name for name, is_on in on.items() if is_on):
             host = own.get(name) or self.server.host
-            if not _is_loopback(host):
+            if not is_loopback(host):
                 return f"{name if own.get(name) else '--host'} {host}"
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 GROUPS: Mapping[str, str] = titles(ServerConfig)

@@ -1,5 +1,6 @@
 """Listeners, routes and profiles: the data that say where a server listens and which protocol answers there."""
 
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,14 @@ class Transport(Enum):
     GRPC = "gRPC"
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 @dataclass(frozen=True, slots=True)
 class BindAddress:
     """An address: host and port (0: a free one), or the path of a Unix socket. With `is_shared` other processes may
@@ -30,6 +39,11 @@ class BindAddress:
     port: int = 0
     path: str = ""
     is_shared: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Is it reached from this machine alone?"""
+        return bool(self.path) or is_loopback(self.host)
 
     def __str__(self) -> str:
         if self.path:

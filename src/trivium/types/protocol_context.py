@@ -30,19 +30,21 @@ class ProtocolContext:
     """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
     `roles` are the purposes of the listener: what is for another is not there. `as_original`: answers have the texts
-    and defaults of the protocol's original server. `may_change`: clients may load and unload models and set the log.
-    `regions`: clients' shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields
-    or metadata whose whole name `forwards` matches become parameters. A body that comes compressed may have
-    `max_unpacked_bytes`, all that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's
-    own, by name; in `shared` it keeps what is one for all listeners of a server. `restricted_apis` and
-    `restricted_rpcs` are the operator's texts; the protocol reads them. Of the last four three say which optional
-    families of metrics are shown, and `own_metrics` makes further ones in the words of the server that is stood in for.
+    and defaults of the protocol's original server. A probe of what is not ready gets the status `not_ready`, where
+    the protocol has no other. `may_change`: clients may load and unload models and set the log. `regions`: clients'
+    shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose
+    whole name `forwards` matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all
+    that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's own, by name; in `shared`
+    it keeps what is one for all listeners of a server. `restricted_apis` and `restricted_rpcs` are the operator's
+    texts; the protocol reads them. Of the last four three say which optional families of metrics are shown, and
+    `own_metrics` makes further ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
     server_version: str = ""
     roles: frozenset[Role] = frozenset(Role)
     as_original: bool = False
+    not_ready: int = 400
     make_id: Callable[[], str] = make_id
     now: Callable[[], float] = lambda: 0.0
     host: str = ""

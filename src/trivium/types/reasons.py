@@ -10,6 +10,7 @@ from typing import Final
 UNKNOWN_MODEL: Final = "unknown_model"  # model
 UNKNOWN_VERSION: Final = "unknown_version"  # model, version
 NOT_SERVING: Final = "not_serving"  # model, version
+GIVEN_UP: Final = "given_up"  # model
 SCALED_TO_NONE: Final = "scaled_to_none"  # model, version
 QUEUE_FULL: Final = "queue_full"  # model
 UNKNOWN_CALL: Final = "unknown_call"  # model, topic

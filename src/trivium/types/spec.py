@@ -160,7 +160,8 @@ class MemoryNeed:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds.
+    """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds. If the queue
+    `fills_early`, its last place is for a time when an instance is free, or another may be opened.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
     than `deaths` died in all, whatever they did before (None: any number). A worker
@@ -174,6 +175,7 @@ class Limits:
     startup_deadline: float = 300.0
     restarts: int = 10
     deaths: int | None = None
+    fills_early: bool = False
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None

@@ -62,6 +62,7 @@ def test_round_trip(named):
 
 
 def test_the_prefix_has_the_length_that_the_sheet_says():
+    """Sharp edge 13: framing in big-endian, names in modified UTF-8, layouts of two bytes a letter."""
     picture = np.zeros((1, 3, 224, 224), "<f4")
     sent = ndlist.encode([Tensor("", DataType.FP32, picture.shape, picture)])
     assert len(sent) - picture.nbytes == 84
@@ -111,6 +112,7 @@ def test_both_words_for_booleans_are_read_and_javas_is_written(word):
 
 
 def test_strings_are_modified_utf8():
+    """Sharp edge 13: framing in big-endian, names in modified UTF-8, layouts of two bytes a letter."""
     wild = "a\0ä\U0001f600"
     java = b"a\xc0\x80\xc3\xa4\xed\xa0\xbd\xed\xb8\x80"
     tensor = one(listed(strings(java, "plain \U0001f600".encode())))

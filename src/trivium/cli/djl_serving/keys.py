@@ -174,7 +174,7 @@ _ROWS = (
         KeyKind.ACCESS,
         "open",
         _PARTLY,
-        "Trivium's own: closed keeps others than this machine out",
+        "Trivium's own: closed lets models be managed by a management_address of this machine alone",
     ),
     ConfigKey(
         "trivium_install_packages",

@@ -52,7 +52,13 @@ async def live(settings: ServingSettings) -> int:
         try:
             return await _serve(server, listeners, settings, stop)
         except CannotListen as error:
-            _log.error("Failed to listen: %s", error.message)
+            _log.error(
+                "Failed to listen: %s is taken, or not an address of this machine (%s). Choose another by "
+                "inference_address, management_address or grpc_port (port 0 takes a free one), or stop what listens "
+                "there.",
+                error.address,
+                error.service,
+            )
             return CANNOT_BIND
 
 

@@ -47,6 +47,9 @@ _VARIABLES: Mapping[str, str] = {
 }
 """Variable -> the setting of a model that it is the default of."""
 
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
+"""How ids of models are written at the Hugging Face hub."""
+
 _DEFINITIONS = (".json", ".yml", ".yaml")
 _SELF_SIGNED = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out cert.pem"
 _STATUSES: Mapping[str, str] = {
@@ -182,7 +185,7 @@ def _wide(place: str, is_closed: bool) -> str:
     return (
         f"Wider than Trivium's own defaults, as the original is: {place.partition(' ')[2]} is reached from other "
         f"machines, and whoever reaches it {manages}. TRIVIUM_KEYS names a file of keys; with "
-        "trivium_management=closed models are managed from this machine alone."
+        "trivium_management=closed models are managed by a management_address on this machine alone."
     )
 
 
@@ -275,8 +278,6 @@ def _is_model_entry(entry: Path) -> bool:
 def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
     """Return a model. Raises UNSUPPORTED for a URL that defines a workflow, or is of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
-    if url.scheme == LOCAL and not path.exists() and said_by == "HF_MODEL_ID":
-        raise _elsewhere(f"HF_MODEL_ID={url.place}", "the Hugging Face hub")
     if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     is_definition = path.suffix.lower() in _DEFINITIONS or any(
@@ -286,6 +287,14 @@ def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
         raise ServeError(
             Code.UNSUPPORTED,
             f"{url.place} defines a workflow, which is not supported in this version. Name its models one by one (-m).",
+        )
+    if url.scheme == LOCAL and not path.exists():
+        if said_by == "HF_MODEL_ID" or _HUB_ID.fullmatch(url.place):
+            raise _elsewhere(f"{said_by}: {url.place}", "the Hugging Face hub")
+        raise ServeError(
+            Code.NOT_FOUND,
+            f"{said_by}: Invalid model url: {url.place}: there is no file or folder {path}. Correct the path; one that "
+            "does not begin with a slash leads from the server's home.",
         )
     if url.scheme != LOCAL:
         return StartupModel(None, url.source(said_by))

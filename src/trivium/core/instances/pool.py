@@ -233,6 +233,11 @@ class Pool:
         assert slot.instance is not None
         slot.instance.close()
 
+    @property
+    def is_busy(self) -> bool:
+        """Can none of the instances begin anything now?"""
+        return not any(slot.credits > 0 for slot in self._slots.values())
+
     def free(self) -> Iterable[InstanceId]:
         """Credits, as often as each instance has them, the least busy one in front."""
         only = self._only

@@ -13,6 +13,8 @@ from typing import Protocol
 from trivium.core.clock import Alarm
 from trivium.core.instances.pool import InstanceSlot, Pool
 from trivium.core.instances.scaler_policy import GroupView, decide
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
@@ -189,7 +191,9 @@ class Scaler:
         elif any(map(self._has_died_too_often, self._groups)):
             cause = f"{(self._most_deaths or 0) + 1} deaths of its instances"
         return ServeError(
-            Code.NOT_READY, f"Model '{model}' was given up after {cause}. {last} Mend it and load it again."
+            Code.NOT_READY,
+            f"Model '{model}' was given up after {cause}. {last} Mend it and load it again.",
+            info=ErrorInfo.of(reasons.GIVEN_UP, model=model),
         )
 
     def obstacle(self) -> str:

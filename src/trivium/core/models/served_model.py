@@ -220,7 +220,7 @@ class ServedModel:
         if not self._is_plain:
             self._rank(item, infer)
         if self._active > self._admission.limit:
-            self._admission.check_room(item.level, None)
+            self._admission.check_room(item.level, None, self._scaler.can_grow)
         if infer.parent is not None:
             self._context.calls.check(self.spec.name, self._scaler, infer.parent)
             self._context.calls.begun(
@@ -282,7 +282,7 @@ class ServedModel:
             self._admission.rank(item, infer)
             return
         if self._active > self._admission.limit:
-            self._admission.check_room(item.level, None)
+            self._admission.check_room(item.level, None, self._scaler.can_grow)
         if infer.parent is not None:
             self._context.calls.check(self.spec.name, self._scaler, infer.parent)
         self._sequences.admit(item)

@@ -29,6 +29,11 @@ class InstanceCounts(Protocol):
         """Batches that instances hold in advance."""
         ...
 
+    @property
+    def is_busy(self) -> bool:
+        """Can none of them begin anything now?"""
+        ...
+
     def run_ages(self) -> list[float]:
         """Seconds that each run in hand has taken by now."""
         ...
@@ -60,7 +65,7 @@ class PriorityRules:
 
 
 class AdmissionController:
-    """Admits the requests of one model version. `limit` items may wait."""
+    """Admits the requests of one model version. `limit` items may wait in any case."""
 
     def __init__(
         self,
@@ -71,7 +76,8 @@ class AdmissionController:
         counters: VersionCounters,
     ) -> None:
         self._name = spec.name
-        self.limit = spec.limits.queue_items
+        self._places, self._fills_early = spec.limits.queue_items, spec.limits.fills_early
+        self.limit = self._places - self._fills_early
         self._levels = levels
         self._queue = queue
         self._instances = instances
@@ -89,12 +95,15 @@ class AdmissionController:
             item.queue_deadline = item.enqueued_at + timeout
             item.is_demotable = policy.on_expiry is OnExpiry.DEMOTE
 
-    def check_room(self, level: int, most: int | None) -> None:
+    def check_room(self, level: int, most: int | None, is_growing: bool = False) -> None:
         """Refuse where there is no room; what instances hold in advance waits as well, though not in the queue. Raises
-        QUEUE_FULL.
+        QUEUE_FULL. `is_growing`: another instance may be opened.
         """
         waiting = self._queue.count + self._instances.ahead
-        if waiting >= self.limit or (most is not None and self._queue.level_count(level) >= most):
+        limit = self._places
+        if self._fills_early and not is_growing and self._instances.is_busy:
+            limit -= 1
+        if waiting >= limit or (most is not None and self._queue.level_count(level) >= most):
             raise queue_full(self._name, waiting, self.retry_after())
 
     def retry_after(self) -> float:

@@ -17,6 +17,7 @@ from trivium.files import open_file
 from trivium.formats import archive
 
 PROPERTIES = "serving.properties"
+WORKFLOWS = ("workflow.json", "workflow.yml", "workflow.yaml")
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 """How Triton writes the folder of a version."""
 
@@ -42,6 +43,11 @@ class DjlModelFolder:
     def prefixes(self) -> tuple[str, ...]:
         """Return what the names of its files may begin with."""
         return tuple(dict.fromkeys((stem(self.title), self.path.name)))
+
+    @property
+    def workflow(self) -> str:
+        """Return the file that makes it a workflow; empty without one."""
+        return next((name for name in WORKFLOWS if name in self.files), "")
 
     @property
     def is_foreign(self) -> bool:

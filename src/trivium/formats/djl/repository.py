@@ -95,6 +95,8 @@ class DjlFormat:
 
         def read_model(place: Path) -> list[ModelSpec]:
             folder = _opened(place, defaults)
+            if folder.workflow:
+                raise ConfigError((_is_workflow(folder),))
             properties = without_stray_commas(layered(_properties(folder), source, self._under))
             try:
                 spec = _read_model(folder, properties, self._rules, defaults)
@@ -241,6 +243,14 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
 
 def _name_of(path: Path) -> str:
     return inferred_name(path.name)
+
+
+def _is_workflow(folder: DjlModelFolder) -> Finding:
+    found = f"the folder holds {folder.workflow}, which makes it a workflow"
+    hint = "Workflows are not supported in this version: serve its models one by one, or remove that file."
+    return Finding(
+        Severity.ERROR, str((folder.shown or folder.path) / folder.workflow), None, "", found, "", hint
+    )
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:

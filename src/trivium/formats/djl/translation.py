@@ -97,7 +97,7 @@ class Translation:
             engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),
             batching=batching,
-            scheduling=self._scheduling(batching),
+            scheduling=self._scheduling(),
             groups=groups,
             limits=self._limits(memory),
             metrics=self._metrics(),
@@ -161,12 +161,10 @@ class Translation:
             settings.fault(key, found, "stack, padding or none", "Write one of them, or remove the line.")
         return Setting(join or Join.ROWS, written.origin)
 
-    def _scheduling(self, batching: Batching) -> Dynamic:
+    def _scheduling(self) -> Dynamic:
         delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
-        if not batching.merge:
-            return Dynamic(levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
         seconds = self._from("scheduling.max_delay", delay) / 1000
         return Dynamic(max_delay=seconds, levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
 
@@ -205,6 +203,7 @@ class Translation:
         made = Limits(
             queue_items=self._from("limits.queue_items", queue),
             memory=memory,
+            fills_early=True,
         )
         if threshold.value >= 0:
             survived = self._from("limits.deaths", threshold)

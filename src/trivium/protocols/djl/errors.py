@@ -81,6 +81,7 @@ _EXACT: Mapping[str, ExactText] = {
     reasons.UNKNOWN_MODEL: ExactText("Model or workflow not found: {model}"),
     reasons.UNKNOWN_VERSION: ExactText("Model or workflow not found: {model}/{version}"),
     reasons.NOT_SERVING: ExactText("Model is not ready: {model}"),
+    reasons.GIVEN_UP: ExactText("Model is not ready: {model}"),
     reasons.SCALED_TO_NONE: ExactText("All model workers has been shutdown: {model}", "WlmShutdownException"),
     reasons.QUEUE_FULL: ExactText("Worker queue capacity exceeded for model: {model}"),
     reasons.NO_MEMORY: ExactText("No enough memory to load the model."),
@@ -96,7 +97,8 @@ _NO_NAME = ExactText("Parameter model_name is required.")
 _NO_ROUTE = ExactText("Requested resource is not found, please refer to API document.")
 
 _MANAGED: Mapping[str, ExactText] = {
-    reasons.NOT_SERVING: ExactText("Model or workflow is not ready: {model}", "ServiceUnavailableException"),
+    reason: ExactText("Model or workflow is not ready: {model}", "ServiceUnavailableException")
+    for reason in (reasons.NOT_SERVING, reasons.GIVEN_UP)
 }
 """The same, where models are managed."""
 

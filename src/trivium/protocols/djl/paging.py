@@ -105,7 +105,7 @@ class DjlFetchEncoder:
             return refuse(unwritable(error), self._request_id, self._options.exact)
 
     def _page(self, fetched: Fetched) -> HttpAnswer:
-        more = b"" if fetched.is_last else _token_lines(f"{self._fetch.token}{fetched.following}")
+        more = b"" if fetched.is_last else _token_lines(f"{self._fetch.token}{fetched.following or ''}")
         if not fetched.parts and not fetched.is_last:
             return HttpAnswer(202, uncached_lines(self._request_id) + more, (), 0, reason=_NOT_YET)
         encoder = DjlInferEncoder(self._request_id, self._accept, self._content_type, self._options)

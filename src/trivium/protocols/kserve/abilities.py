@@ -52,7 +52,7 @@ class KServeOptions(msgspec.Struct, frozen=True):
     whose whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all
     that are held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who
     has the key alone: over HTTP to them also what `may_change` would keep from them.
-    `as_triton`: errors have Triton's texts and statuses.
+    `as_triton`: errors have Triton's texts and statuses. A probe of what is not ready gets the status `not_ready`.
     """
 
     may_change: bool = False
@@ -64,6 +64,7 @@ class KServeOptions(msgspec.Struct, frozen=True):
     restricted: Restrictions = {}
     restricted_rpcs: RpcRestrictions = {}
     as_triton: bool = False
+    not_ready: int = 400
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -86,4 +87,5 @@ def make_options(context: ProtocolContext) -> KServeOptions:
         restricted=parse_restrictions(context.restricted_apis),
         restricted_rpcs=parse_rpc_restrictions(context.restricted_rpcs),
         as_triton=context.as_original,
+        not_ready=context.not_ready,
     )

@@ -57,13 +57,15 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
 
 class DocumentEncoder(msgspec.Struct, frozen=True):
     """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
-    core has no error of its own. The garbage collector tracks it, since an error's frames may lead back to it.
+    core has no error of its own. A probe of what is not ready gets the status `not_ready`. The garbage collector tracks
+    it, since an error's frames may lead back to it.
     """
 
     target: Target
     identity: Identity
     words: ErrorTranslator = OWN_ERRORS
     refusal: ServeError | None = None
+    not_ready: int = 400
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The document, or the error. Never raises."""
@@ -92,9 +94,9 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
         if answer.ready:
             return _NOTHING
         if not model:
-            return _NOT_READY
+            return msgspec.structs.replace(_NOT_READY, status=self.not_ready)
         reason = answer.reason or f"The model {model!r} is not ready."
-        return self._refusal(ServeError(Code.NOT_READY, reason, status=400))
+        return self._refusal(ServeError(Code.NOT_READY, reason, status=self.not_ready))
 
     def _document(self, answer: Answer) -> HttpAnswer:
         match answer:

@@ -145,7 +145,7 @@ class KServeHttp:
         if verb == Verb.GENERATE_STREAM:
             operation = self._forwarded(head, decode_generate(target, body))
             return operation, GenerateStreamEncoder(operation.id, self._words, operation.model)
-        document = DocumentEncoder(target, self._identity, self._words)
+        document = DocumentEncoder(target, self._identity, self._words, not_ready=self._abilities.not_ready)
         if verb in _READS:
             return _read(target), document
         return decode_control(target, body, self._abilities), document

@@ -50,7 +50,11 @@ _OPEN, _INFER, _OBSERVE, _MANAGE = (
     AccessScope.MANAGE,
 )
 
-_OF_MODEL = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
+_OF_MODEL = (
+    "/v2/models/{model}",
+    "/v2/models/{model}/versions/{version}",
+    "/v2/models/{model}/version/{version}",
+)
 _OF_MEMORY = ("/v2/systemsharedmemory", "/v2/cudasharedmemory")
 ENDPOINTS: Sequence[Endpoint] = (
     Endpoint("GET", "/v2/health/live", _OPEN),
@@ -105,11 +109,15 @@ _MODEL_PATHS = ("", "/infer", "/generate", "/ready", "/config", "/stats", "/vers
 
 
 def find_target(head: Head) -> Target:
-    """The target of a head. NOT_FOUND names the routes near it, METHOD says which methods there are.
+    """The target of a head. NOT_FOUND names the routes near it, METHOD says which methods there are. The word
+    `version` stands for `versions`, too: DJL Serving has that.
 
     HEAD comes as GET: the front end, who owns the framing, keeps the content of the answer back.
     """
-    match head.path.split("/"):
+    segments = head.path.split("/")
+    if len(segments) > 5 and segments[4] == "version":
+        segments[4] = "versions"
+    match segments:
         case ["", "v2", "models", model, action] if model and action:
             return _of_model(head, model, "", action)
         case ["", "v2", "models", model, "versions", version, action] if model and version and action:

@@ -188,6 +188,12 @@ def test_what_is_elsewhere_is_a_source_to_fetch(tmp_path: Path) -> None:
     assert (model.source.name, model.source.version, model.source.over["topK"].value) == ("mlp", "v1", "1")
 
 
+def test_a_path_that_is_not_there_is_named_and_an_id_of_the_hub_is_known(tmp_path: Path) -> None:
+    text = refusal(tmp_path, models=("m=/no/where",))
+    assert text.startswith("the command line (-m): Invalid model url: /no/where: there is no file or folder")
+    assert "the Hugging Face hub" in refusal(tmp_path, models=("org-1/model-7b.v2",))
+
+
 @pytest.mark.parametrize("url", ["jar:x", "https://h/flow.json", "flow.json"])
 def test_what_cannot_be_fetched_or_is_a_workflow_is_refused_with_the_way_out(
     tmp_path: Path, url: str

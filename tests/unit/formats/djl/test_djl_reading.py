@@ -40,9 +40,9 @@ def test_a_bare_folder_with_a_handler(tmp_path):
     )
     assert spec.handler == Handler("", "handle", (folder,), folder, ONE_THREAD, {"properties": {}})
     assert spec.batching == Batching(False, 1, False)
-    assert spec.scheduling == Dynamic(levels=10, default_level=3)
+    assert spec.scheduling == Dynamic(max_delay=0.1, levels=10, default_level=3)
     assert spec.groups == (InstanceGroup("my_model_cpu", 1, 3),)
-    assert spec.limits == Limits(17, 120.0, 240.0, 10)
+    assert spec.limits == Limits(17, 120.0, 240.0, 10, fills_early=True)
     assert spec.reports == ()
     assert str(spec.origin["groups[0].maximum"]) == "DJL's default: one per CPU"
     assert str(spec.origin["entry"]) == "the file model.py"
@@ -83,7 +83,7 @@ def test_settings_of_a_handler(tmp_path):
     assert "env" not in told
     assert spec.batching == Batching(False, 8, True)
     assert spec.scheduling == Dynamic(max_delay=0.25, levels=10, default_level=3)
-    assert spec.limits == Limits(5, 7.0, 60.0, 0, deaths=0)
+    assert spec.limits == Limits(5, 7.0, 60.0, 0, deaths=0, fills_early=True)
     assert spec.groups == (InstanceGroup("m_cpu", 2, 4, 9.0),)
     assert spec.origin["batching.max_rows"] == Origin(file, "batch_size", 6)
     assert spec.origin["limits.run_deadline"] == Origin(file, "option.predict_timeout", 9)
@@ -185,6 +185,7 @@ def test_metrics_in_the_log(tmp_path, lines, every):
 
 
 def test_groups_per_gpu(tmp_path):
+    """Sharp edge 20: `*` on GPUs is a group of workers for each; the queue is the model's."""
     two = replace(DEFAULTS, gpus=2)
     spec = one(make(tmp_path, "m", "gpu.minWorkers=2", "gpu.maxWorkers=3", model_py=HANDLER), two)
     assert spec.groups == tuple(
@@ -231,7 +232,7 @@ def test_an_onnx_model(tmp_path):
         "enable_mem_arena": "0",
     }
     assert spec.origin["parameters[graph_level]"].line == 3
-    assert spec.limits == Limits(queue_items=17, run_deadline=120.0)
+    assert spec.limits == Limits(queue_items=17, run_deadline=120.0, fills_early=True)
     assert spec.batching == Batching()
 
 
