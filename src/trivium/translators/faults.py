@@ -13,7 +13,7 @@ def unfit(message: str) -> ServeError:
 
 
 def refusal_in_words(words: str, more: str = "") -> ServeError:
-    """Return the error of a request of which DJL says these `words`; `more` is what it does not say."""
+    """Return the error of a request that DJL refuses in these `words`; `more` is what we add to them."""
     message = f"{words} {more}" if more else words
     return ServeError(Code.INVALID, message, info=ErrorInfo.of(reasons.TRANSLATION, words=words))
 
