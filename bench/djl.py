@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from bench import echo_handler, repository, requests, servers
+from bench import djl_tensors, echo_handler, repository, requests, servers
 from bench.cost import DIALECT_LIMIT
 
 ROUNDS, SECONDS = 3, 2.0
@@ -181,7 +181,7 @@ def main(write: Callable[[str], object]) -> None:
         at_rest(1, "one, with its worker", REST_SECONDS),
         at_rest(MODELS, "many, a worker each", REST_SECONDS),
     ]
-    write(page(costs, rests))
+    write(page(costs, rests).rstrip() + "\n\n" + djl_tensors.section(djl_tensors.measured()))
 
 
 if __name__ == "__main__":
