@@ -44,7 +44,7 @@ maxWorkers=1
 LIMITS = {"NDList": 1.2, "picture": 1.25, "tiny": 1.5}
 
 MEANING = """
-What a request costs beyond its model is 1.5 to 2.5 ms here, whatever the model: a smaller one, of the shape of
+What a request costs beyond its model was 1.6 to 4.3 ms here, whatever the model: a smaller one, of the shape of
 MobileNetV2, took 4.0 ms by itself and 6.2 ms through binary mode on the same machine (1.52), and its pictures 10.2
 and 14.5 ms (1.37).
 """

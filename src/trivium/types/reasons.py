@@ -45,6 +45,6 @@ NOT_CACHEABLE: Final = "not_cacheable"  # model, version
 REGISTERED_TWICE: Final = "registered_twice"  # model, version
 NO_MEMORY: Final = "no_memory"  # model, version
 NO_ENGINE: Final = "no_engine"  # model, version, engine
-TRANSLATION: Final = "translation"  # words: what the original says of it, empty for nothing
+TRANSLATION: Final = "translation"  # words, as the original has them
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told
