@@ -18,6 +18,9 @@ from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
 METHODS = ("predict", "explain")
 """What the handler itself answers."""
 
+FUNCTION = "workflow_function"
+"""The setting that makes of a handler a function of a workflow; its value is what it is configured with."""
+
 _NO_CONTENT = 204
 _FAILED = 424
 _OUT_OF_MEMORY = 507
@@ -216,7 +219,13 @@ def _wrong_type(output: Any, name: str) -> str:
 
 
 def ADAPTER(setup: Setup, host: Host) -> Adapter:
-    """Make the adapter for a plain function, or the one for an async function."""
+    """Make the adapter for a plain function, or the one for an async function, or for a function of a workflow."""
+    if FUNCTION in setup.settings:
+        from trivium_child.djl_function import (
+            DjlFunctionAdapter,
+        )  # it needs this module
+
+        return DjlFunctionAdapter(setup)
     if not setup.settings.get("in_flight"):
         return DjlAdapter(setup, host)
     from trivium_child.djl_async import (
