@@ -24,9 +24,9 @@ class ModelSource:
     """Asks for a model: the place of its files, and what shall hold in spite of them.
 
     `uri` is a path of this machine, or a URI of what is to be fetched. `name` and `version` are empty where the files
-    decide, as `engine` is; `devices` names where its instances go. `default_name` is for files that do not name their
-    model. The settings `over` lie over those of the files (a registration request, a query), those `under` lie under
-    them (an environment, a server's defaults).
+    decide, as `engine` is; `devices` names where its instances go. With `is_named_after_uri` nobody has chosen the name
+    and files that name their model go before it. The settings `over` lie over those of the files (a registration
+    request, a query), those `under` lie under them (an environment, a server's defaults).
     """
 
     uri: str
@@ -36,7 +36,7 @@ class ModelSource:
     devices: tuple[str, ...] = ()
     over: Mapping[str, SourceSetting] = field(default_factory=dict)
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
-    default_name: str = ""
+    is_named_after_uri: bool = field(default=False, compare=False)
 
     @property
     def is_remote(self) -> bool:

@@ -20,9 +20,6 @@ from trivium.types.findings import Finding, Severity
 FILES = ("workflow.json", "workflow.yml", "workflow.yaml")
 """What makes a folder a workflow, in the order in which they are looked for."""
 
-SUFFIXES = (".json", ".yml", ".yaml")
-"""What makes a file, or the end of a URL, the definition of a workflow."""
-
 MAX_BYTES = 2**17
 MODEL_DIR = "model_dir"
 _WORD = re.compile(r"\{([^{}\s]{1,100})\}")

@@ -21,7 +21,7 @@ _KEY = "workflow"
 
 @dataclass(frozen=True, slots=True)
 class ModelPlace:
-    """Where a model is served, and whether a request's own adapter has to be known there."""
+    """Names the place where a model is served, and says whether a request's own adapter has to be known there."""
 
     model: str
     version: str
@@ -30,7 +30,7 @@ class ModelPlace:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlace:
-    """Where a function is served."""
+    """Names the place where a function is served."""
 
     model: str
     version: str
@@ -38,7 +38,7 @@ class FunctionPlace:
 
 @dataclass(frozen=True, slots=True)
 class Callables:
-    """What expressions may call, by the names that they have for it; `adapters` has the model of each."""
+    """Holds what expressions may call, by the names that they have for it; `adapters` has the model of each."""
 
     models: Mapping[str, ModelPlace]
     functions: Mapping[str, FunctionPlace]
@@ -64,7 +64,9 @@ class Expressions:
         self._number = 0
 
     def graph(self) -> tuple[Graph, Mapping[str, frozenset[int]]]:
-        """Return the steps that `out` needs, and the numbers of arguments with which each function is called."""
+        """Return the steps that `out` needs, and the numbers of arguments with which each function is called. Where
+        they are written `places` says afterwards.
+        """
         if self._check():
             for name, value in self._written.items():
                 self._expression(value, (_KEY, name), name)
@@ -80,6 +82,10 @@ class Expressions:
         steps = tuple(step for step in self._steps if step.gives in needed)
         counts = {name: frozenset(found) for name, found in self._counts.items()}
         return Graph(steps, input=IN, output=OUT), counts
+
+    def places(self, graph: Graph) -> list[Place]:
+        """Return where each step of the graph is written."""
+        return [self._places[step.gives] for step in graph.steps]
 
     def _check(self) -> bool:
         if _KEY in self._text.values and not isinstance(self._text.values[_KEY], dict):
@@ -101,7 +107,7 @@ class Expressions:
     # -- one expression ------------------------------------------------------------------------------------
 
     def _expression(self, value: object, place: Place, gives: str) -> None:
-        """Add the steps of an expression, the last of which gives its value."""
+        """Add the steps of an expression; the last one gives its value."""
         if not isinstance(value, list) or not value:
             hint = f'Write ["id", "{value}"].' if isinstance(value, str) else "Correct it."
             self._text.fault(place, shown(value), '[callable, argument...], such as ["m", "in"]', hint)

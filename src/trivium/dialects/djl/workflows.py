@@ -8,12 +8,12 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trivium.dialects.djl import adapters
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
-from trivium.dialects.djl.workflow_documents import SUFFIXES, Place, WorkflowText, shown
+from trivium.dialects.djl.workflow_documents import Place, WorkflowText, shown
 from trivium.dialects.djl.workflow_graphs import Callables, Expressions, FunctionPlace, ModelPlace
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.schedules import Graph
@@ -111,7 +111,9 @@ class _Reading:
                 ("name",), shown(own), "a name of at most 200 characters without slashes", "Correct it."
             )
         self.name = name or own or default_name
-        self.version = self._word(("version",), is_version=True) or version
+        written = self._word(("version",), is_version=True)
+        self.version = written or version
+        self._own = [key for key, is_own in (("name", own and not name), ("version", written)) if is_own]
 
     def workflow(self) -> Workflow:
         """See `read_workflow`."""
@@ -132,10 +134,17 @@ class _Reading:
             {local: FunctionPlace(function_member(self.name, local), self.version) for local in functions},
             {topic: model for topic, (model, _) in calls.items()},
         )
-        graph, counts = Expressions(self._text, callables).graph()
+        expressions = Expressions(self._text, callables)
+        graph, counts = expressions.graph()
         if self._text.has_faults:
             raise ConfigError(tuple(self._text.findings))
-        return self._made(graph, models, functions, counts, calls)
+        origins = {
+            f"scheduling.steps[{i}]": self._origin(place) for i, place in enumerate(expressions.places(graph))
+        }
+        return replace(self._made(graph, models, functions, counts, calls), origins=self._origins() | origins)
+
+    def _origins(self) -> dict[str, Origin]:
+        return {"scheduling": self._origin(("workflow",)), **{key: self._origin((key,)) for key in self._own}}
 
     def _made(
         self,
@@ -168,11 +177,6 @@ class _Reading:
                 if (member := function_member(self.name, local)) in used
             },
             tuple(call for topic, (_, call) in calls.items() if topic in topics),
-            {
-                "name": self._origin(("name",)),
-                "version": self._origin(("version",)),
-                "scheduling": self._origin(("workflow",)),
-            },
         )
 
     # -- models --------------------------------------------------------------------------------------------
@@ -213,7 +217,7 @@ class _Reading:
             hint = "Download the model, and give the path of its folder or archive."
             self._text.fault(place, f"models are not fetched from {url.scheme}://", expected, hint)
             return None
-        if url.place.lower().endswith(SUFFIXES):
+        if url.is_definition:
             hint = "Name its models here, and write its expressions below workflow."
             self._text.fault(place, f"{shown(value)}, a workflow", expected, hint)
             return None
