@@ -8,7 +8,7 @@ import uuid
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from trivium_child import djl_ndlist
-from trivium_child.values import Failure, Item, Raw, Tensor
+from trivium_child.values import Failure, Item, Listed, Payload, Raw, Tensor
 
 _DATA = "data"
 _TYPE = "content-type"
@@ -54,9 +54,16 @@ def show(item: Item) -> Shown:
     """Properties and content of one request; parts without a name are its `data`. Raises Failure, which is that
     request's alone.
     """
-    payload = item.payload
+    if isinstance(item.payload, Listed):
+        text = "A handler takes one request, and got a list of %d. Let a function make one of them."
+        raise Failure(text % len(item.payload.payloads), "unsupported media")
+    return shown(item, item.payload, item.request_id or str(uuid.uuid4()))
+
+
+def shown(item: Item, payload: Payload, request_id: str) -> Shown:
+    """Return one payload of a request as `show` does."""
     properties, pairs = _of_raw(payload) if isinstance(payload, Raw) else _of_tensors(item, payload)
-    properties["requestId"] = item.request_id or str(uuid.uuid4())
+    properties["requestId"] = request_id
     return Shown(properties, pairs)
 
 

@@ -278,8 +278,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """The foreign document as read. Only its own dialect looks inside, to describe it back to a client; it
-    never chooses behaviour.
+    """The foreign document as read. Only its own dialect and format look inside, to describe it back to a client, or to
+    name what a graph brings with it; it never chooses behaviour.
     """
 
     dialect: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from trivium.codecs.graph_functions import FUNCTIONS, as_request
+from trivium.codecs.graph_functions import ADAPTER, FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
@@ -177,15 +177,19 @@ class Run:
             payload=self._payload(branch, step, whole.payload.lease),
             id=whole.id,
             outputs=tuple(WantedOutput(name) for name, to in step.outputs.items() if to in self._used),
-            parameters=whole.parameters,
+            parameters={**whole.parameters, ADAPTER: step.adapter} if step.adapter else whole.parameters,
             priority=whole.priority,
             queue_timeout=whole.queue_timeout,
             deadline=left,
             sequence=whole.sequence,
             wants=None if step.gives else TENSORS,
             parent=self._ref,
-            adapter=step.adapter,
+            adapter=step.adapter or (whole.adapter if self._passes_adapter(step) else ""),
         )
+
+    def _passes_adapter(self, step: Step) -> bool:
+        """Does the step get the very request, which may name an adapter?"""
+        return step.passes_adapter and step.takes == (self._graph.input,)
 
     def _payload(self, branch: Branch, step: Step, lease: Lease | None) -> Payload:
         """Return what a step gets. What a member answers may view the request, so that whoever gets it next holds the
@@ -194,7 +198,7 @@ class Run:
         if step.is_listed:
             return Listed(tuple(branch.value(name) for name in step.takes), lease)
         if step.gives:
-            return as_request(branch.value(step.takes[0]), lease)
+            return as_request(branch.value(step.takes[0]), lease, step.adapter)
         sources = ((name, branch.tensor(source)) for name, source in step.inputs.items())
         return Tensors(tuple(_renamed(tensor, name) for name, tensor in sources if tensor is not None), lease)
 

@@ -16,7 +16,7 @@ from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
+from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
 
@@ -32,6 +32,7 @@ class PayloadAdapter:
     def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
         self._spec = spec
         self._takes_raw = RAW in takes
+        self._takes_lists = PayloadKind.LISTED in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
@@ -51,7 +52,7 @@ class PayloadAdapter:
             infer, payload = self._as_tensors(infer, payload)
             item.operation = infer
         if type(payload) is not Tensors:
-            if type(payload) is not Raw:
+            if type(payload) is not Raw and not (type(payload) is Listed and self._takes_lists):
                 refuse_kind(self._spec.name, payload)
             item.rows = 1
             return
