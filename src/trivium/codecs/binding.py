@@ -7,10 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from trivium.codecs.elements import object_array
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
 from trivium.types.spec import TensorSpec
 
 _ANONYMOUS = re.compile(r"(arr_\d+)?")  # numpy's names for arrays that were given none
@@ -103,7 +105,7 @@ def _by_position(tensors: Sequence[Tensor], wanted: Wanted) -> list[Tensor]:
 
 
 def _renamed(tensor: Tensor, spec: TensorSpec) -> Tensor:
-    return Tensor(spec.name, tensor.datatype, tensor.shape, tensor.array)
+    return structs.replace(tensor, name=spec.name)
 
 
 def _in_rows(tensor: Tensor, wanted: Wanted) -> Tensor:
@@ -111,4 +113,7 @@ def _in_rows(tensor: Tensor, wanted: Wanted) -> Tensor:
     if not wanted.batch_axis or spec is None or len(tensor.shape) != len(spec.dims):
         return tensor
     shape = (1, *tensor.shape)
+    if type(tensor) is PackedTensor:
+        data, at, size = tensor.data, tensor.at, tensor.size
+        return PackedTensor(tensor.name, tensor.datatype, shape, NOT_MADE, data, at, size)
     return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
