@@ -12,7 +12,7 @@ from msgspec import structs
 from trivium.codecs.elements import object_array
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
+from trivium.types.payload import Tensor, reshaped
 from trivium.types.spec import TensorSpec
 
 _ANONYMOUS = re.compile(r"(arr_\d+)?")  # numpy's names for arrays that were given none
@@ -112,8 +112,4 @@ def _in_rows(tensor: Tensor, wanted: Wanted) -> Tensor:
     spec = wanted.named(tensor.name)
     if not wanted.batch_axis or spec is None or len(tensor.shape) != len(spec.dims):
         return tensor
-    shape = (1, *tensor.shape)
-    if type(tensor) is PackedTensor:
-        data, at, size = tensor.data, tensor.at, tensor.size
-        return PackedTensor(tensor.name, tensor.datatype, shape, NOT_MADE, data, at, size)
-    return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
+    return reshaped(tensor, (1, *tensor.shape))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import msgspec
+
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
@@ -272,4 +274,4 @@ def _two(other: str) -> ServeError:
 
 
 def _renamed(tensor: Tensor, name: str) -> Tensor:
-    return Tensor(name, tensor.datatype, tensor.shape, tensor.array)
+    return msgspec.structs.replace(tensor, name=name)
