@@ -12,11 +12,14 @@ from trivium.codecs import json_documents, jsontensors, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, is_anonymous, one_element
 from trivium.codecs.header_text import by_preference, essence
-from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
+from trivium.codecs.payload_table import JSON, NPZ, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Payload, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
+
+SLOW_BYTES = 2**18
+"""Bytes of a body beyond which reading it may take long."""
 
 _SHOWN = 500  # characters of a handler's error that go into ours
 _WHOLE_BODY = ("", "data", "body")  # what DJL and TorchServe call a body without a name of its own
@@ -63,6 +66,14 @@ def to_outputs(
         return Tensors(found, raw.lease), {}
     body = one_element(TensorSpec("output", DataType.BYTES, (1,)), part.data, False)
     return Tensors((body,), raw.lease), {"content_type": kind or signatures.content_type_of(part.data)}
+
+
+def is_slow_to_read(raw: Raw) -> bool:
+    """Would making tensors of it keep others waiting? What is compressed may be of any size."""
+    return sum(len(part.data) for part in raw.parts) > SLOW_BYTES or any(
+        READER_OF.get(essence(part.content_type)) is NPZ or by_signature(part.data) is NPZ
+        for part in raw.parts
+    )
 
 
 def is_slow_to_write(payload: Payload | None) -> bool:

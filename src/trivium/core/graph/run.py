@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import msgspec
+
 from trivium.codecs.graph_functions import ADAPTER, FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
@@ -332,4 +334,4 @@ def _given(graph: GraphContext, payload: Payload) -> Named:
 
 
 def _renamed(tensor: Tensor, name: str) -> Tensor:
-    return Tensor(name, tensor.datatype, tensor.shape, tensor.array)
+    return msgspec.structs.replace(tensor, name=name)

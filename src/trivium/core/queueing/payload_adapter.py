@@ -9,7 +9,7 @@ import msgspec
 
 from trivium.codecs.binary import pack_strings
 from trivium.codecs.classification import UNRANKED, classify
-from trivium.codecs.conversion import to_outputs, to_tensors
+from trivium.codecs.conversion import is_slow_to_read, to_outputs, to_tensors
 from trivium.core.queueing.admission import PriorityRules
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
@@ -21,8 +21,6 @@ from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
-SLOW_BYTES = 2**18
-"""Bytes of a body beyond which reading it may take long."""
 ONLY_TENSORS = frozenset({TENSORS})
 
 
@@ -69,11 +67,7 @@ class PayloadAdapter:
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
-        return (
-            type(payload) is Raw
-            and not self._takes_raw
-            and sum(len(part.data) for part in payload.parts) > SLOW_BYTES
-        )
+        return type(payload) is Raw and not self._takes_raw and is_slow_to_read(payload)
 
     def read(self, infer: Infer) -> Infer | ServeError:
         """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""
