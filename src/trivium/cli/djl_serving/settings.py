@@ -265,8 +265,16 @@ def _stored(store: Path, notices: list[str]) -> list[StartupModel]:
             "serve each entry."
         )
         return [_startup(read_url(str(store)), "the model store", store)]
-    filled = [entry for entry in entries if entry.is_file() or any(entry.iterdir())]
+    filled = [entry for entry in entries if not _is_empty(entry)]
     return [_startup(read_url(str(entry)), "the model store", store) for entry in filled]
+
+
+def _is_empty(entry: Path) -> bool:
+    """Tell whether it is a folder without anything; one that cannot be looked into is for the load to name."""
+    try:
+        return entry.is_dir() and not any(entry.iterdir())
+    except OSError:
+        return False
 
 
 def _is_model_entry(entry: Path) -> bool:

@@ -188,6 +188,12 @@ def test_what_is_elsewhere_is_a_source_to_fetch(tmp_path: Path) -> None:
     assert (model.source.name, model.source.version, model.source.over["topK"].value) == ("mlp", "v1", "1")
 
 
+def test_an_archive_of_a_store_that_is_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
+    place = store(tmp_path, "a")
+    (place / "b.zip").symlink_to(tmp_path / "nowhere")
+    assert "Invalid model url" in refusal(tmp_path, "model_store=store")
+
+
 def test_a_path_that_is_not_there_is_named_and_an_id_of_the_hub_is_known(tmp_path: Path) -> None:
     text = refusal(tmp_path, models=("m=/no/where",))
     assert text.startswith("the command line (-m): Invalid model url: /no/where: there is no file or folder")
