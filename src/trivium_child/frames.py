@@ -269,7 +269,7 @@ class AnswerTexts:
             what = FAILURE
             told = {"code": outcome.code, "message": outcome.message, "status": outcome.status}
             if outcome.reason:
-                told["reason"] = outcome.reason
+                told["reason"], told["metadata"] = outcome.reason, outcome.metadata
         else:
             assert outcome is END, "an adapter made something of an item that is no outcome: %r" % (outcome,)
             what = NOTHING

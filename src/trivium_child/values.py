@@ -37,17 +37,23 @@ _LENGTH = struct.Struct("<I")
 
 class Failure(Exception):
     """An error of one item, or (raised) of a whole batch. `code` is a value of `trivium.types.errors.Code`;
-    `status` the HTTP status that the handler asked for; `reason` one of `trivium.types.reasons`.
+    `status` the HTTP status that the handler asked for; `reason` one of `trivium.types.reasons`, with its `metadata`.
     """
 
     def __init__(
-        self, message: str, code: str = "model failed", status: Optional[int] = None, reason: str = ""
+        self,
+        message: str,
+        code: str = "model failed",
+        status: Optional[int] = None,
+        reason: str = "",
+        metadata: Optional[Dict[str, str]] = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.status = status
         self.reason = reason
+        self.metadata = metadata or {}
 
 
 class Tensor:

@@ -1,7 +1,8 @@
 """Sharp edges of DJL Serving, each by its number in section 14 of the sheet, on the real command.
 
-Those of language models and translators (15 to 17) are not there. What a table of rules can say better has its number
-in unit tests: 5 (deaths), 6 (error rates), 13 (NDList), 20 (devices).
+Those of translators and binary mode are in `test_djl_translated_edges`, those of language models (15, 16) are not
+there. What a table of rules can say better has its number in unit tests: 5 (deaths), 6 (error rates), 13 (NDList), 20
+(devices, and degrees).
 """
 
 import json

@@ -8,12 +8,13 @@ fits the model, the core's admission says.
 from collections.abc import Sequence
 from math import prod
 
-from trivium.codecs import json_documents, jsontensors, signatures, v2_bodies
+from trivium.codecs import data_reasons, json_documents, jsontensors, signatures, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, is_anonymous, one_element
 from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, NPZ, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Payload, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
@@ -139,7 +140,7 @@ def _whole(part: RawPart, wanted: Wanted) -> tuple[Tensor, ...]:
     if not part.data and not any(not spec.optional for spec in wanted.specs):
         return ()
     reader = _row(kind, part.data) if text is None else READER_OF.get(kind)
-    found = None if reader is None else reader.read(part.data, wanted)
+    found = None if reader is None else _read(reader, part.data, wanted)
     if found is not None:
         return bind(found, wanted, reader is JSON)
     if text is not None:  # what has no content type goes in as it is, whatever it looks like
@@ -162,10 +163,25 @@ def _field(part: RawPart, wanted: Wanted) -> tuple[Tensor, ...]:
     reader = _row(kind, part.data)
     if reader is None and kind in ("", "text/plain") and not _picture(part):
         reader = JSON  # a number typed into a form
-    found = None if reader is None else reader.read(part.data, alone)
+    found = None if reader is None else _read(reader, part.data, alone)
     if found is None:
         raise _unsupported(part, wanted)
     return bind(found, alone, reader is JSON)
+
+
+def _read(reader: Reader, data: Buffer, wanted: Wanted) -> tuple[Tensor, ...] | None:
+    """Read a request's body. What makes it INVALID keeps its words, and is UNREADABLE to wires that have their own."""
+    try:
+        return reader.read(data, wanted)
+    except ServeError as error:
+        if error.code is not Code.INVALID:
+            raise
+        raise ServeError(error.code, error.message, info=_unreadable(reader)) from error
+
+
+def _unreadable(reader: Reader | None) -> ErrorInfo:
+    media_type = reader.media_types[0] if reader else ""
+    return ErrorInfo.of(data_reasons.UNREADABLE, media_type=media_type)
 
 
 def _row(kind: str, data: Buffer) -> Reader | None:
@@ -273,4 +289,5 @@ def _unsupported(part: RawPart, wanted: Wanted) -> ServeError:
     return ServeError(
         Code.UNSUPPORTED_MEDIA,
         f"Model '{wanted.model}' takes {takes}, and cannot take {found}{place}. {hint}",
+        info=_unreadable(_row(kind, part.data)),
     )

@@ -12,6 +12,12 @@ def unfit(message: str) -> ServeError:
     return ServeError(Code.INVALID, message, info=INFO)
 
 
+def refusal_in_words(words: str, more: str = "") -> ServeError:
+    """Return the error of a request that DJL refuses in these `words`; `more` is what we add to them."""
+    message = f"{words} {more}" if more else words
+    return ServeError(Code.INVALID, message, info=ErrorInfo.of(reasons.TRANSLATION, words=words))
+
+
 def failed(message: str) -> ServeError:
     """Return the error of a translator that raised, or made nothing that can be used."""
     return ServeError(Code.MODEL_FAILED, message, info=INFO)
@@ -19,4 +25,5 @@ def failed(message: str) -> ServeError:
 
 def refused(error: ServeError) -> ServeError:
     """Return an error of a request as a translator's."""
-    return ServeError(error.code, error.message, info=INFO)
+    info = error.info if error.reason == reasons.TRANSLATION else INFO
+    return ServeError(error.code, error.message, info=info)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from trivium.codecs.header_text import essence
-from trivium.translators.faults import unfit
+from trivium.translators.faults import refusal_in_words, unfit
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart
 
@@ -28,7 +28,7 @@ def data_of(raw: Raw) -> RawPart:
     part = next((one for one in raw.parts if one.name in ("", "data", "body")), None)
     part = part or (raw.parts[0] if raw.parts else None)
     if part is None or not len(part.data):
-        raise unfit("Input data is empty.")
+        raise refusal_in_words("Input data is empty.")
     return part
 
 
@@ -68,4 +68,4 @@ def json_of(data: bytes | memoryview) -> object:
     try:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
-        raise unfit("Input is not a valid json.") from error
+        raise refusal_in_words("Input is not a valid json.") from error

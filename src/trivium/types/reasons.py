@@ -46,6 +46,6 @@ REGISTERED_TWICE: Final = "registered_twice"  # model, version
 NO_MEMORY: Final = "no_memory"  # model, version
 INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was loaded
 NO_ENGINE: Final = "no_engine"  # model, version, engine
-TRANSLATION: Final = "translation"  # no metadata
+TRANSLATION: Final = "translation"  # words: what the original says of it, empty for nothing
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told

@@ -6,7 +6,7 @@ difference, and is listed with its reason or mended. Rows that ask the same of s
 
 import io
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,8 @@ NO_METHOD = ("MethodNotAllowedException", "Requested method is not allowed, plea
 @dataclass(frozen=True)
 class Row:
     """One request and its answer. `body` None: any; `error`: type and message of an error of the server. `headers` must
-    be there with these values, those of `absent` must not. `stays`: whether the connection stays open.
+    be there with these values, those of `absent` must not. `stays`: whether the connection stays open. `holds` looks at
+    headers and body, `note` tells rows apart that differ in their bodies alone.
     """
 
     section: str
@@ -37,6 +38,8 @@ class Row:
     error: tuple[str, str] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     absent: Sequence[str] = ()
+    holds: Callable[[Mapping[str, str], bytes], None] | None = None
+    note: str = ""
 
     @property
     def stays(self) -> bool:
@@ -46,9 +49,8 @@ class Row:
     @property
     def name(self) -> str:
         """Its name in the report of the tests."""
-        return f"{self.section} {self.on[:4]} {self.method} {self.url[:60]} {self.send[:12]!r} {dict(self.fields)}"[
-            :110
-        ]
+        asked = f"{self.method} {self.url[:60]} {self.note or repr(self.send[:12])} {dict(self.fields)}"
+        return f"{self.section} {self.on[:4]} {asked}"[:110]
 
 
 def rows() -> list[Row]:

@@ -48,6 +48,8 @@ def check(server: DjlServing, row: Row) -> None:
         holds(json.loads(body), row.json)
     if row.error is not None:
         assert json.loads(body) == {"code": row.status, "type": row.error[0], "message": row.error[1]}, told
+    if row.holds is not None:
+        row.holds(headers, body)
     assert stays == row.stays, told
 
 

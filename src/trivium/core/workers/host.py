@@ -94,7 +94,8 @@ def _payload(payload: values.Payload) -> Payload:
 
 def _outcome(outcome: Outcome) -> values.Outcome:
     if isinstance(outcome, ServeError):
-        return values.Failure(outcome.message, outcome.code.value, outcome.status, outcome.reason)
+        metadata = {key: str(value) for key, value in outcome.metadata.items()}
+        return values.Failure(outcome.message, outcome.code.value, outcome.status, outcome.reason, metadata)
     if isinstance(outcome, Raw):
         parts = [values.Part(p.data, p.content_type, p.name, p.filename) for p in outcome.parts]
         return values.Raw(parts, dict(outcome.properties), outcome.query, outcome.status, outcome.reason)

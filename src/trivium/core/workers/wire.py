@@ -375,8 +375,17 @@ def failure(told: Mapping[str, object]) -> ServeError:
         _CODES.get(str(told["code"]), Code.MODEL_FAILED),
         str(told["message"]),
         status=status if isinstance(status, int) and 400 <= status <= 599 else None,
-        info=ErrorInfo.of(str(told["reason"])) if told.get("reason") else None,
+        info=_info(told),
     )
+
+
+def _info(told: Mapping[str, object]) -> ErrorInfo | None:
+    """Return the reason that a worker states, with its metadata as texts."""
+    if not told.get("reason"):
+        return None
+    metadata = told.get("metadata")
+    pairs = metadata.items() if isinstance(metadata, dict) else ()
+    return ErrorInfo(str(told["reason"]), {str(key): str(value) for key, value in pairs})
 
 
 def write_reply(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
+from trivium.codecs import data_reasons, signatures
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -92,7 +93,8 @@ _EXACT: Mapping[str, ExactText] = {
 }
 """The original's text of an error that the core has raised, by its reason."""
 
-_NO_TENSORS = ExactText("Input is not a NDList data type", status=400)
+_NO_TENSORS = ExactText("Input is not a NDList data type", "TranslateException", 400)
+_NO_JSON = ExactText("Input is not a supported json format", "TranslateException", 400)
 _NO_NAME = ExactText("Parameter model_name is required.")
 _NO_ROUTE = ExactText("Requested resource is not found, please refer to API document.")
 
@@ -112,8 +114,11 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """
     if isinstance(error, DjlRefusal) and error.exact is not None:
         return error.exact
-    if error.code is Code.UNSUPPORTED_MEDIA:
-        return _NO_TENSORS
+    if error.code is Code.UNSUPPORTED_MEDIA or error.reason == data_reasons.UNREADABLE:
+        return _NO_JSON if error.metadata.get("media_type") == signatures.JSON else _NO_TENSORS
+    if error.reason == reasons.TRANSLATION:
+        words = wire_text(str(error.metadata.get("words", "")))
+        return ExactText(words) if words else None
     if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:
         return _NO_NAME
     table = {**_EXACT, **_MANAGED} if manages else _EXACT

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trivium.translators.arguments import PictureArguments, ShortEdge
+from trivium.translators.faults import refusal_in_words
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
 from trivium_child import picture_steps as steps
@@ -58,7 +59,7 @@ class PicturePipeline:
                 picture = steps.center_fit(picture, asked.width, asked.height)
             return PreparedPicture(self._numbers(picture), width, height)
         except ValueError as error:
-            raise ServeError(Code.INVALID, f"Input is not an Image data type: {error}.") from error
+            raise refusal_in_words("Input is not an Image data type", f"({error}).") from error
 
     def _numbers(self, picture: "Picture") -> Array:
         asked = self._arguments

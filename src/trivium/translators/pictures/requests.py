@@ -9,7 +9,7 @@ import json
 import re
 
 from trivium.codecs.header_text import essence
-from trivium.types.errors import Code, ServeError
+from trivium.translators.faults import refusal_in_words, unfit
 
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -22,23 +22,22 @@ def picture_source(content: bytes, content_type: str) -> bytes | str:
     `content` is the body or the form's field `data`; JSON is `{"image_url": ...}`, anything else is the file itself.
     """
     if not content:
-        raise ServeError(Code.INVALID, "Input data is empty.")
+        raise refusal_in_words("Input data is empty.")
     if essence(content_type) != "application/json":
         return content
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ServeError(Code.INVALID, f"Input is not a valid json. {error}.") from error
+        raise refusal_in_words("Input is not a valid json.", f"{error}.") from error
     if not isinstance(document, dict):
-        raise ServeError(Code.INVALID, 'Invalid JsonObject input. Expected {"image_url": "https://..."}.')
+        raise refusal_in_words("Invalid JsonObject input.", 'Expected {"image_url": "https://..."}.')
     url = document.get("image_url")
     if not isinstance(url, str):
-        raise ServeError(Code.INVALID, 'Missing "image_url" in json.')
+        raise refusal_in_words('Missing "image_url" in json.')
     if match := _DATA_URL.fullmatch(url):
         return _decoded(match[1])
     if not _WEB.match(url):
-        raise ServeError(
-            Code.INVALID,
+        raise unfit(
             f"image_url is {url[:_SHOWN]!r}; expected an http or https URL, or data:image/...;base64,... "
             "Files of the server are not opened: send the file itself as the body.",
         )
@@ -49,6 +48,6 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ServeError(
-            Code.INVALID, f"Input is not an Image data type: image_url's base64: {error}."
+        raise refusal_in_words(
+            "Input is not an Image data type", f"(image_url's base64: {error})."
         ) from error

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.translators.arguments import FillMaskArguments
+from trivium.translators.faults import refusal_in_words
 from trivium.translators.files import refusal
 from trivium.translators.texts.encoding import EncodedTexts, TextEncoder, failure, output_at
 from trivium.translators.texts.requests import TextRequest, parse_texts
 from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
-from trivium.types.errors import Code, ServeError
 from trivium_child import picture_steps as steps
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class FillMask:
     def _place(self, encoding: "Encoding") -> int:
         places = [place for place, token in enumerate(encoding.ids) if token == self._id]
         if len(places) > 1:
-            raise ServeError(Code.INVALID, "Only one mask supported.")
+            raise refusal_in_words("Only one mask supported.")
         if not places:
-            raise ServeError(Code.INVALID, f"Mask token {self._token} not found.")
+            raise refusal_in_words(f"Mask token {self._token} not found.")
         return places[0]

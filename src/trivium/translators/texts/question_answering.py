@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.translators.arguments import QuestionAnsweringArguments
+from trivium.translators.faults import refusal_in_words
 from trivium.translators.texts.encoding import EncodedTexts, Floats, TextEncoder, failure, output_at
 from trivium.translators.texts.requests import PairRequest, parse_questions
 from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
-from trivium.types.errors import Code, ServeError
 from trivium_child import picture_steps as steps
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class QuestionAnswering:
         if not len(inside) == len(starts) == len(ends):
             raise failure(f"The model scored {len(starts)} and {len(ends)} tokens of {len(inside)}.")
         if not inside.any():
-            raise ServeError(
-                Code.INVALID,
-                "No valid answer span found in context. Ensure the paragraph/context contains relevant information.",
+            raise refusal_in_words(
+                "No valid answer span found in context.",
+                "Ensure the paragraph/context contains relevant information.",
             )
         starts, ends = (np.where(inside, scores, _NOWHERE) for scores in (starts, ends))
         if self._detail:

@@ -113,3 +113,11 @@ def test_errors_arrive_with_code_and_status():
             Code.INVALID if code == "invalid" else Code.MODEL_FAILED,
             found,
         )
+
+
+@pytest.mark.parametrize("metadata", [{"words": "a text", "count": 3}, None, [1], "no mapping"])
+def test_a_reason_comes_with_its_metadata_as_texts(metadata):
+    told = {"code": "invalid", "message": "m", "status": None, "reason": "translation", "metadata": metadata}
+    came = wire.failure(told)
+    expected = {"words": "a text", "count": "3"} if isinstance(metadata, dict) else {}
+    assert (came.reason, came.metadata) == ("translation", expected)

@@ -38,6 +38,7 @@ def groups(tmp_path, *lines, gpus=0):
     ],
 )
 def test_what_becomes_of_degrees(tmp_path, lines, gpus, expected):
+    """Sharp edge 20: one group under MPI, and one for as many GPUs as a degree asks for without it."""
     assert groups(tmp_path, *lines, gpus=gpus) == expected
 
 
