@@ -19,6 +19,7 @@ from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
+from trivium.core.models.broadcasts import have_made
 from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, default_isolation
 from trivium.core.models.preparations import Preparations, PreparedLoad
@@ -334,6 +335,7 @@ class Lifecycle:
         loaded = self._built(spec, prepared)
         try:
             await loaded.open()
+            await have_made(spec.name, graph_policy.member_calls(spec), self._registry.serving)
         except BaseException:
             await loaded.close()
             raise

@@ -207,7 +207,8 @@ class Registry:
         if why := loaded.obstacle():
             return why
         graph = loaded.spec.scheduling
-        for step in graph.steps if isinstance(graph, Graph) else ():
+        steps = graph.steps if isinstance(graph, Graph) else ()
+        for step in (one for one in steps if one.model):
             try:
                 reason = self.lacking(self.serving(step.model, step.version))
             except ServeError as error:

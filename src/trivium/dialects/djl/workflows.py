@@ -24,6 +24,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 """Definitions that are there by name; each is a file."""
 
 TEMPLATE_NAMES = ("adapter",)
+TEMPLATE_PARAMETERS = ("adapter", "url", "model")
+"""What whoever asks for it fills it with."""
 
 _MEMBERS = ("name", "version", "models", "functions", "configs", "workflow")
 _DEFAULTS: Mapping[str, str] = {
@@ -335,7 +337,8 @@ class _Reading:
             {str(key): str(value) for key, value in options.items()} if isinstance(options, dict) else {}
         )
         made = adapters.payload(topic, src)
-        return StandingCall(topic, adapters.REGISTER, made.properties, tuple(arguments.items()))
+        undo = adapters.UNREGISTER
+        return StandingCall(topic, adapters.REGISTER, made.properties, tuple(arguments.items()), undo)
 
     # -- values --------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ FUNCTION, CONFIG = "trivium_function", "trivium_function_config"
 
 @dataclass(frozen=True, slots=True)
 class WorkflowMembers:
-    """What a workflow brings with it."""
+    """Lists what a workflow brings with it."""
 
     sources: tuple[ModelSource, ...]
 

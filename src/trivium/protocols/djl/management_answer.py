@@ -78,10 +78,16 @@ class ManagementEncoder:
 
 
 def registered(name: str, waits: bool, is_workflow: bool) -> Write:
-    """It says that a model is registered, or will be."""
+    """It says that a model is registered, or will be: under the name that it has, else under that which was asked."""
     what = "Workflow" if is_workflow else "Model"
     text = "registered." if waits else "registration scheduled."
-    return lambda answer: (200 if waits else 202, {"status": f'{what} "{name}" {text}'})
+
+    def write(answer: ManagementAnswer) -> tuple[int, object]:
+        rows = answer.versions if isinstance(answer, Listing) else ()
+        own = wire_text(rows[0].model if rows else name)
+        return 200 if waits else 202, {"status": f'{what} "{own}" {text}'}
+
+    return write
 
 
 def unregistered(name: str) -> Write:
