@@ -170,7 +170,7 @@ def _field(part: RawPart, wanted: Wanted) -> tuple[Tensor, ...]:
 
 
 def _read(reader: Reader, data: Buffer, wanted: Wanted) -> tuple[Tensor, ...] | None:
-    """Read a request's body. What makes it INVALID keeps its words, and is UNREADABLE to wires that have their own."""
+    """Read a request's body. What makes it INVALID keeps its words, and is UNDECODED to wires that have their own."""
     try:
         return reader.read(data, wanted)
     except ServeError as error:
@@ -181,7 +181,7 @@ def _read(reader: Reader, data: Buffer, wanted: Wanted) -> tuple[Tensor, ...] | 
 
 def _unreadable(reader: Reader | None) -> ErrorInfo:
     media_type = reader.media_types[0] if reader else ""
-    return ErrorInfo.of(data_reasons.UNREADABLE, media_type=media_type)
+    return ErrorInfo.of(data_reasons.UNDECODED, media_type=media_type)
 
 
 def _row(kind: str, data: Buffer) -> Reader | None:

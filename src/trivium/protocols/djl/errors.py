@@ -118,7 +118,7 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """
     if isinstance(error, DjlRefusal) and error.exact is not None:
         return error.exact
-    if error.code is Code.UNSUPPORTED_MEDIA or error.reason == data_reasons.UNREADABLE:
+    if error.code is Code.UNSUPPORTED_MEDIA or error.reason == data_reasons.UNDECODED:
         return _NO_JSON if error.metadata.get("media_type") == signatures.JSON else _NO_TENSORS
     if error.reason == reasons.TRANSLATION:
         words = wire_text(str(error.metadata.get("words", "")))

@@ -205,6 +205,8 @@ def test_what_cannot_be_fetched_is_refused_with_the_way_out(tmp_path: Path) -> N
 
 
 def test_workflows_stand_where_models_stand(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").touch()
+    (tmp_path / "folder").mkdir()
     found = settled(tmp_path, models=("https://h/flow.json", "flow.yaml?size=2", "w=folder")).models
     assert [(model.source.name, model.source.is_named_after_uri) for model in found] == [
         ("flow", True),
