@@ -8,6 +8,7 @@ from time import monotonic
 
 import msgspec
 
+from trivium.translators.faults import refused
 from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Runner, SupportsInterrupt, Translator
 from trivium.types.operations import Infer
@@ -103,13 +104,18 @@ class TranslatedRunner:
         outputs: list[Tensors] = []
         for outcome in outcomes:
             if isinstance(outcome, ServeError):
-                return outcome
+                return _of_request(outcome)
             assert isinstance(outcome, Tensors), "models behind translators answer with tensors"
             outputs.append(outcome)
         try:
             return self._translator.after(translated, outputs)
         except ServeError as error:
             return frameless(error)
+
+
+def _of_request(error: ServeError) -> ServeError:
+    """Return the error of a row: tensors that the model cannot take come from the request, through the translator."""
+    return frameless(refused(error)) if error.code is Code.INVALID else error
 
 
 def _alike(translated: dict[int, Translated]) -> Iterator[list[_Row]]:

@@ -136,7 +136,11 @@ def test_a_short_edge_is_made_first(tmp_path: Path) -> None:
         (folders.yolo_v8, {"a": np.zeros((8, 5))}, "has 4 classes"),
         (folders.yolo_v8, {}, "with its detection layer"),
         (folders.segmentation, {"a": np.zeros((2, 8))}, r"expected \[classes, rows, columns\]"),
-        (folders.segmentation, {"a": np.zeros((3, 8, 8))}, "4 class names and 3 planes"),
+        (
+            folders.segmentation,
+            {"a": np.zeros((3, 8, 8))},
+            "4 class names and the model's output has 3 planes",
+        ),
         (folders.segmentation, {}, "expected"),
     ],
 )

@@ -122,6 +122,12 @@ def test_a_model_that_fails_fails_those_that_it_ran_alone(runner, model):
     assert [one.code for one in outcomes] == [Code.MODEL_FAILED, Code.INVALID]
 
 
+def test_rows_that_a_model_cannot_take_are_the_requests_fault(runner, model):
+    model.fault = ServeError(Code.INVALID, "another shape")
+    (refused,) = runner.run(asked(text("1"))).outcomes
+    assert (refused.code, refused.message, refused.reason) == (Code.INVALID, "another shape", "translation")
+
+
 def test_a_translator_that_returns_too_few_fails_the_batch(model):
     class Few(Numbers):
         def before(self, requests):

@@ -150,7 +150,7 @@ class YoloV5Detector(ObjectDetector):
         classes = width - self._before_classes
         if width < 0 or classes == len(self.labels):
             return ""
-        return f"there are {len(self.labels)} class names and the model's output has {classes} classes"
+        return f"the file synset.txt has {len(self.labels)} class names and the model's output has {classes} classes"
 
     def _unlike(self, boxes: Numbers, scores: Numbers, members: npt.NDArray[np.bool_]) -> list[int]:
         """Return the indices of the boxes that overlap no better one as far as the threshold."""

@@ -24,7 +24,8 @@ class SemanticSegmenter:
                 "expected [classes, rows, columns]"
             )
         if 0 <= shape[0] < len(self._labels):
-            return f"there are {len(self._labels)} class names and {shape[0]} planes in the model's output"
+            found = f"the file synset.txt has {len(self._labels)} class names"
+            return f"{found} and the model's output has {shape[0]} planes"
         return ""
 
     def answer(self, outputs: Mapping[str, Array], picture: PreparedPicture) -> dict[str, object]:
