@@ -13,7 +13,7 @@ from trivium.core.models.broadcasts import have_made, have_undone
 from trivium.core.models.sources import MemberSources, Source
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer, Register, Remembered
+from trivium.types.operations import DescribeAll, Infer, Register, Remembered, Scale
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.schedules import Graph, Step
 from trivium.types.sources import ModelSource
@@ -262,6 +262,21 @@ def test_a_member_that_does_not_load_is_named():
         stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
         with pytest.raises(ServeError, match=r"Model 'a', which 'g' brings: .*no memory"):
             await stage.server.register(path)
+
+    played(play, spec())
+
+
+def test_a_graph_is_described_and_scaled_by_its_models():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A, B))
+        await stage.server.execute(Scale("g", 2, 3))
+        described = (await stage.server.execute(DescribeAll("g"))).answer
+        (graph,) = described.models
+        assert [row.model for row in described.statuses] == ["g"]
+        assert [(row.model, row.is_member) for row in graph.members.statuses] == [("a", True), ("b", True)]
+        bounds = [(one.groups[0].minimum, one.groups[0].maximum) for one in graph.members.models]
+        assert bounds == [(2, 3), (2, 3)]
 
     played(play, spec())
 
