@@ -245,6 +245,11 @@ class Lifecycle:
                 record.vanished = True
                 self._drop(record, forget=True)
 
+    async def settled(self, name: str) -> None:
+        """Wait until what is being done with a model has been done."""
+        async with self._locks[name]:
+            pass
+
     async def drained(self, name: str) -> None:
         """Wait until what was in flight of a model that was unloaded has ended."""
         drains = [drain for drain in self._drains if drain.get_name() == name]
