@@ -436,6 +436,9 @@ def assert_stored(djl: DjlServing, root: Path) -> None:
     refused = djl.manage("POST", "/models", json.dumps(wish).encode(), "Content-Type: application/json\r\n")
     assert (refused.status, "{where}/m" in refused.document["message"]) == (404, True)
     listed = djl.manage("GET", "/workflows").document["workflows"]
-    assert listed == [{"workflowName": "m"}, {"workflowName": "stored"}]
+    assert listed == [{"workflowName": "stored"}]
+    (described,) = djl.manage("GET", "/workflows/stored").document
+    assert [one["modelName"] for one in described["models"]] == ["m"]
+    assert djl.manage("PUT", "/workflows/stored?min_worker=1&max_worker=1").status == 200
     assert djl.manage("DELETE", "/workflows/stored").status == 200
     until(lambda: djl.infer("GET", "/ping").document == {}, lambda: "its model is still there")

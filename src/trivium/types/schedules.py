@@ -129,4 +129,9 @@ class Graph:
     @property
     def models(self) -> tuple[str, ...]:
         """Return the models of its steps, each once."""
-        return tuple(dict.fromkeys(step.model for step in self.steps if step.model))
+        return tuple(dict.fromkeys(model for model, _ in self.places))
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Return the same with the version that each step names."""
+        return tuple(dict.fromkeys((step.model, step.version) for step in self.steps if step.model))

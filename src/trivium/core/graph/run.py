@@ -25,6 +25,9 @@ from trivium.types.running import ItemId
 from trivium.types.schedules import Step
 
 LEAST_SECONDS = 0.001
+WRONG_VALUE = 500
+"""HTTP's status for a value with which a graph cannot go on: no model has failed."""
+
 TENSORS = PayloadKind.TENSORS
 
 
@@ -164,7 +167,8 @@ class Run:
         try:
             branch.values[step.gives] = FUNCTIONS[step.function]([branch.value(name) for name in step.takes])
         except ServeError as error:
-            self._fail(i, error)
+            status = WRONG_VALUE if error.code is Code.MODEL_FAILED else error.status
+            self._fail(i, ServeError(error.code, error.message, status=status))
         else:
             self._is_stale = True
 
@@ -299,7 +303,11 @@ class Run:
             return value
         words = f"The value '{name}' of '{self._graph.name}' is a list of {len(value.payloads)}"
         self._end(
-            ServeError(Code.MODEL_FAILED, f"{words}, and an answer is one. Let a function make one of them.")
+            ServeError(
+                Code.MODEL_FAILED,
+                f"{words}, and an answer is one. Let a function make one of them.",
+                status=WRONG_VALUE,
+            )
         )
         return None
 

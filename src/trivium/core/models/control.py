@@ -94,6 +94,8 @@ class ModelControl:
         self._may_change = may_change
         self._tasks: set[asyncio.Task[ResponsePart]] = set()
         self._loading: set[asyncio.Task[None]] = set()
+        self._arriving: list[Sequence[ModelEntry]] = []
+        """What is being registered, each with the members that it needs."""
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
@@ -160,13 +162,14 @@ class ModelControl:
     async def _register(self, operation: Register) -> Listing:
         source = operation.source
         entries = await self._repository.register(source)
-        entries = [entry for entry in entries if not (entry.is_member and self._serves(entry))]
         try:
             for entry in entries:
-                self._lifecycle.check_new(entry)
+                if not (entry.is_member and self._serves(entry)):
+                    self._lifecycle.check_new(entry)
         except ServeError:
             self._forget(source, entries[-1].name)
             raise
+        self._arriving.append(entries)
         if operation.wait:
             await self._load_registered(entries, source)
         else:
@@ -183,20 +186,37 @@ class ModelControl:
         ]
 
     async def _load_registered(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
+        """Load them in order. Raises the first failure, behind which nothing of them is left that nobody else needs."""
         done: list[ModelEntry] = []
+        graph = entries[-1].name
         try:
             for entry in entries:
                 try:
-                    await self._lifecycle.register(entry, source)
+                    await self._load_new(entry, source)
                 except ServeError as error:
-                    raise _named(entry, entries[-1].name, error) from error
+                    raise _named(entry, graph, error) from error
                 done.append(entry)
         except BaseException:
-            for entry in reversed(done):
-                for spec in entry.specs:
-                    await self._lifecycle.unregister(spec.name, spec.version)
-            self._forget(source, entries[-1].name)
+            self._arriving.remove(entries)
+            for spec in (spec for entry in reversed(done) if not entry.is_member for spec in entry.specs):
+                await self._lifecycle.unregister(spec.name, spec.version)
+            self._forget(source, graph)
+            await self._drop_members(graph, [entry.name for entry in reversed(done) if entry.is_member], ())
             raise
+        self._arriving.remove(entries)
+
+    async def _load_new(self, entry: ModelEntry, source: ModelSource, keep_failed: bool = False) -> None:
+        """Load a model, unless it is a member that another graph has loaded from the same source. Raises as
+        `Lifecycle.register`.
+        """
+        await self._lifecycle.settled(entry.name)  # another graph may be loading it
+        if entry.is_member and self._serves(entry):
+            return
+        try:
+            await self._lifecycle.register(entry, source, keep_failed)
+        except ServeError:
+            if not (entry.is_member and self._serves(entry)):  # another graph was quicker
+                raise
 
     def _serves(self, entry: ModelEntry) -> bool:
         """Is a member there already, from the very source that is asked for?"""
@@ -236,7 +256,8 @@ class ModelControl:
                     await self._unregister(name, record.version)
 
     def _is_needed(self, member: Record) -> bool:
-        return any(
+        arriving = (entry for entries in self._arriving for entry in entries if entry.is_member)
+        return any(entry.name == member.name and member.version in entry.asked for entry in arriving) or any(
             step.model == member.name and step.version in ("", member.version)
             for record in self._registry.records()
             if not record.vanished and record.spec is not None and isinstance(record.spec.scheduling, Graph)
@@ -259,9 +280,10 @@ class ModelControl:
         """Load all of them, whatever becomes of one: nobody waits, and who looks finds those that failed."""
         for entry in entries:
             try:
-                await self._lifecycle.register(entry, source, keep_failed=True)
+                await self._load_new(entry, source, keep_failed=True)
             except ServeError as error:
                 log.error("registering %s failed: %s", source.uri, error.message)
+        self._arriving.remove(entries)
 
     async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):

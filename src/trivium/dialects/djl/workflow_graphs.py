@@ -75,6 +75,7 @@ class Expressions:
                 self._text.fault((_KEY,), found, f"at most {MOST_STEPS}", "Divide the workflow.")
             elif not self._text.has_faults:
                 self._check_circles()
+                self._check_lists()
         needed = self._needed()
         for name in self._written:
             if name not in needed:
@@ -243,6 +244,21 @@ class Expressions:
                 self._text.fault(
                     place, f"{way}: each needs the next", "no circle", "Let one do without the other."
                 )
+
+    def _check_lists(self) -> None:
+        """Note lists where one payload is taken: by a model, or as the answer."""
+        lists = {step.gives for step in self._steps if step.function == "list"}
+        for _ in self._steps:  # names of the same list
+            lists |= {
+                step.gives for step in self._steps if step.function == "same" and step.takes[0] in lists
+            }
+        hint = "Let a function make one of them, or ensemble."
+        for step in self._steps:
+            if step.model and not step.is_listed and step.takes[0] in lists:
+                found = f"a list for the model {step.model}"
+                self._text.fault(self._places[step.gives], found, "one payload", hint)
+        if OUT in lists:
+            self._text.fault((_KEY, OUT), "a list as the answer", "one payload", hint)
 
     def _needed(self) -> frozenset[str]:
         takes = {step.gives: step.takes for step in self._steps}

@@ -13,7 +13,7 @@ from trivium.core.models.broadcasts import have_made, have_undone
 from trivium.core.models.sources import MemberSources, Source
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer, Register, Remembered
+from trivium.types.operations import DescribeAll, Infer, Register, Remembered, Scale
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.schedules import Graph, Step
 from trivium.types.sources import ModelSource
@@ -174,6 +174,55 @@ def test_what_a_model_of_its_own_serves_is_no_member_and_stays():
     played(play, spec())
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_graphs_that_come_at_the_same_time_share_what_is_being_loaded(waits):
+    async def play(stage):
+        await stage.start()
+        paths = [stage.form.add("g", A, B), stage.form.add("h", B, A), stage.form.add("i", A)]
+        wishes = [Register(ModelSource(path, path.split("/")[2]), wait=waits) for path in paths]
+        await asyncio.gather(*(stage.server.execute(wish) for wish in wishes))
+        while set(stage.states().values()) != {VersionState.READY}:
+            await asyncio.sleep(0)
+        assert len(stage.states()) == 6
+        for name in ("g", "h", "i"):
+            assert await stage.ask(name) == [7]
+            await stage.server.unregister(name)
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_a_graph_that_comes_while_another_goes_keeps_what_it_needs():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        path = stage.form.add("h", A, B)
+        await asyncio.gather(stage.server.register(path), stage.server.unregister("g"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert await stage.ask("h") == [7]
+        await stage.server.unregister("h")
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_a_graph_that_fails_leaves_no_member_behind_that_another_was_to_take_along():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        path = stage.form.add("h", A, B)
+        stage.form.paths[B.uri] = (spec("b", stamp="8"),)
+        stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
+        results = await asyncio.gather(
+            stage.server.register(path), stage.server.unregister("g"), return_exceptions=True
+        )
+        assert isinstance(results[0], ServeError)
+        await stage.settled("m")
+
+    played(play, spec())
+
+
 @pytest.mark.parametrize("kind", ["absent", "broken", "does not open"])
 def test_a_member_that_cannot_be_served_leaves_nothing(kind):
     async def play(stage):
@@ -262,6 +311,21 @@ def test_a_member_that_does_not_load_is_named():
         stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
         with pytest.raises(ServeError, match=r"Model 'a', which 'g' brings: .*no memory"):
             await stage.server.register(path)
+
+    played(play, spec())
+
+
+def test_a_graph_is_described_and_scaled_by_its_models():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A, B))
+        await stage.server.execute(Scale("g", 2, 3))
+        described = (await stage.server.execute(DescribeAll("g"))).answer
+        (graph,) = described.models
+        assert [row.model for row in described.statuses] == ["g"]
+        assert [(row.model, row.is_member) for row in graph.members.statuses] == [("a", True), ("b", True)]
+        bounds = [(one.groups[0].minimum, one.groups[0].maximum) for one in graph.members.models]
+        assert bounds == [(2, 3), (2, 3)]
 
     played(play, spec())
 

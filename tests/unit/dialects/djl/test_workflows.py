@@ -262,6 +262,11 @@ BAD = {
     "a number as an argument": ({"workflow": {"out": ["id", 5]}}, "the name of a value"),
     "a callable that is a list": ({"workflow": {"out": [["id"], "in"]}}, "the name of what is called"),
     "a callable as a value": ({"models": M, "workflow": {"out": ["id", "m"]}}, 'write ["m", ...]'),
+    "a list for a model": (
+        {"models": M, "workflow": {"all": ["functionsApply", ["m"], "in"], "out": ["m", ["id", "all"]]}},
+        "a list for the model m",
+    ),
+    "a list as the answer": ({"workflow": {"out": ["functionsApply", ["id"], "in"]}}, "a list as the answer"),
     "in defined": ({"workflow": {"in": ["id", "in"], "out": ["id", "in"]}}, "the request itself"),
     "a class in Java": ({"functions": {"f": "com.x.F"}, "workflow": {"out": ["f", "in"]}}, "def f(input)"),
     "a function without module": ({"functions": {"f": "f"}, "workflow": {"out": ["f", "in"]}}, "module:name"),
@@ -361,6 +366,7 @@ def documents(draw):
         values = st.sampled_from(names(i))
         deep = st.recursive(values, lambda inner: expressions(inner), max_leaves=6)
         workflow["out" if i == count else f"v{i}"] = draw(expressions(deep))
+    workflow["out"] = ["f", workflow["out"]]
     order = draw(st.permutations(list(workflow)))
     return {
         "models": {"m": "/m", "n": "/n"},
@@ -371,11 +377,12 @@ def documents(draw):
 
 def expressions(arguments):
     return st.one_of(
-        st.tuples(st.sampled_from(["m", "n", "id"]), arguments).map(list),
+        st.tuples(st.sampled_from(["m", "n"]), arguments.map(lambda one: ["f", one])).map(list),
+        st.tuples(st.just("id"), arguments).map(list),
         st.lists(arguments, min_size=0, max_size=3).map(lambda found: ["f", *found]),
         st.tuples(
             st.just("functionsApply"),
-            st.lists(st.sampled_from(["m", "n", "id", "f"]), min_size=1, max_size=3),
+            st.lists(st.sampled_from(["id", "f"]), min_size=1, max_size=3),
             arguments,
         ).map(list),
     )

@@ -285,6 +285,14 @@ def test_a_limit_that_is_no_number() -> None:
     assert refused("GET", "/models?limit=x") == (409, "NumberFormatException", 'For input string: "x"')
 
 
+def test_what_a_workflow_brings_is_a_model_and_no_workflow() -> None:
+    rows = Listing((row("flow"), row("m", is_member=True)))
+    _, found = answered("GET", "/workflows", rows)
+    assert found == {"nextPageToken": "1", "workflows": [{"workflowName": "flow", "version": "1"}]}
+    _, found = answered("GET", "/models", rows)
+    assert [one["modelName"] for one in found["models"]] == ["flow", "m"]
+
+
 # -- describe (5.2) ----------------------------------------------------------------------------------------
 
 SPEC = replace(
@@ -293,6 +301,15 @@ SPEC = replace(
     scheduling=Dynamic(max_delay=0.1),
 )
 WORKER = InstanceStatus(7, "m_0", 1.0, False, Device.CPU, 0, started=1700000000.25)
+
+
+def test_a_workflow_is_described_by_its_models() -> None:
+    known = ModelDescription(SPEC, ("1",), groups=SPEC.groups)
+    members = ModelDescriptions((row("a"), row("b")), (known, known))
+    flow = ModelDescription(SPEC, ("1",), members=members)
+    _, found = answered("GET", "/workflows/flow", ModelDescriptions((row("flow"),), (flow,)))
+    assert [one["workflowName"] for one in found] == ["flow"]
+    assert [one["modelName"] for one in found[0]["models"]] == ["a", "b"]
 
 
 def test_a_model_is_described_in_full() -> None:
