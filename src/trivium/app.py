@@ -76,7 +76,7 @@ _BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({
 _python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
 _ENGINES: tuple[Engine, ...] = (
     *(ONNX, TORCH, IDENTITY),
-    _python("djl", _BOTH, read_metric=read_metric),
+    _python("djl", _BOTH | {PayloadKind.LISTED}, read_metric=read_metric),
     _python("torchserve", _BOTH),
     _python("triton", _TENSORS, words=translate_error),
 )

@@ -21,6 +21,9 @@ METHODS = ("predict", "explain")
 _DEGREES = ("tensor_parallel_degree", "pipeline_parallel_degree")
 """Options that every request brings."""
 
+FUNCTION = "workflow_function"
+"""The setting that makes of a handler a function of a workflow; its value is what it is configured with."""
+
 _NO_CONTENT = 204
 _FAILED = 424
 _OUT_OF_MEMORY = 507
@@ -224,7 +227,13 @@ def _wrong_type(output: Any, name: str) -> str:
 
 
 def ADAPTER(setup: Setup, host: Host) -> Adapter:
-    """Make the adapter for a plain function, or the one for an async function."""
+    """Make the adapter for a plain function, or the one for an async function, or for a function of a workflow."""
+    if FUNCTION in setup.settings:
+        from trivium_child.djl_function import (
+            DjlFunctionAdapter,
+        )  # it needs this module
+
+        return DjlFunctionAdapter(setup)
     if not setup.settings.get("in_flight"):
         return DjlAdapter(setup, host)
     from trivium_child.djl_async import (

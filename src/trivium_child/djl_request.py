@@ -4,11 +4,12 @@ Source: spec sheet `djl`, sections 4.3 and 8.4. A request always has content, if
 would be taken for the initialisation.
 """
 
+import sys
 import uuid
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from trivium_child import djl_ndlist
-from trivium_child.values import Failure, Item, Raw, Tensor
+from trivium_child.values import Failure, Item, Listed, Payload, Raw, Tensor
 
 _DATA = "data"
 _TYPE = "content-type"
@@ -54,22 +55,24 @@ def show(item: Item) -> Shown:
     """Properties and content of one request; parts without a name are its `data`. Raises Failure, which is that
     request's alone.
     """
-    payload = item.payload
+    if isinstance(item.payload, Listed):
+        text = "A handler takes one request, and got a list of %d. Let a function make one of them."
+        raise Failure(text % len(item.payload.payloads), "unsupported media")
+    return shown(item, item.payload, item.request_id or str(uuid.uuid4()))
+
+
+def shown(item: Item, payload: Payload, request_id: str) -> Shown:
+    """Return one payload of a request as `show` does."""
     properties, pairs = _of_raw(payload) if isinstance(payload, Raw) else _of_tensors(item, payload)
-    properties["requestId"] = item.request_id or str(uuid.uuid4())
+    properties["requestId"] = request_id
     return Shown(properties, pairs)
 
 
-_types: List[Any] = []
-"""The class of inputs, once it was imported: its package is on the path of workers alone."""
-
-
 def _input(name: str, properties: Dict[str, str]) -> Any:
-    if not _types:
-        from djl_python.inputs import Input
-
-        _types.append(Input)
-    inputs = _types[0]()
+    module: Any = sys.modules.get("djl_python.inputs")  # an import statement costs ten times as much
+    if module is None:
+        import djl_python.inputs as module  # its package is on the path of workers alone
+    inputs = module.Input()
     inputs.function_name = name
     inputs.properties.update(properties)
     return inputs

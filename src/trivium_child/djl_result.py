@@ -22,13 +22,18 @@ _MOST_TEXTS = 100
 
 
 def whole(output: Any) -> Raw:
-    """The answer to one request: of the content the pair `data`, or else the first."""
-    content = output.content
-    value = None
-    if not content.is_empty():
-        keys = content.keys
-        value = content.values[keys.index(_DATA) if _DATA in keys else 0]
-    return _raw(output, value)
+    """The answer to one request: of the content the pair `data`, or else the first. The others, which steps of a graph
+    see, too, are behind it.
+    """
+    keys, values = output.content.keys, output.content.values
+    first = keys.index(_DATA) if _DATA in keys else 0
+    answer = _raw(output, values[first] if values else None)
+    if answer.parts:
+        answer.parts[0].name = "" if keys[first] in (None, _DATA) else str(keys[first])
+    for index, (key, value) in enumerate(zip(keys, values)):
+        if index != first:
+            answer.parts.append(Part(value, "", _DATA if key is None else str(key)))
+    return answer
 
 
 def batch_payloads(output: Any, count: int) -> List[Raw]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.app import ENGINES
 from trivium.core.execution import execute
+from trivium.core.models.launcher import default_isolation
+from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import OpensRunner, WorkerEngine
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Batch, Placement
-from trivium.types.spec import Batching, Isolation, ModelFacts
+from trivium.types.spec import Batching, Isolation, ModelFacts, TensorSpec
 
 HERE = Placement("m_0", Isolation.THREAD)
 ROWS = Batching(batch_axis=True, max_rows=8, merge=True)
@@ -80,6 +83,19 @@ def test_descriptors(name):
     assert engine.isolation
     assert set(engine.isolation) <= set(Isolation)
     assert isinstance(engine.has_facts, bool)
+
+
+@every_engine
+def test_a_model_runs_by_default_where_its_engine_can(made):
+    engine, spec = made
+    text = TensorSpec("t", DataType.BYTES, (1,))
+    for model in (
+        spec,
+        replace(spec, inputs=(text,)),
+        replace(spec, outputs=(text,)),
+        make_spec(inputs=(), outputs=()),
+    ):
+        assert default_isolation(engine, model) in engine.isolation
 
 
 @every_engine

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from trivium.app import FORMATS
+from trivium.core.models.source_policy import applied
+from trivium.types.interfaces import SupportsMembers
 from trivium.types.spec import Defaults, ReadResult
 
 every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -141,6 +143,39 @@ def test_what_it_claims_it_reads_and_nobody_else_claims(form, tmp_path):
         assert spec.groups
         assert spec.limits.queue_items == 17
         assert {"name", "version", "engine", "limits.queue_items"} <= set(spec.origin)
+
+
+def a_workflow(root):
+    (root / "glue.py").write_text("def f(one):\n    return one\n")
+    document = {
+        "models": {"m": f"{root}/m", "own": str(root)},
+        "functions": {"f": "glue:f"},
+        "workflow": {"out": ["m", ["own", ["f", "in"]]]},
+    }
+    (root / "workflow.json").write_text(json.dumps(document))
+    (root / "m").mkdir()
+    a_djl_folder(root / "m")
+    return a_djl_folder(root)
+
+
+GRAPHS = {"djl": a_workflow}
+"""A path per format whose models bring others: what a graph brings is read like anything else."""
+
+
+@pytest.mark.parametrize(
+    "form", [form for form in FORMATS if isinstance(form, SupportsMembers)], ids=lambda f: f.name
+)
+def test_what_a_graph_brings_is_read_under_the_names_of_its_steps(form, tmp_path):
+    (spec,) = form.read(GRAPHS[form.name](tmp_path), Defaults()).specs
+    sources = form.members(spec)
+    assert {source.name for source in sources} == set(spec.scheduling.models)
+    for source in sources:
+        path = Path(source.uri)
+        (claiming,) = [other for other in FORMATS if other.claims(path)]
+        reading = applied(claiming.read_source(path, source, Defaults()), source, True)
+        assert reading.unreadable == ()
+        (member,) = reading.specs
+        assert (member.name, claiming.members(member)) == (source.name, ())
 
 
 @every_format

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from tests.harness.triton_server import serving
 
+from trivium import app
+from trivium.codecs import binary
+from trivium.config.loading import configured
 from trivium.dialects.triton.description import config_json
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Ready, Unload, WantedOutput
-from trivium.types.payload import Tensors
+from trivium.types.payload import STRINGS_AT_ONCE, PackedTensor, Tensors
 
 LEFT = ServeError(Code.CANCELLED, "by the test")
 MODEL = """
@@ -385,3 +388,36 @@ def test_ensembles_in_a_circle_are_refused_and_what_they_need_serves(tmp_path):
 
     told = refusal(tmp_path, graph=one("second"), second=one("graph"), third=graph(GOOD))
     assert "each needs the next" in told.message
+
+
+TEXT = 'max_batch_size: 0 input { name: "%s" data_type: TYPE_STRING dims: -1 %s } '
+TEXT += 'output { name: "%s" data_type: TYPE_STRING dims: -1 %s }'
+SHAPED = "reshape { shape: [ 1, -1 ] }"
+CHAIN = """platform: "ensemble" %s ensemble_scheduling { %s }"""
+STEP = 'step { model_name: "echo" model_version: -1 input_map { key: "a" value: "%s" } '
+STEP += 'output_map { key: "b" value: "%s" } } '
+
+
+def test_packed_text_passes_a_graph_as_it_is(tmp_path):
+    """To unpack it would keep the loop from all other requests; it is kept in the cache so, too."""
+    configs = {
+        "echo": f'backend: "identity" response_cache {{ enable: true }} {TEXT % ("a", SHAPED, "b", SHAPED)}',
+        "chain": CHAIN % (TEXT % ("x", "", "y", ""), STEP % ("x", "z") + STEP % ("z", "y")),
+    }
+    for name, config in configs.items():
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "config.pbtxt").write_text(config)
+    elements = [b"text"] * (2 * STRINGS_AT_ONCE)
+    sent = binary.of_strings("x", (len(elements),), [elements])
+
+    async def play():
+        async with app.serving(tmp_path, config=configured(cache_bytes=2**24)) as server:
+            for _ in range(2):
+                part = await server.execute(Infer("chain", Tensors((sent,))))
+                (came,) = part.payload.items
+                assert (came.name, came.shape) == ("y", sent.shape)
+                assert type(came) is PackedTensor
+                assert bytes(came.packed()) == bytes(sent.packed())
+            assert server.statistics("echo").cache_hit.count == 3
+
+    asyncio.run(play())

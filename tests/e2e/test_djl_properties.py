@@ -12,6 +12,7 @@ from tests.harness.djl_serving import DjlServing, djl_serving
 from tests.harness.onnx_models import FLOAT, TEXT, tensor
 from tests.harness.raw_http import Answer
 
+from trivium import ndlist
 from trivium.codecs.ndlist import decode, encode
 from trivium.types.payload import Tensors
 
@@ -78,7 +79,8 @@ def test_a_library_of_operators_is_served(tmp_path: Path) -> None:
     model = folder(tmp_path, "upper", [node], tensor("x", TEXT, "n"), tensor("y", TEXT, "n"), library)
     with djl_serving(tmp_path / "log", "-m", model) as server:
         answer = server.infer("POST", "/predictions/upper", b"in capitals")
-        assert (answer.status, answer.body) == (200, b"IN CAPITALS")
+        (found,) = ndlist.decode(answer.body)
+        assert (answer.status, found.tolist()) == (200, [b"IN CAPITALS"])
 
 
 THREADS = """

@@ -273,11 +273,14 @@ def test_edge_23_a_folder_with_a_workflow_is_one_wherever_it_is_posted(
     server: DjlServing, tmp_path: Path
 ) -> None:
     place = folder(tmp_path, "flow", HANDLER)
-    (place / "workflow.json").write_text("{}")
+    definition = {"models": {"inner": "{model_dir}/../plain"}, "workflow": {"out": ["inner", "in"]}}
+    (place / "workflow.json").write_text(json.dumps(definition))
+    folder(tmp_path, "plain", HANDLER)
     for where in ("models", "workflows"):
-        refusal = server.manage("POST", f"/{where}?url={place}")
-        assert refusal.status == 500, refusal
-        assert "which makes it a workflow" in refusal.document["message"]
+        assert server.manage("POST", f"/{where}?url={place}").status == 200
+        assert server.infer("POST", "/predictions/flow", b"x").status == 200
+        assert server.infer("POST", "/predictions/inner", b"x").status == 200
+        assert server.manage("DELETE", "/models/flow").status == 200
 
 
 def test_edge_24_no_workers_by_rest_stop_a_model_and_in_a_file_mean_nothing(tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ def digit(answer, data: bytes) -> int:
     document = json.loads(data[: int(length)] if length else data)
     if "digit" in document:
         return document["digit"]
+    if "predictions" in document:  # nested lists of the values alone, or pairs with their names
+        found = document["predictions"]
+        pairs = found if found and isinstance(found[0], dict) else [{"key": "only", "value": found}]
+        return picked({pair["key"]: np.array(pair["value"]) for pair in pairs})
     arrays, at = {}, int(length or 0)
     for output in document["outputs"]:
         size = output.get("parameters", {}).get("binary_data_size")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.harness.hostile_input import HostileCase, cases
+from tests.harness.hostile_input import KINDS, HostileCase, cases
 from tests.harness.hostile_models import write_models
 from tests.harness.server_process import ServerProcess, serve
 from tests.harness.stall_watch import send_all, watched
@@ -13,7 +13,7 @@ _ATTEMPTS = 3
 """A machine with much else to do may stop the server in the middle of its work; the same input does not stall thrice by
 chance.
 """
-SAMPLE, CORPUS = 26, 260
+SAMPLE, CORPUS = len(KINDS), 10 * len(KINDS)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 Each case is the bytes that one client sends, over HTTP or HTTP/2, to a model of each kind. Knows no server.
 """
 
+import io
 import json
 import random
 import zlib
@@ -14,11 +15,19 @@ from hpack import Encoder
 from tests.harness.h2_peer import USUAL, prefixed
 from tritonclient.grpc import service_pb2
 
+from trivium.codecs.protobuf_schema import classes_of
 from trivium.frontends.h2 import frames
 
 MIB = 2**20
 MOST = 64 * MIB
 MODELS = ("identity", "handler", "onnx")
+DJL_PREDICT = "/ai.djl.serving.grpc.proto.Inference/Predict"
+DJL = classes_of(
+    "hostile",
+    {
+        "InferenceRequest": "1 string model_name\n2 string model_version\n4 map<string,bytes> headers\n5 bytes input"
+    },
+)
 UNARY = "/inference.GRPCInferenceService/ModelInfer"
 
 
@@ -146,6 +155,68 @@ def foreign_strings(chance: random.Random, model: str, size: int) -> tuple[bytes
     return _prediction(f"{model}_text", b'{"x": [%b]}' % b",".join([one] * count))
 
 
+def many_names(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Much beside the data: inputs, outputs, dims, parameters."""
+    numbers = b"[" + b"0," * (size // 2 - 99) + b"0]"
+    text = {
+        "inputs": b'{"inputs":[%b{}]}' % (b'{"name":"x","datatype":"FP32","shape":[0]},' * (size // 44 - 9)),
+        "outputs": b'{"outputs":[%b{}],"inputs":[]}' % (b'{"name":"a"},' * (size // 13 - 9)),
+        "dims": b'{"inputs":[{"name":"x","datatype":"FP32","shape":%b,"data":[0]}]}' % numbers,
+        "parameters": b'{"parameters":{"a":%b},"inputs":[]}' % numbers,
+        "twice": b'{"outputs":%b,"outputs":[],"inputs":[]}' % numbers,
+    }[chance.choice(["inputs", "outputs", "dims", "parameters", "twice"])]
+    return http_head(f"{model}_real", len(text)), text
+
+
+def generated(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    numbers = b"[" + b"0," * (size // 2 - 99) + b"0]"
+    text = chance.choice([b'{"x":%b}', b'{"x":0,"y":{"a":%b}}']) % numbers
+    head = http_head(f"{model}_real", len(text)).replace(b"/infer ", b"/generate ")
+    return head, text
+
+
+def _foreign(model: str, body: bytes, kind: bytes, accept: bytes = b"*/*") -> tuple[bytes, ...]:
+    lines = (b"POST /predictions/%b HTTP/1.1" % model.encode(), b"Host: t", b"Content-Type: " + kind)
+    more = (b"Accept: " + accept, b"Content-Length: %d" % len(body))
+    return b"\r\n".join((*lines, *more)) + b"\r\n\r\n", body
+
+
+def foreign_arrays(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Texts and numbers in numpy's files; an npz unpacks to more than it has."""
+    file, kind = io.BytesIO(), chance.choice(["S1", "U1", "f4"])
+    array = np.zeros(size // 4 // np.dtype(kind).itemsize, kind)
+    is_packed = chance.random() < 0.5
+    if is_packed:
+        np.savez_compressed(file, x=array)
+    else:
+        np.save(file, array)
+    media = b"application/x-npz" if is_packed else b"application/x-npy"
+    return _foreign(f"{model}_{'real' if kind == 'f4' else 'text'}", file.getvalue(), media)
+
+
+def foreign_lists(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """An NDList of texts without a letter."""
+    count = size // 8
+    words = b"".join(len(word).to_bytes(2, "big") + word for word in (b"DENSE", b"STRING"))
+    head = b"\0\0\0\1\0\4NDAR\0\0\0\3\1\0\1x" + words
+    shape = (1).to_bytes(4, "big") + count.to_bytes(8, "big") + b"\0\0\0\1\0?" + count.to_bytes(4, "big")
+    return _foreign(f"{model}_text", head + shape + bytes(2 * count), b"tensor/ndlist")
+
+
+def foreign_answers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Texts that are wanted in another form."""
+    accept = chance.choice([b"tensor/npz", b"tensor/ndlist", b"application/json"])
+    text = b'{"x": [%b""]}' % (b'"",' * (size // 16))
+    return _foreign(f"{model}_text", text, b"application/json", accept)
+
+
+def foreign_long_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    one = chance.choice(["x", "\u00e9", "\\\\", "\\n"]).encode()
+    return _foreign(
+        f"{model}_text", b'{"x": ["%b"]}' % (one * ((size - 99) // len(one))), b"application/json"
+    )
+
+
 def tiny_chunks(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
     return http_head(f"{model}_real", None), b"1\r\nx\r\n" * (size // 24), b"0\r\n\r\n"
 
@@ -167,20 +238,24 @@ GREETING = frames.PREFACE + frames.settings([(frames.INITIAL_WINDOW_SIZE, frames
 OPEN_WINDOW = frames.window_update(0, frames.MOST_WINDOW - frames.DEFAULT_WINDOW)
 
 
-def opened(stream: int, *more: tuple[str, str]) -> bytes:
-    block = Encoder().encode([*USUAL[:2], (":path", UNARY), *USUAL[2:], *more])
+def opened(stream: int, path: str = UNARY) -> bytes:
+    block = Encoder().encode([*USUAL[:2], (":path", path), *USUAL[2:]])
     return frames.headers(stream, block, False)
 
 
 def grpc_message(message: service_pb2.ModelInferRequest) -> tuple[bytes, ...]:
-    payload = prefixed(message.SerializeToString())
+    return grpc_bytes(message.SerializeToString())
+
+
+def grpc_bytes(message: bytes, path: str = UNARY) -> tuple[bytes, ...]:
+    payload = prefixed(message)
     step = 2**14
     data = [
         frames.head(len(part), frames.DATA, int(at + step >= len(payload)), 1) + part
         for at in range(0, len(payload), step)
         for part in (payload[at : at + step],)
     ]
-    return GREETING, OPEN_WINDOW + opened(1), b"".join(data)
+    return GREETING, OPEN_WINDOW + opened(1, path), b"".join(data)
 
 
 def grpc_strings(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
@@ -195,6 +270,32 @@ def grpc_long_strings(chance: random.Random, model: str, size: int) -> tuple[byt
     message.inputs.add(name="x", datatype="BYTES", shape=[1])
     message.raw_input_contents.append(_long(chance, size - 999))
     return grpc_message(message)
+
+
+def grpc_names(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Much beside the data, as in JSON."""
+    message = service_pb2.ModelInferRequest(model_name=f"{model}_real")
+    what = chance.choice(["inputs", "outputs", "dims", "parameters"])
+    one = service_pb2.ModelInferRequest()
+    if what == "dims":
+        one.inputs.add(name="x", datatype="FP32", shape=[1] * (size - 999))
+    elif what == "inputs":
+        one.inputs.add(name="x", datatype="FP32", shape=[0])
+    elif what == "outputs":
+        one.outputs.add(name="y")
+    else:
+        one.parameters["a"].int64_param = 1
+    text = one.SerializeToString()
+    return grpc_bytes(message.SerializeToString() + text * ((size - 99) // len(text)))
+
+
+def djl_numbers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """DJL's own service, whose answer is wanted as JSON."""
+    file = io.BytesIO()
+    np.save(file, np.random.default_rng(chance.randrange(99)).random(size // 16, np.float32))
+    message = DJL["InferenceRequest"](model_name=f"{model}_real", input=file.getvalue())
+    message.headers["accept"], message.headers["content-type"] = b"application/json", b"application/x-npy"
+    return grpc_bytes(message.SerializeToString(), DJL_PREDICT)
 
 
 def grpc_contents(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
@@ -258,6 +359,12 @@ HTTP: tuple[Make, ...] = (
     json_long_strings,
     foreign_numbers,
     foreign_strings,
+    many_names,
+    generated,
+    foreign_arrays,
+    foreign_lists,
+    foreign_answers,
+    foreign_long_strings,
     tiny_chunks,
     pipelined,
     declared_only,
@@ -266,6 +373,8 @@ HTTP: tuple[Make, ...] = (
 GRPC: tuple[Make, ...] = (
     grpc_strings,
     grpc_long_strings,
+    grpc_names,
+    djl_numbers,
     grpc_contents,
     grpc_varints,
     table_updates,
@@ -277,13 +386,15 @@ GRPC: tuple[Make, ...] = (
 )
 
 
+KINDS = [("http", make) for make in HTTP] + [("grpc", make) for make in GRPC]
+
+
 def cases(count: int, seed: int = 22) -> Iterator[HostileCase]:
     """So many cases: every kind in turn, to the models in turn, the first of each as large as may be."""
-    kinds = [("http", make) for make in HTTP] + [("grpc", make) for make in GRPC]
     for number in range(count):
         chance = random.Random(f"{seed} {number}")
-        wire, make = kinds[number % len(kinds)]
-        turn = number // len(kinds)
+        wire, make = KINDS[number % len(KINDS)]
+        turn = number // len(KINDS)
         model = MODELS[(number + turn) % len(MODELS)]
         size = MOST - MIB if turn == 0 else chance.randrange(MIB, MOST - MIB)
         yield HostileCase(f"{number}-{make.__name__}-{model}-{size}", wire, make(chance, model, size))

@@ -14,6 +14,7 @@ from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.cli.serve import serve
 from trivium.cli.stopping import keep_hangups
 from trivium.demo import places
+from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
 
 
@@ -21,11 +22,11 @@ from trivium.types.spec import ModelSpec
 @server_options
 def command(config_file: Path | None, **flags: Any) -> None:
     """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, behind a handler
-    of each of the three dialects, and, with Pillow installed, behind a translator of pictures.
+    of each of the three dialects, and, with Pillow installed, in a workflow with a translator of pictures.
     """
     keep_hangups()
     with TemporaryDirectory(prefix="trivium-demo-") as folder:
-        made = [places.translated(Path(folder))] if find_spec("PIL") else []
+        made = [places.workflow(Path(folder))] if find_spec("PIL") else []
         serve(
             [places.models(), places.bare_model(), *places.handlers(), *made],
             configure(config_file, flags),
@@ -40,17 +41,21 @@ def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> N
     classify = f"{sys.executable} -m trivium.demo.classify"
     say("\nIn another terminal, classify pictures that the model has never seen:\n")
     for spec in specs:
-        if spec.handler is not None or spec.translator is not None:
+        if spec.handler is not None or spec.translator is not None or not spec.inputs:
             continue
         say(f"{classify} {pictures[7]} --url {url} --model {spec.name}", soft_wrap=True, markup=False)
     say("\nThe models with a handler take the picture itself, whichever server they were written for:\n")
     for spec in specs:
-        if spec.handler is not None:
+        if spec.handler is not None and "workflow_function" not in spec.handler.settings:
             say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
     for spec in specs:
         if spec.translator is not None:
             say("\nA translator takes the picture to a model without a line of code:\n")
-            say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
+        elif isinstance(spec.scheduling, Graph):
+            say("\nA workflow asks two models, and a function holds their answers together:\n")
+        else:
+            continue
+        say(f"curl -s -T {pictures[7]} {url}/predictions/{spec.name}", soft_wrap=True, markup=False)
     say(
         "\nThe network by the v2 protocol with curl; the answer holds ten probabilities, the digit has the greatest:\n"
     )

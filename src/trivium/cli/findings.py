@@ -30,11 +30,10 @@ def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequen
     for spec in specs:
         _print_model(console, spec)
     for model in unreadable:
+        place = next((one.file for one in model.findings if "://" in one.file), str(model.root))
         _print(
             console,
-            Text.assemble(
-                ("cannot be served: ", "bold red"), f"model {model.name} in {visible(str(model.root))}"
-            ),
+            Text.assemble(("cannot be served: ", "bold red"), f"model {model.name} in {visible(place)}"),
         )
         for finding in model.findings:
             _print_finding(console, finding)

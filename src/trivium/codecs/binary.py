@@ -4,6 +4,8 @@ Source: the binary tensor data extension of the Open Inference Protocol v2 (spec
 4.6). An array may lie at any address of its buffer: who needs aligned memory looks at `array.flags.aligned`.
 """
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from msgspec import structs
 
@@ -13,7 +15,7 @@ from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tensor, Tensors
+from trivium.types.payload import NOT_MADE, STRINGS_AT_ONCE, PackedTensor, Tensor, Tensors, packed_strings
 
 Buffer = bytes | memoryview
 
@@ -92,12 +94,33 @@ def _has_much_text(tensor: Tensor) -> bool:
 def _packed(tensor: Tensor) -> Tensor:
     if not _has_much_text(tensor):
         return tensor
-    flat = tensor.array.reshape(-1)
-    blob = b"".join(
-        elements.encode(tensor.name, flat[begin : begin + STRINGS_AT_ONCE].tolist())
-        for begin in range(0, flat.size, STRINGS_AT_ONCE)
-    )
+    blob = b"".join([elements.encode(tensor.name, part) for part in string_lists(tensor)])
     return PackedTensor(tensor.name, tensor.datatype, tensor.shape, NOT_MADE, blob, 0, len(blob))
+
+
+def of_strings(name: str, shape: tuple[int, ...], parts: Iterable[list[bytes]]) -> Tensor:
+    """Make a tensor of BYTES from its elements, some thousands at a time; many or long ones are packed as they come."""
+    blobs: list[bytes] = []
+    first: list[bytes] = []
+    count = 0
+    for part in parts:
+        first = first or part
+        count += len(part)
+        blobs.append(elements.encode(name, part))
+    if not _is_much(count, sum(map(len, blobs))) and len(first) == count:
+        return Tensor(name, DataType.BYTES, shape, elements.object_array(first, shape))
+    blob = b"".join(blobs)
+    return PackedTensor(name, DataType.BYTES, shape, NOT_MADE, blob, 0, len(blob))
+
+
+def string_lists(tensor: Tensor) -> Iterator[list[bytes]]:
+    """Yield the elements of a BYTES tensor, some thousands at a time."""
+    if type(tensor) is PackedTensor:
+        yield from packed_strings(tensor)
+        return
+    flat = tensor.array.reshape(-1)
+    for begin in range(0, flat.size, STRINGS_AT_ONCE):
+        yield flat[begin : begin + STRINGS_AT_ONCE].tolist()
 
 
 def encode(tensor: Tensor) -> Buffer:

@@ -7,10 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from trivium.codecs.elements import object_array
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import Tensor, reshaped
 from trivium.types.spec import TensorSpec
 
 _ANONYMOUS = re.compile(r"(arr_\d+)?")  # numpy's names for arrays that were given none
@@ -116,12 +118,11 @@ def _by_position(tensors: Sequence[Tensor], wanted: Wanted) -> list[Tensor]:
 
 
 def _renamed(tensor: Tensor, spec: TensorSpec) -> Tensor:
-    return Tensor(spec.name, tensor.datatype, tensor.shape, tensor.array)
+    return structs.replace(tensor, name=spec.name)
 
 
 def _in_rows(tensor: Tensor, wanted: Wanted) -> Tensor:
     spec = wanted.named(tensor.name)
     if not wanted.batch_axis or spec is None or len(tensor.shape) != len(spec.dims):
         return tensor
-    shape = (1, *tensor.shape)
-    return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
+    return reshaped(tensor, (1, *tensor.shape))

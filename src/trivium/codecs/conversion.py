@@ -12,12 +12,15 @@ from trivium.codecs import data_reasons, json_documents, jsontensors, signatures
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, is_anonymous, one_element
 from trivium.codecs.header_text import by_preference, essence
-from trivium.codecs.payload_table import JSON, READER_OF, READERS, WRITER_OF, Reader, by_signature
+from trivium.codecs.payload_table import JSON, NPZ, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Payload, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
+
+SLOW_BYTES = 2**18
+"""Bytes of a body beyond which reading it may take long."""
 
 _SHOWN = 500  # characters of a handler's error that go into ours
 _WHOLE_BODY = ("", "data", "body")  # what DJL and TorchServe call a body without a name of its own
@@ -64,6 +67,14 @@ def to_outputs(
         return Tensors(found, raw.lease), {}
     body = one_element(TensorSpec("output", DataType.BYTES, (1,)), part.data, False)
     return Tensors((body,), raw.lease), {"content_type": kind or signatures.content_type_of(part.data)}
+
+
+def is_slow_to_read(raw: Raw) -> bool:
+    """Would making tensors of it keep others waiting? What is compressed may be of any size."""
+    return sum(len(part.data) for part in raw.parts) > SLOW_BYTES or any(
+        READER_OF.get(essence(part.content_type)) is NPZ or by_signature(part.data) is NPZ
+        for part in raw.parts
+    )
 
 
 def is_slow_to_write(payload: Payload | None) -> bool:
@@ -159,7 +170,7 @@ def _field(part: RawPart, wanted: Wanted) -> tuple[Tensor, ...]:
 
 
 def _read(reader: Reader, data: Buffer, wanted: Wanted) -> tuple[Tensor, ...] | None:
-    """Read a request's body. What makes it INVALID keeps its words, and is UNREADABLE to wires that have their own."""
+    """Read a request's body. What makes it INVALID keeps its words, and is UNDECODED to wires that have their own."""
     try:
         return reader.read(data, wanted)
     except ServeError as error:
@@ -170,7 +181,7 @@ def _read(reader: Reader, data: Buffer, wanted: Wanted) -> tuple[Tensor, ...] | 
 
 def _unreadable(reader: Reader | None) -> ErrorInfo:
     media_type = reader.media_types[0] if reader else ""
-    return ErrorInfo.of(data_reasons.UNREADABLE, media_type=media_type)
+    return ErrorInfo.of(data_reasons.UNDECODED, media_type=media_type)
 
 
 def _row(kind: str, data: Buffer) -> Reader | None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 UNFIT: Final = "unfit"  # input
-UNREADABLE: Final = "unreadable_data"  # media_type, as of the form that it was read in
+UNDECODED: Final = "undecoded"  # media_type, that of the form the body was read in, empty if it is in none
 NO_JSON: Final = "no_json"  # found
 NO_OBJECT: Final = "no_object"  # key, if one has it
 MANY_STRINGS: Final = "many_strings"  # input, expected, found

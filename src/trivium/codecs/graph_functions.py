@@ -15,6 +15,9 @@ Function = Callable[[Sequence[Whole]], Whole]
 MOST_AVERAGED = 2**18
 """Bytes of JSON that are averaged at once."""
 
+ADAPTER = "adapter"
+"""Argument of a body by which it names an adapter."""
+
 _CLASS, _PROBABILITY = "className", "probability"
 
 
@@ -58,10 +61,15 @@ def average(values: Sequence[Whole]) -> Whole:
 FUNCTIONS: Mapping[str, Function] = {"same": same, "list": listed, "average": average}
 
 
-def as_request(value: Whole, lease: Lease | None) -> Whole:
-    """Return what a step answered as the request of the next one: all of it but its status."""
+def as_request(value: Whole, lease: Lease | None, adapter: str = "") -> Whole:
+    """Return what a step answered as the request of the next one: all of it but its status. A body names the `adapter`
+    that it is for, if there is one, and no other, as its last argument.
+    """
     if isinstance(value, Raw):
-        return Raw(value.parts, value.properties, value.query, lease=lease, path=value.path, form=value.form)
+        query = value.query
+        if adapter:
+            query = (*(pair for pair in query if pair[0] != ADAPTER), (ADAPTER, adapter))
+        return Raw(value.parts, value.properties, query, lease=lease, path=value.path, form=value.form)
     if isinstance(value, Tensors):
         return Tensors(value.items, lease)
     return Listed(value.payloads, lease)

@@ -1,4 +1,4 @@
-"""Cuts a large JSON array of scalars, nested or flat, into groups of its elements, so that no single call reads it all.
+"""Cuts a large JSON array, nested or flat, into groups of its elements, so that no single call reads it all.
 
 A group is an array like the whole one, with some of its elements. What is cut need not be valid: whoever decodes the
 groups finds that out, and is told here where brackets do not fit. Pure.
@@ -6,6 +6,7 @@ groups finds that out, and is told here where brackets do not fit. Pure.
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -15,7 +16,8 @@ GROUP_BYTES = 2**18
 """Bytes of text in a group, unless a single element has more."""
 
 _OPEN, _CLOSE, _COMMA, _QUOTE = 91, 93, 44, 34
-_MARKS = re.compile(rb'"[^"\\]{0,255}"|[\[\],"]')
+_OPENS, _CLOSES = b"[{", b"]}"
+_MARKS = re.compile(rb'"[^"\\]{0,255}"|[\[\]{},"]')
 """Strings that are plain and short, which one match passes over, and all that may mean something; a quote alone begins
 another string.
 """
@@ -62,9 +64,9 @@ def _cuts_between_strings(text: bytes) -> Iterator[int]:
     depth, last, said = 0, len(text) - 1, 0
     for at in _marks(text):
         mark = text[at]
-        if mark == _OPEN:
+        if mark in _OPENS:
             depth += 1
-        elif mark == _CLOSE:
+        elif mark in _CLOSES:
             depth -= 1
             if depth < 1 and at != last:
                 raise Unbalanced("a bracket closes what was not opened")
@@ -76,8 +78,13 @@ def _cuts_between_strings(text: bytes) -> Iterator[int]:
     yield last
 
 
+def has_many_values(text: bytes, most: int) -> bool:
+    """Return True for a JSON text with more than about so many values, strings of any length counted as one."""
+    return next(islice(_marks(text), 2 * most, None), None) is not None
+
+
 def _marks(text: bytes) -> Iterator[int]:
-    """Yield positions of the brackets and commas, and of some strings. No single call passes over a long string."""
+    """Yield positions of brackets, braces and commas, and of some strings. No call passes over a long string."""
     position = 0
     while position >= 0:
         start, position = position, -1

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from trivium.codecs import data_reasons
+from trivium.codecs import binary, data_reasons
 from trivium.codecs.elements import encode as pack_elements
 from trivium.codecs.elements import object_array
 from trivium.codecs.json_slices import SLICE_BYTES, flat_slices
@@ -24,7 +24,7 @@ from trivium.types import reasons
 from trivium.types.datatype import Array, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import NOT_MADE, PackedTensor, Tensor, packed_strings
+from trivium.types.payload import NOT_MADE, PackedTensor, Tensor
 
 MAX_DEPTH = 100
 """Arrays within arrays, the flat form being 1 deep."""
@@ -127,8 +127,8 @@ def encode_in_pieces(tensor: Tensor) -> Iterator[bytes]:
 
 
 def _lists(tensor: Tensor) -> Iterator[list[Any]]:
-    if type(tensor) is PackedTensor and tensor.datatype is DataType.BYTES:
-        yield from packed_strings(tensor)
+    if tensor.datatype is DataType.BYTES:
+        yield from binary.string_lists(tensor)
         return
     flat = tensor.array.reshape(-1)
     for begin in range(0, flat.size, _AT_ONCE):

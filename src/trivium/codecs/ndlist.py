@@ -5,16 +5,17 @@ which Java and Python read. What a list claims is held against what it has befor
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from struct import Struct
 
 import numpy as np
 
-from trivium.codecs import binary, elements
+from trivium.codecs import binary
 from trivium.codecs.binary import Buffer
 from trivium.codecs.shapes import MAX_RANK, element_count
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import STRINGS_AT_ONCE, Tensor
 
 MAGIC = b"NDAR"
 LONGEST_TEXT = 2**16 - 1
@@ -84,9 +85,10 @@ def pieces(tensors: Sequence[Tensor]) -> Iterator[Buffer]:
         rank = len(tensor.shape)
         head += [_INT.pack(rank), Struct(f">{rank}q").pack(*tensor.shape), _INT.pack(rank), b"\0?" * rank]
         if tensor.datatype is DataType.BYTES:
-            head.append(_INT.pack(tensor.array.size))
+            head.append(_INT.pack(prod(tensor.shape)))
             yield b"".join(head)
-            yield from (_string(tensor.name, element) for element in tensor.array.ravel().tolist())
+            for part in binary.string_lists(tensor):
+                yield b"".join([_string(tensor.name, element) for element in part])
             continue
         blob = binary.encode(tensor)
         if len(blob) > LONGEST_DATA:
@@ -170,8 +172,24 @@ def _strings(reader: _Reader, name: str, shape: tuple[int, ...]) -> Tensor:
         raise _refused(
             f"tensor {name!r} claims {count} strings, for which the bytes that are left are too few"
         )
-    found = [reader.text(f"a string of tensor {name!r}").encode() for _ in range(count)]
-    return Tensor(name, DataType.BYTES, shape, elements.object_array(found, shape))
+    return binary.of_strings(name, shape, _texts(reader, name, count))
+
+
+def _texts(reader: _Reader, name: str, count: int) -> Iterator[list[bytes]]:
+    """Yield so many strings, some thousands at a time."""
+    what, view, length = f"a string of tensor {name!r}", reader.view, _LENGTH.unpack_from
+    size = len(view)
+    for begin in range(0, count, STRINGS_AT_ONCE):
+        found: list[bytes] = []
+        for _ in range(min(STRINGS_AT_ONCE, count - begin)):
+            start = reader.at + _LENGTH.size
+            end = start + length(view, reader.at)[0] if start <= size else start
+            if end > size:
+                reader.raw_text(what)  # which says what is missing
+            raw = view[start:end].tobytes()
+            reader.at = end
+            found.append(raw if raw.isascii() else _from_modified(raw, what).encode())
+        yield found
 
 
 def _swapped(name: str, datatype: DataType, shape: tuple[int, ...], raw: memoryview) -> Tensor:

@@ -9,15 +9,17 @@ import re
 import sys
 import zipfile
 from ast import literal_eval
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 
 import numpy as np
 from numpy.lib import format as npy
 
+from trivium.codecs import binary
 from trivium.codecs.shapes import element_count
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor, Tensors
+from trivium.types.payload import STRINGS_AT_ONCE, Tensor, Tensors
 
 MAX_MEMBERS = 1000
 _SUFFIX = ".npy"
@@ -25,6 +27,9 @@ _KINDS = "biufSU"
 """Kinds of dtype that v2 can have: neither objects, records, subarrays, dates nor complex numbers."""
 
 MAX_HEADER_BYTES = 10_000
+_AT_ONCE_BYTES = 2**20
+"""Bytes of text that are read in one call."""
+
 _LONG = re.compile(r"(?<=\d)L\b")
 """Python 2 wrote numbers so. numpy's own way to read them takes time that is quadratic in the header."""
 
@@ -53,6 +58,8 @@ def decode_npy(name: str, data: bytes) -> Tensor:
     _judge_elements(name, dtype, memoryview(data)[offset:])
     array: Array = np.ndarray(shape, dtype, data, offset, order="F" if in_columns else "C")
     try:
+        if dtype.kind in "SU":
+            return binary.of_strings(name, shape, _texts(array))
         return Tensors.of({name: array}).items[0]
     except (TypeError, ValueError) as error:  # a float of 16 bytes; half of a surrogate pair
         raise _refused(name, f"its elements cannot be tensors ({error})") from error
@@ -65,9 +72,7 @@ def encode_npy(tensor: Tensor, limit: int) -> bytes:
     """
     if tensor.datatype is DataType.BF16:
         raise _unwritable(tensor.name, "BF16 has no dtype in numpy")
-    array = tensor.array
-    if tensor.datatype is DataType.BYTES:
-        array = _padded(tensor, limit)
+    array = _padded(tensor, limit) if tensor.datatype is DataType.BYTES else tensor.array
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
@@ -159,18 +164,32 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Tensor:
         return decode_npy(name, file.read(member.file_size))
 
 
+def _texts(array: Array) -> Iterator[list[bytes]]:
+    """Yield the elements of an array of text, as many at a time as take little time."""
+    flat = array.reshape(-1)
+    at_once = max(1, min(STRINGS_AT_ONCE, _AT_ONCE_BYTES // array.itemsize))
+    for begin in range(0, flat.size, at_once):
+        found = flat[begin : begin + at_once].tolist()
+        yield found if array.dtype.kind == "S" else [text.encode() for text in found]
+
+
 def _padded(tensor: Tensor, limit: int) -> Array:
-    elements = tensor.array.ravel().tolist()
-    width = max(map(len, elements), default=0)
-    if len(elements) * width > limit:
+    count = prod(tensor.shape)
+    width = max((max(map(len, part)) for part in binary.string_lists(tensor)), default=0)
+    if count * width > limit:
         raise ServeError(
             Code.TOO_LARGE,
-            f"As npy, the {len(elements)} elements of {tensor.name!r} would be padded to {width} bytes each, "
+            f"As npy, the {count} elements of {tensor.name!r} would be padded to {width} bytes each, "
             f"more than {limit} in all. Ask for another form.",
         )
-    if any(element.endswith(b"\0") for element in elements):
-        raise _unwritable(tensor.name, "an element ends in a zero byte, which numpy takes for padding")
-    return np.array(elements, f"S{max(width, 1)}").reshape(tensor.shape)
+    array = np.empty(count, f"S{max(width, 1)}")
+    begin = 0
+    for part in binary.string_lists(tensor):
+        if any(element.endswith(b"\0") for element in part):
+            raise _unwritable(tensor.name, "an element ends in a zero byte, which numpy takes for padding")
+        array[begin : begin + len(part)] = part
+        begin += len(part)
+    return array.reshape(tensor.shape)
 
 
 def _refused(name: str, found: str) -> ServeError:

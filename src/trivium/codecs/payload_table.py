@@ -57,14 +57,15 @@ JSON = Reader(
     "the only required input; or v2 tensors under `inputs`. Lists take the datatype that the model declares",
     json_documents.read,
 )
+NPZ = Reader(
+    ("application/x-npz", "tensor/npz", "application/npz"),
+    signatures.is_npz,
+    "`PK`",
+    f"the arrays {_BY_NAME}",
+    lambda data, _: npy.decode_npz(bytes(data), _unpacked(data)),
+)
 READERS: tuple[Reader, ...] = (
-    Reader(
-        ("application/x-npz", "tensor/npz", "application/npz"),
-        signatures.is_npz,
-        "`PK`",
-        f"the arrays {_BY_NAME}",
-        lambda data, _: npy.decode_npz(bytes(data), _unpacked(data)),
-    ),
+    NPZ,
     Reader(
         ("application/x-npy", "tensor/npy", "application/npy"),
         signatures.is_npy,

@@ -3,6 +3,7 @@
 Judged in Python's unbounded integers before anything is allocated. Knows no datatype and no bytes.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -16,17 +17,28 @@ MAX_ELEMENTS = 2**40
 """More than any machine holds; below it numpy's own products of sizes cannot overflow."""
 
 
+def shape_of(name: str, dims: Sequence[int]) -> tuple[int, ...]:
+    """Return the dims of a message as a shape, without looking at more than a tensor can have. INVALID for those."""
+    judge_rank(name, len(dims))
+    return tuple(dims)
+
+
+def judge_rank(name: str, rank: int) -> None:
+    """Raise INVALID for more dims than a tensor can have."""
+    if rank > MAX_RANK:
+        raise ServeError(
+            Code.INVALID,
+            f"The shape of tensor {name!r} has {rank} dimensions; at most {MAX_RANK} can be served. "
+            "Reshape the tensor.",
+        )
+
+
 def element_count(name: str, shape: tuple[int, ...]) -> int:
     """The product of the dims, 1 for a shape without any. INVALID for a shape that no tensor can have.
 
     Dims that are not zero count against `MAX_ELEMENTS` even beside a zero, as they do in numpy.
     """
-    if len(shape) > MAX_RANK:  # first: a product of very many dims takes very long
-        raise ServeError(
-            Code.INVALID,
-            f"The shape of tensor {name!r} has {len(shape)} dimensions; at most {MAX_RANK} can be served. "
-            "Reshape the tensor.",
-        )
+    judge_rank(name, len(shape))  # first: a product of very many dims takes very long
     count = prod(shape)
     if 0 < count <= MAX_ELEMENTS and min(shape, default=0) >= 0:
         return count

@@ -15,12 +15,16 @@ import msgspec
 from trivium.codecs import binary, data_reasons, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, one_element
+from trivium.codecs.json_groups import has_many_values
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import RawForm, Tensor
 from trivium.types.spec import TensorSpec
+
+MOST_VALUES = 2**17
+"""Values in a body whose members are read one by one: it is for texts, and a few numbers beside them."""
 
 Read = Callable[[Buffer, Wanted], tuple[Tensor, ...]]
 
@@ -82,6 +86,7 @@ def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[s
     """Decode as `decode_object` does, taking the first value of a key that comes twice; the second result names those
     keys of the top that do.
     """
+    _judge_values(data, what)
     if not decode_object(data, what):
         return {}, frozenset()
     repeated: frozenset[str] = frozenset()
@@ -102,6 +107,15 @@ def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[s
         raise ServeError(
             Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=str(error))
         ) from error
+
+
+def _judge_values(data: Buffer, what: str) -> None:
+    """Refuse more values than can be read while others wait."""
+    if len(data) > MOST_VALUES and has_many_values(bytes(data), MOST_VALUES):
+        raise ServeError(
+            Code.TOO_LARGE,
+            f"The {what} has more than {MOST_VALUES} values. Send long tensors to the model's route `infer`.",
+        )
 
 
 def decode_object(data: Buffer, what: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 
@@ -80,6 +81,7 @@ from trivium.types.operations import (
 )
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
 from trivium.types.running import Placement, WorkerCommand
+from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
@@ -522,13 +524,25 @@ class Server:
         return ModelDescriptions(
             statuses,
             tuple(
-                self._described(Describe(model, record.version, in_full=True))
+                self._with_members(self._described(Describe(model, record.version, in_full=True)))
                 if record.loaded is not None
                 else ModelDescription(record.spec, (), source=record.source)
                 for record in records
                 if record.spec is not None
             ),
         )
+
+    def _with_members(self, described: ModelDescription) -> ModelDescription:
+        """Return the description of a graph with those of the models that it runs and that serve."""
+        graph = described.spec.scheduling
+        if not isinstance(graph, Graph):
+            return described
+        found = []
+        for model, version in graph.places:
+            with suppress(ServeError):
+                found.append(self._described(Describe(model, version, in_full=True)))
+        statuses = (self._registry.listing(one.spec.name, one.spec.version).versions[0] for one in found)
+        return msgspec.structs.replace(described, members=ModelDescriptions(tuple(statuses), tuple(found)))
 
     def _move(self, to: ServerState) -> None:
         self._state = move(SERVER_MOVES, self._state, to)

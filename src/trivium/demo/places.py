@@ -32,12 +32,14 @@ def handlers() -> tuple[Path, ...]:
     )
 
 
-def translated(into: Path) -> Path:
-    """Lay the same network out in an empty folder as one of DJL's, whose translator takes the picture itself."""
-    folder = into / "digits_picture"
-    shutil.copytree(_DEMO / "translated" / folder.name, folder)
-    (folder / "model.onnx").symlink_to(bare_model())
-    return folder
+def workflow(into: Path) -> Path:
+    """Lay a workflow of DJL's out in an empty folder: the same network with a translator that takes the picture
+    itself, the same behind a handler, and a function that holds their answers together.
+    """
+    shutil.copytree(_DEMO / "translated", into, dirs_exist_ok=True)
+    (into / "digits_picture" / "model.onnx").symlink_to(bare_model())
+    shutil.copytree(_DEMO / "handlers" / "djl" / "digits-djl", into / "digits-djl")
+    return into / "digits_agree"
 
 
 def pictures() -> tuple[Path, ...]:

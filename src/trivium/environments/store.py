@@ -174,7 +174,12 @@ class _Build:
         self._temporary.mkdir()
         folders, has_pip = self._probe()
         self._must(self._recipe.making(self._place, has_pip), "The environment could not be made")
-        (packages,) = (self._place / "lib").glob("python*/site-packages")
+        packages = next((self._place / "lib").glob("*/site-packages"), None)
+        if packages is None:
+            raise EnvironmentFailed(
+                f"The interpreter {self._recipe.python} made an environment without a folder lib/*/site-packages, and "
+                "what cannot be looked into is not used. Name another interpreter."
+            )
         (packages / PTH).write_text(below(folders))
         warning = self._install() if self._recipe.wish.requirements else ""
         shutil.rmtree(self._temporary, ignore_errors=True)

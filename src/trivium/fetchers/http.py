@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from trivium.fetchers.allowance import Allowance, Cutter
-from trivium.fetchers.policy import ARCHIVES, archive_suffix, judge_address, permitted, safe_name, shown
+from trivium.fetchers.policy import ARCHIVES, is_file, judge_address, permitted, safe_name, shown
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds, FetchPlace
 
@@ -39,9 +39,9 @@ class HttpFetcher:
         self._resolve = resolve
 
     def fetch(self, uri: str, into: Path, bounds: FetchBounds) -> Path:
-        """See `Fetcher`. Of models only what ends like an archive is fetched: other pages are none."""
+        """See `Fetcher`. Of models only archives and definitions are fetched, by how they end: other pages are none."""
         place = permitted(uri, bounds.places)
-        if bounds.is_model and not archive_suffix(place.path):
+        if bounds.is_model and not is_file(place.path):
             raise ServeError(
                 Code.UNSUPPORTED,
                 f"{shown(uri)} does not end like an archive ({', '.join(ARCHIVES)}), and other things are not fetched "

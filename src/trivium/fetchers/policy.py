@@ -15,6 +15,9 @@ FORM = "scheme://host[:port]/prefix"
 ARCHIVES = (".zip", ".mar", ".tar.gz", ".tgz", ".tar.z", ".tar")
 """Suffixes of files that hold a whole model."""
 
+DEFINITIONS = (".json", ".yml", ".yaml")
+"""Suffixes of files that name the models that they consist of."""
+
 PORTS = {"http": 80, "https": 443}
 _LONGEST = 8192
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -75,6 +78,11 @@ def judge_address(address: str, host: str) -> None:
 def archive_suffix(path: str) -> str:
     """Return the suffix that makes a file of this name an archive; empty where there is none."""
     return next((suffix for suffix in ARCHIVES if path.lower().endswith(suffix)), "")
+
+
+def is_file(path: str) -> bool:
+    """Tell whether what lies at a path is one file: an archive, or a definition."""
+    return bool(archive_suffix(path)) or path.lower().endswith(DEFINITIONS)
 
 
 def safe_name(path: str) -> str:

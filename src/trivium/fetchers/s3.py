@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trivium.fetchers.allowance import Allowance, Cutter
-from trivium.fetchers.policy import archive_suffix, permitted, safe_name, shown
+from trivium.fetchers.policy import is_file, permitted, safe_name, shown
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds
 
@@ -31,7 +31,7 @@ class S3Fetcher:
     schemes = ("s3",)
 
     def fetch(self, uri: str, into: Path, bounds: FetchBounds) -> Path:
-        """See `Fetcher`. What ends like an archive is one object; all else is a folder of objects."""
+        """See `Fetcher`. What ends like an archive or a definition is one object; all else is a folder of objects."""
         place = permitted(uri, bounds.places)
         client, errors = _connected()
         key = place.path.strip("/")
@@ -39,7 +39,7 @@ class S3Fetcher:
         with Cutter(bounds) as cutter:
             allowance = Allowance(uri, bounds, cutter)
             try:
-                if archive_suffix(key):
+                if is_file(key):
                     _store(client, place.host, key, target, allowance)
                 else:
                     _store_folder(client, uri, place.host, target, allowance)

@@ -111,10 +111,13 @@ def unpack(archive: Path, scratch: Path, bounds: Bounds = BOUNDS) -> Path:
 
 def _is_there(archive: Path, target: Path) -> bool:
     """Has it been unpacked, and is it whole? What a cleaner of temporary folders has left of one is removed."""
+    if not target.is_dir():
+        return False
+    there = names(archive)  # an archive that hangs holds up nobody else
     with _CLEARING:
         if not target.is_dir():
             return False
-        if all(os.path.lexists(target.joinpath(*_components(name))) for name in names(archive)):
+        if all(os.path.lexists(target.joinpath(*_components(name))) for name in there):
             return True
         shutil.rmtree(target)
         return False

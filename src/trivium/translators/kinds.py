@@ -37,7 +37,7 @@ PICTURES = (
     PictureTask("image-classification", read.read_classification, ImageClassifier),
     PictureTask("image-features", read.read_features, lambda found, labels: FeatureExtractor(found)),
     PictureTask("ssd", read.read_detection, SingleShotDetector),
-    PictureTask("yolo", read.read_detection, YoloDetector),
+    PictureTask("yolo", partial(read.read_detection, has_fractions=True), YoloDetector),
     PictureTask("yolo-v5", _detection, YoloV5Detector),
     PictureTask("yolo-v8", _detection, YoloV8Detector),
     PictureTask("semantic-segmentation", read.read_segmentation, SemanticSegmenter),

@@ -78,7 +78,8 @@ class SupportsSource(Protocol):
 
     def read_source(self, path: Path, source: ModelSource, defaults: Defaults) -> ReadResult:
         """Read like `read`, under the settings that lie over and under the files', and with the source's engine and
-        devices. What cannot be taken is a finding of the model. Its name and version are the core's to give.
+        devices. What cannot be taken is a finding of the model. Its name and version are the core's to give, but for
+        those that the files write down: see `core.models.source_policy`.
         """
 
 

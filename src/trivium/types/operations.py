@@ -199,9 +199,9 @@ class Unregister(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
-    """Give every instance group of a version (or those on one kind of device) new bounds, None leaving one as it is;
-    `wait` until they hold. At 0 to 0 the version is cold: accepted items finish, new ones are refused. Answered with
-    `Listing`.
+    """Give every instance group of a version (or those on one kind of device) new bounds, None leaving one as it is; of
+    a graph those of all models that it runs. `wait` until they hold. At 0 to 0 the version is cold: accepted items
+    finish, new ones are refused. Answered with `Listing`.
     """
 
     model: str
@@ -375,6 +375,7 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
 class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
+    `is_member`: a graph has brought it.
     """
 
     model: str
@@ -384,6 +385,7 @@ class VersionStatus(msgspec.Struct, frozen=True):
     source: ModelSource | None = None
     is_versioned: bool = True
     at_start: bool = False
+    is_member: bool = False
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
@@ -407,7 +409,8 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     """Describes the version asked for: its spec, every ready version of its model, ascending, and the post-mortems of
     the last instances that died. In full also: what serves requests without a version, the state of all versions, the
     source that registered it, its groups with the bounds that hold now, its open instances, how many are being opened,
-    how many items wait, and the calls that each later instance makes before it serves.
+    how many items wait, the calls that each later instance makes before it serves, and, of a graph that is described
+    with all versions, the models that it runs, in full.
     """
 
     spec: ModelSpec
@@ -421,6 +424,7 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
     opening: int = 0
     queued: int = 0
     standing: tuple[StandingCall, ...] = ()
+    members: "ModelDescriptions | None" = None
 
 
 class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):

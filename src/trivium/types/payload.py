@@ -197,7 +197,18 @@ Whole = Tensors | Raw | Listed
 Payload = Whole | Generate
 
 
+def reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the tensor with another shape of as many elements; what is packed stays so."""
+    if type(tensor) is PackedTensor:
+        data, at, size = tensor.data, tensor.at, tensor.size
+        return PackedTensor(tensor.name, tensor.datatype, shape, NOT_MADE, data, at, size)
+    return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
+
+
 def _copied(tensor: Tensor) -> Tensor:
+    if type(tensor) is PackedTensor:
+        data = bytes(tensor.packed())
+        return PackedTensor(tensor.name, tensor.datatype, tensor.shape, NOT_MADE, data, 0, len(data))
     array = tensor.array.copy()
     array.flags.writeable = False
     return Tensor(tensor.name, tensor.datatype, tensor.shape, array)

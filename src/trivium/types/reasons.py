@@ -44,6 +44,7 @@ NOT_LOADED: Final = "not_loaded"  # model, version, text
 NOT_CACHEABLE: Final = "not_cacheable"  # model, version
 REGISTERED_TWICE: Final = "registered_twice"  # model, version
 NO_MEMORY: Final = "no_memory"  # model, version
+INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was loaded
 NO_ENGINE: Final = "no_engine"  # model, version, engine
 TRANSLATION: Final = "translation"  # words, as the original has them
 TRACE_UNFIT: Final = "trace_unfit"  # why

@@ -81,7 +81,8 @@ class Step:
 
     It works on tensors: `inputs` maps each of its inputs to a tensor of the graph, `outputs` each output that is used.
     Or on payloads as a whole: it takes the values `takes` of the graph, and gives the value `gives`. A model takes one,
-    or with `is_listed` what there is as a list. `adapter` is the standing call that it needs, if any.
+    or with `is_listed` what there is as a list. `adapter` is the standing call that it needs, if any; without one a
+    model that takes the request itself needs what that names, unless it says not `passes_adapter`.
     """
 
     model: str
@@ -93,6 +94,7 @@ class Step:
     is_listed: bool = False
     function: str = ""
     adapter: str = ""
+    passes_adapter: bool = True
 
     @property
     def sources(self) -> Collection[str]:
@@ -127,4 +129,9 @@ class Graph:
     @property
     def models(self) -> tuple[str, ...]:
         """Return the models of its steps, each once."""
-        return tuple(dict.fromkeys(step.model for step in self.steps if step.model))
+        return tuple(dict.fromkeys(model for model, _ in self.places))
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Return the same with the version that each step names."""
+        return tuple(dict.fromkeys((step.model, step.version) for step in self.steps if step.model))

@@ -11,10 +11,12 @@ from trivium.types.spec import Origin
 
 @dataclass(frozen=True, slots=True)
 class SourceSetting:
-    """A value in the format's own words, with the place that it was given at."""
+    """A value in the format's own words, with the place that it was given at. Two are equal where their values are: who
+    asks for the same thing asks for it from a place of its own.
+    """
 
     value: str
-    origin: Origin
+    origin: Origin = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,9 @@ class ModelSource:
     """Asks for a model: the place of its files, and what shall hold in spite of them.
 
     `uri` is a path of this machine, or a URI of what is to be fetched. `name` and `version` are empty where the files
-    decide, as `engine` is; `devices` names where its instances go. The settings `over` lie over those of the files (a
-    registration request, a query), those `under` lie under them (an environment, a server's defaults).
+    decide, as `engine` is; `devices` names where its instances go. With `is_named_after_uri` nobody has chosen the name
+    and files that name their model go before it. The settings `over` lie over those of the files (a registration
+    request, a query), those `under` lie under them (an environment, a server's defaults).
     """
 
     uri: str
@@ -33,6 +36,7 @@ class ModelSource:
     devices: tuple[str, ...] = ()
     over: Mapping[str, SourceSetting] = field(default_factory=dict)
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
+    is_named_after_uri: bool = field(default=False, compare=False)
 
     @property
     def is_remote(self) -> bool:

@@ -278,8 +278,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """The foreign document as read. Only its own dialect looks inside, to describe it back to a client; it
-    never chooses behaviour.
+    """The foreign document as read. Only its own dialect and format look inside, to describe it back to a client, or to
+    name what a graph brings with it; it never chooses behaviour.
     """
 
     dialect: str
@@ -289,13 +289,14 @@ class Foreign:
 @dataclass(frozen=True, slots=True)
 class StandingCall:
     """A call of a named function of user code that every instance makes before it serves; `topic` is its name. The
-    function gets a body without parts.
+    function gets a body without parts. `undo` is called where a graph has had its model make the call, and goes.
     """
 
     topic: str
     function: str
     properties: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[tuple[str, str], ...] = ()
+    undo: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +308,8 @@ class ModelSpec:
     Without `is_versioned` the version was filled in by a rule. `in_turns`: the ready versions take turns at requests
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
     the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
-    calls that each instance makes before it serves, from the start. With a `translator` clients may send what that
+    calls that each instance makes before it serves, from the start; of a graph those that its steps need of their
+    models. With a `translator` clients may send what that
     takes, beside the model's own tensors. `origin` maps a field's name (`inputs[0].dims`,
     `batching.max_rows`) to where its value was found.
     """

@@ -29,7 +29,7 @@ from tests.harness.payload_bodies import (
 )
 
 from trivium.codecs import ndlist
-from trivium.codecs.conversion import to_tensors
+from trivium.codecs.conversion import SLOW_BYTES, is_slow_to_read, to_tensors
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -347,3 +347,18 @@ def test_the_table_is_whole():
         names = [name for row in rows for name in row.media_types]
         assert len(set(names)) == len(names)
         assert all(row.rule for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "is_slow"),
+    [
+        (b"[1]", "application/json", False),
+        (b"[1]" + b" " * SLOW_BYTES, "application/json", True),
+        (b"PK\3\4 and so on", "", True),
+        (b"PK\3\4 and so on", "application/octet-stream", True),
+        (b"in front of the archive", "tensor/npz", True),
+    ],
+)
+def test_what_may_unpack_to_much_is_slow_to_read(body, kind, is_slow):
+    """Some hundred bytes may be an array of 64 MiB."""
+    assert is_slow_to_read(Raw((RawPart(body, kind),))) is is_slow

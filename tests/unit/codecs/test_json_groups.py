@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trivium.codecs import json_documents, json_groups
 from trivium.codecs.binding import Wanted
-from trivium.codecs.json_groups import Unbalanced, groups
+from trivium.codecs.json_groups import Unbalanced, groups, has_many_values
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError
 from trivium.types.spec import TensorSpec
@@ -30,6 +30,25 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_groups_joined_are_the_array(array: list[object], indent: int | None) -> None:
     text = json.dumps(array, indent=indent).encode()
     assert [element for group in groups(text) for element in json.loads(group)] == array
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), ARRAYS, max_size=3), max_size=9))
+def test_objects_stay_whole(array: list[object]) -> None:
+    text = json.dumps(array).encode()
+    assert [element for group in groups(text) for element in json.loads(group)] == array
+
+
+@pytest.mark.parametrize(
+    ("text", "has_many"),
+    [
+        (b"[1, 2, 3]", False),
+        (b'["' + b"[,]" * 99 + b'"]', False),
+        (b"[" + b"1," * 99 + b"1]", True),
+        (b"[" * 99, True),
+    ],
+)
+def test_values_are_counted_outside_of_strings(text: bytes, has_many: bool) -> None:
+    assert has_many_values(text, 10) is has_many
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.harness.tensor_strategies import same, tensors
 from trivium.codecs import ndlist
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import STRINGS_AT_ONCE, PackedTensor, Tensor
 
 LIMIT = 1_000_000
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=5)
@@ -202,3 +202,15 @@ def test_a_tensor_of_two_gigabytes_is_refused(monkeypatch):
     monkeypatch.setattr(ndlist, "LONGEST_DATA", 7)
     with pytest.raises(ServeError, match="holds 7 at most"):
         ndlist.encode([Tensor("x", DataType.FP64, (1,), np.zeros(1))])
+
+
+def test_many_strings_are_packed_as_they_are_read_and_written():
+    """A buffer for each would keep the loop from everybody else, and so would a list of all."""
+    array = np.array([b"\xc3\xa9" if number % 9 else b"" for number in range(3 * STRINGS_AT_ONCE)], object)
+    sent = Tensor("x", DataType.BYTES, array.shape, array)
+    buffers = list(ndlist.pieces([sent]))
+    assert len(buffers) < 10
+    (came,) = ndlist.decode(b"".join(buffers), 2**30)
+    assert type(came) is PackedTensor
+    assert came.array.tolist() == array.tolist()
+    assert list(ndlist.pieces([came])) == buffers

@@ -13,7 +13,7 @@ from tests.harness.tensor_strategies import same, tensors
 from trivium.codecs.npy import MAX_MEMBERS, decode_npy, decode_npz, encode_npy, encode_npz
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.payload import Tensor
+from trivium.types.payload import STRINGS_AT_ONCE, PackedTensor, Tensor
 
 LIMIT = 10_000
 IN_NPY = [kind for kind in DataType if kind is not DataType.BF16]
@@ -202,3 +202,21 @@ def test_a_long_header_that_is_none_is_refused_at_once():
     with pytest.raises(ServeError):
         decode_npy("x", headed("'<f4'" + " " * 9900, "(1,"))
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("kind", ["S3", "U3"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_many_texts_are_packed_as_they_are_read_and_written(kind, order):
+    """A list of all of them would keep the interpreter from everybody else."""
+    texts = np.array([str(number % 700) for number in range(2 * STRINGS_AT_ONCE)], kind).reshape(2, -1)
+    texts = np.asarray(texts, order=order)
+    tensor = decode_npy("x", saved(texts))
+    assert type(tensor) is PackedTensor
+    assert tensor.array.tolist() == [[text.encode() for text in row] for row in texts.astype("U3").tolist()]
+    assert np.load(io.BytesIO(encode_npy(tensor, 2**20))).tolist() == tensor.array.tolist()
+
+
+def test_a_few_long_texts_are_packed_too():
+    tensor = decode_npy("x", saved(np.array([b"a" * 2**19] * 3)))
+    assert type(tensor) is PackedTensor
+    assert tensor.array.tolist() == [b"a" * 2**19] * 3

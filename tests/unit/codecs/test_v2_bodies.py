@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivium.codecs.conversion import to_tensors
+from trivium.codecs.v2_bodies import MOST_VALUES
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Raw, RawForm, RawPart
@@ -130,3 +131,20 @@ def test_any_bytes_are_read_or_refused(data, kind, spec):
     except ServeError as error:
         code = error.code
     assert code is Code.INVALID
+
+
+MANY = b"[" + b"0," * (2 * MOST_VALUES) + b"0]"
+
+
+@pytest.mark.parametrize("body", [b'{"x": %b}' % MANY, b'{"x": 0, "y": {"a": %b}}' % MANY])
+def test_a_generate_request_has_few_values(body):
+    """They are read in one call, while nobody else has the interpreter."""
+    with pytest.raises(ServeError) as caught:
+        read(body, OPEN, kind=RawForm.FIELDS)
+    assert caught.value.code is Code.TOO_LARGE
+    assert "route `infer`" in caught.value.message
+
+
+def test_the_text_of_a_generate_request_may_be_long():
+    (tensor,) = read(b'{"t": "%b"}' % MANY, TEXT, kind=RawForm.FIELDS)
+    assert tensor.array.tolist() == [MANY]

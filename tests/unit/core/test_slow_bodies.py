@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.harness.fake_models import ServerHarness, spec
 
-from trivium.core.queueing import payload_adapter
+from trivium.codecs import conversion
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensors
@@ -14,7 +14,7 @@ from trivium.types.payload import Raw, RawPart, Tensors
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload_adapter, "SLOW_BYTES", 10)
+    monkeypatch.setattr(conversion, "SLOW_BYTES", 10)
 
 
 class Slow(ServerHarness):

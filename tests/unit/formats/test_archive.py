@@ -424,3 +424,25 @@ def test_hostile_bytes_are_refused_or_read(
     else:
         assert all(not entry.is_symlink() for entry in unpacked.rglob("*"))
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.mar", "scratch"]
+
+
+def test_an_archive_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that has been unpacked its names are read again."""
+    hangs, other = placed(tmp_path, zipped(FILES), "hangs.mar"), placed(tmp_path, zipped(FILES), "other.mar")
+    folders = [unpack(path, tmp_path / "scratch") for path in (hangs, other)]
+    begun, go_on, waited, read = threading.Event(), threading.Event(), [], archive.names
+
+    def slowly(path: Path) -> tuple[str, ...]:
+        if path == hangs:
+            begun.set()
+            waited.append(go_on.wait(10))
+        return read(path)
+
+    monkeypatch.setattr(archive, "names", slowly)
+    thread = threading.Thread(target=unpack, args=(hangs, tmp_path / "scratch"))
+    thread.start()
+    begun.wait(60)
+    assert unpack(other, tmp_path / "scratch") == folders[1]
+    go_on.set()
+    thread.join()
+    assert waited == [True]

@@ -77,7 +77,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
     if not loading.done():
         loading.cancel()
         await asyncio.wait({loading})
-        return await _go_down(server, listeners, stop)
+        return await _go_down(server, listeners, stop, settings.fails_fast and given_up.is_set())
     if _say_failures(loading.result()):
         log_failure("StartupFailed")
         if listeners.places:
@@ -90,8 +90,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
     metrics.listens()
     settle()
     await stopped
-    status = await _go_down(server, listeners, stop)
-    return GIVEN_UP if settings.fails_fast and given_up.is_set() else status
+    return await _go_down(server, listeners, stop, settings.fails_fast and given_up.is_set())
 
 
 async def _until(stop: StopSignals, given_up: asyncio.Event | None) -> None:
@@ -109,14 +108,15 @@ def _say_failures(listing: Listing) -> bool:
     return bool(failed)
 
 
-async def _go_down(server: Server, listeners: Listeners, stop: StopSignals) -> int:
+async def _go_down(server: Server, listeners: Listeners, stop: StopSignals, has_failed: bool) -> int:
     server.begin_drain()
     _log.info("Stopping model server.")
     report = await listeners.drain(stop.left)
     await listeners.close()
     lines = (*report.unfinished, *await server.close(stop.left))
     _say_cut(lines)
-    return CUT_OFF if lines else 0
+    status = CUT_OFF if lines else 0
+    return GIVEN_UP if has_failed else status
 
 
 def _say_cut(lines: Iterable[str]) -> None:

@@ -50,7 +50,6 @@ _VARIABLES: Mapping[str, str] = {
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 """How ids of models are written at the Hugging Face hub."""
 
-_DEFINITIONS = (".json", ".yml", ".yaml")
 _SELF_SIGNED = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out cert.pem"
 _STATUSES: Mapping[str, str] = {
     "bad_request_http_code": "bad_request",
@@ -265,8 +264,16 @@ def _stored(store: Path, notices: list[str]) -> list[StartupModel]:
             "serve each entry."
         )
         return [_startup(read_url(str(store)), "the model store", store)]
-    filled = [entry for entry in entries if entry.is_file() or any(entry.iterdir())]
+    filled = [entry for entry in entries if not _is_empty(entry)]
     return [_startup(read_url(str(entry)), "the model store", store) for entry in filled]
+
+
+def _is_empty(entry: Path) -> bool:
+    """Tell whether it is a folder without anything; one that cannot be looked into is for the load to name."""
+    try:
+        return entry.is_dir() and not any(entry.iterdir())
+    except OSError:
+        return False
 
 
 def _is_model_entry(entry: Path) -> bool:
@@ -276,18 +283,10 @@ def _is_model_entry(entry: Path) -> bool:
 
 
 def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
-    """Return a model. Raises UNSUPPORTED for a URL that defines a workflow, or is of a scheme without an address."""
+    """Return a model, or a workflow. Raises UNSUPPORTED for a URL of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
     if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
-    is_definition = path.suffix.lower() in _DEFINITIONS or any(
-        (path / f"workflow{suffix}").is_file() for suffix in _DEFINITIONS
-    )
-    if is_definition:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"{url.place} defines a workflow, which is not supported in this version. Name its models one by one (-m).",
-        )
     if url.scheme == LOCAL and not path.exists():
         if said_by == "HF_MODEL_ID" or _HUB_ID.fullmatch(url.place):
             raise _elsewhere(f"{said_by}: {url.place}", "the Hugging Face hub")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from trivium.types.findings import Finding, Severity
 from trivium.types.schedules import Graph, Step
-from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec, version_order
+from trivium.types.spec import InvalidModel, ModelSpec, Origin, StandingCall, TensorSpec, version_order
 
 Members = Mapping[int, ModelSpec]
 """Position of a step -> the spec of its model."""
@@ -36,6 +36,20 @@ def waves(needs: Mapping[str, Collection[str]]) -> tuple[list[list[str]], list[s
         for name in wave:
             del left[name]
     return order, []
+
+
+MemberCall = tuple[str, str, StandingCall]
+"""Model and version of a step, and a call that it needs there."""
+
+
+def member_calls(spec: ModelSpec) -> tuple[MemberCall, ...]:
+    """Return the standing calls that the steps of a graph need, each once; none of a model of its own."""
+    graph = spec.scheduling
+    if not isinstance(graph, Graph):
+        return ()
+    calls = {call.topic: call for call in spec.standing}
+    found = {(step.model, step.version, step.adapter) for step in graph.steps if step.adapter in calls}
+    return tuple((model, version, calls[topic]) for model, version, topic in sorted(found))
 
 
 def circle(name: str, needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from trivium.codecs.graph_functions import FUNCTIONS, as_request
+import msgspec
+
+from trivium.codecs.graph_functions import ADAPTER, FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
@@ -23,6 +25,9 @@ from trivium.types.running import ItemId
 from trivium.types.schedules import Step
 
 LEAST_SECONDS = 0.001
+WRONG_VALUE = 500
+"""HTTP's status for a value with which a graph cannot go on: no model has failed."""
+
 TENSORS = PayloadKind.TENSORS
 
 
@@ -162,7 +167,8 @@ class Run:
         try:
             branch.values[step.gives] = FUNCTIONS[step.function]([branch.value(name) for name in step.takes])
         except ServeError as error:
-            self._fail(i, error)
+            status = WRONG_VALUE if error.code is Code.MODEL_FAILED else error.status
+            self._fail(i, ServeError(error.code, error.message, status=status))
         else:
             self._is_stale = True
 
@@ -177,15 +183,19 @@ class Run:
             payload=self._payload(branch, step, whole.payload.lease),
             id=whole.id,
             outputs=tuple(WantedOutput(name) for name, to in step.outputs.items() if to in self._used),
-            parameters=whole.parameters,
+            parameters={**whole.parameters, ADAPTER: step.adapter} if step.adapter else whole.parameters,
             priority=whole.priority,
             queue_timeout=whole.queue_timeout,
             deadline=left,
             sequence=whole.sequence,
             wants=None if step.gives else TENSORS,
             parent=self._ref,
-            adapter=step.adapter,
+            adapter=step.adapter or (whole.adapter if self._passes_adapter(step) else ""),
         )
+
+    def _passes_adapter(self, step: Step) -> bool:
+        """Does the step get the very request, which may name an adapter?"""
+        return step.passes_adapter and step.takes == (self._graph.input,)
 
     def _payload(self, branch: Branch, step: Step, lease: Lease | None) -> Payload:
         """Return what a step gets. What a member answers may view the request, so that whoever gets it next holds the
@@ -194,7 +204,7 @@ class Run:
         if step.is_listed:
             return Listed(tuple(branch.value(name) for name in step.takes), lease)
         if step.gives:
-            return as_request(branch.value(step.takes[0]), lease)
+            return as_request(branch.value(step.takes[0]), lease, step.adapter)
         sources = ((name, branch.tensor(source)) for name, source in step.inputs.items())
         return Tensors(tuple(_renamed(tensor, name) for name, tensor in sources if tensor is not None), lease)
 
@@ -293,7 +303,11 @@ class Run:
             return value
         words = f"The value '{name}' of '{self._graph.name}' is a list of {len(value.payloads)}"
         self._end(
-            ServeError(Code.MODEL_FAILED, f"{words}, and an answer is one. Let a function make one of them.")
+            ServeError(
+                Code.MODEL_FAILED,
+                f"{words}, and an answer is one. Let a function make one of them.",
+                status=WRONG_VALUE,
+            )
         )
         return None
 
@@ -328,4 +342,4 @@ def _given(graph: GraphContext, payload: Payload) -> Named:
 
 
 def _renamed(tensor: Tensor, name: str) -> Tensor:
-    return Tensor(name, tensor.datatype, tensor.shape, tensor.array)
+    return msgspec.structs.replace(tensor, name=name)

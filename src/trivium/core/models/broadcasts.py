@@ -3,9 +3,10 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Collection
-from collections.abc import Sequence as Events
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Protocol
 
+from trivium.core.graph.policy import MemberCall
 from trivium.core.instances.scaler import Launch
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
@@ -40,6 +41,58 @@ RunOn = Callable[[InstanceId, ItemId, Infer], Awaitable[Payload]]
 """Runs an item on one instance, behind what that has in hand. Raises what it ends with."""
 
 
+class MakesCalls(Protocol):
+    """A model whose instances make standing calls."""
+
+    @property
+    def standing(self) -> tuple[StandingCall, ...]:
+        """Return those that are made."""
+        ...
+
+    async def broadcast(self, operation: Broadcast) -> Payload:
+        """See `Broadcasts`."""
+        ...
+
+
+Serving = Callable[[str, str], MakesCalls]
+"""Finds who serves a model and version. Raises ServeError where nobody does."""
+
+
+async def have_made(graph: str, calls: Sequence[MemberCall], serving: Serving) -> None:
+    """Have the models of a graph make the calls that it needs; one that is made already, and equal, is shared. Raises
+    LOAD_FAILED, and CONFLICT where there is another of its topic; then none of those that are new is left.
+    """
+    new: list[MemberCall] = []
+    for name, version, call in calls:
+        model = serving(name, version)
+        operation = Broadcast(
+            name, call.function, _payload(call), version, call.topic, Remembered.ADDED, undo=call.undo
+        )
+        try:
+            if call not in model.standing:
+                await model.broadcast(operation)
+                new.append((name, version, call))
+        except ServeError as error:
+            if call in model.standing:  # another graph was quicker
+                continue
+            await have_undone(new, serving)
+            text = f"Model '{graph}' needs {call.topic!r} in model '{name}'. {error.message}"
+            raise ServeError(error.code, text, status=error.status, info=error.info) from error
+
+
+async def have_undone(calls: Sequence[MemberCall], serving: Serving) -> None:
+    """Have models make these calls no more. What cannot be undone is logged: nobody needs it."""
+    for name, version, call in calls:
+        payload = Raw((), {**call.properties})
+        wish = Broadcast(name, call.undo, payload, version, call.topic, Remembered.FORGOTTEN)
+        try:
+            model = serving(name, version)
+            if call in model.standing:
+                await model.broadcast(wish)
+        except ServeError as error:
+            log.error("model '%s': %s did not undo %r: %s", name, call.undo, call.topic, error.message)
+
+
 class CallPort:
     """Takes the events of an instance that makes one call, from any thread; `ended` is what that ended with."""
 
@@ -47,11 +100,11 @@ class CallPort:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[Outcome] = self._loop.create_future()
 
-    def push(self, events: Events[Event]) -> None:
+    def push(self, events: Sequence[Event]) -> None:
         """See `Port`."""
         self._loop.call_soon_threadsafe(self.deliver, tuple(events))
 
-    def deliver(self, events: Events[Event]) -> None:
+    def deliver(self, events: Sequence[Event]) -> None:
         """Keep the end of the call, or of the instance."""
         for event in events:
             if self.ended.done():

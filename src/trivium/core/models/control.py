@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from trivium.core.graph.policy import MemberCall, member_calls
+from trivium.core.models.broadcasts import have_undone
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
@@ -24,7 +26,7 @@ from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ConfigError, ServeError, frameless
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
@@ -38,6 +40,7 @@ from trivium.types.operations import (
     SetDefault,
     Unload,
     Unregister,
+    VersionStatus,
 )
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
@@ -91,6 +94,8 @@ class ModelControl:
         self._may_change = may_change
         self._tasks: set[asyncio.Task[ResponsePart]] = set()
         self._loading: set[asyncio.Task[None]] = set()
+        self._arriving: list[Sequence[ModelEntry]] = []
+        """What is being registered, each with the members that it needs."""
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
@@ -157,34 +162,61 @@ class ModelControl:
     async def _register(self, operation: Register) -> Listing:
         source = operation.source
         entries = await self._repository.register(source)
-        entries = [entry for entry in entries if not (entry.is_member and self._serves(entry))]
         try:
             for entry in entries:
-                self._lifecycle.check_new(entry)
+                if not (entry.is_member and self._serves(entry)):
+                    self._lifecycle.check_new(entry)
         except ServeError:
             self._forget(source, entries[-1].name)
             raise
+        self._arriving.append(entries)
         if operation.wait:
             await self._load_registered(entries, source)
         else:
             self._behind(self._load_behind(entries, source))
             await asyncio.sleep(0)  # its versions are in the registry behind this
-        named = (entry.name for entry in entries if not entry.is_member)
-        rows = [row for name in named for row in self._registry.listing(name).versions]
-        return Listing(tuple(rows))
+        return Listing(tuple(row for entry in entries if not entry.is_member for row in self._rows(entry)))
+
+    def _rows(self, entry: ModelEntry) -> Sequence[VersionStatus]:
+        """Return the listing of a model; one whose members are still being loaded is registered behind them."""
+        waiting = VersionState.REGISTERED
+        return self._registry.listing(entry.name).versions or [
+            VersionStatus(entry.name, spec.version, waiting, is_versioned=spec.is_versioned)
+            for spec in entry.specs
+        ]
 
     async def _load_registered(self, entries: Sequence[ModelEntry], source: ModelSource) -> None:
+        """Load them in order. Raises the first failure, behind which nothing of them is left that nobody else needs."""
         done: list[ModelEntry] = []
+        graph = entries[-1].name
         try:
             for entry in entries:
-                await self._lifecycle.register(entry, source)
+                try:
+                    await self._load_new(entry, source)
+                except ServeError as error:
+                    raise _named(entry, graph, error) from error
                 done.append(entry)
         except BaseException:
-            for entry in reversed(done):
-                for spec in entry.specs:
-                    await self._lifecycle.unregister(spec.name, spec.version)
-            self._forget(source, entries[-1].name)
+            self._arriving.remove(entries)
+            for spec in (spec for entry in reversed(done) if not entry.is_member for spec in entry.specs):
+                await self._lifecycle.unregister(spec.name, spec.version)
+            self._forget(source, graph)
+            await self._drop_members(graph, [entry.name for entry in reversed(done) if entry.is_member], ())
             raise
+        self._arriving.remove(entries)
+
+    async def _load_new(self, entry: ModelEntry, source: ModelSource, keep_failed: bool = False) -> None:
+        """Load a model, unless it is a member that another graph has loaded from the same source. Raises as
+        `Lifecycle.register`.
+        """
+        await self._lifecycle.settled(entry.name)  # another graph may be loading it
+        if entry.is_member and self._serves(entry):
+            return
+        try:
+            await self._lifecycle.register(entry, source, keep_failed)
+        except ServeError:
+            if not (entry.is_member and self._serves(entry)):  # another graph was quicker
+                raise
 
     def _serves(self, entry: ModelEntry) -> bool:
         """Is a member there already, from the very source that is asked for?"""
@@ -199,21 +231,33 @@ class ModelControl:
 
     async def _unregister(self, model: str, version: str) -> None:
         members = self._members(model, version)
+        calls = self._calls(model, version)
         for source in await self._lifecycle.unregister(model, version):
             self._forget(source, model)
         if members:
-            self._behind(self._drop_members(model, members))
+            self._behind(self._drop_members(model, members, calls))
 
-    async def _drop_members(self, graph: str, names: Sequence[str]) -> None:
-        """Unregister those members of a graph that is gone which no other graph runs, once nothing in flight does."""
+    def _calls(self, model: str, version: str = "") -> list[MemberCall]:
+        """Return what versions of a graph, or of all graphs, need of their models."""
+        records = [one for one in self._registry.records(model) if version in ("", one.version)]
+        specs = [record.spec for record in records if record.spec is not None and not record.vanished]
+        return [call for spec in specs for call in member_calls(spec)]
+
+    async def _drop_members(self, graph: str, names: Sequence[str], calls: Sequence[MemberCall]) -> None:
+        """Unregister those members of a graph that is gone which no other graph runs, once nothing in flight does;
+        those that stay make no more calls for it.
+        """
         await self._lifecycle.drained(graph)
+        needed = self._calls("")
+        await have_undone([call for call in calls if call not in needed], self._registry.serving)
         for name in names:
             for record in self._registry.records(name):
                 if record.is_member and not record.vanished and not self._is_needed(record):
                     await self._unregister(name, record.version)
 
     def _is_needed(self, member: Record) -> bool:
-        return any(
+        arriving = (entry for entries in self._arriving for entry in entries if entry.is_member)
+        return any(entry.name == member.name and member.version in entry.asked for entry in arriving) or any(
             step.model == member.name and step.version in ("", member.version)
             for record in self._registry.records()
             if not record.vanished and record.spec is not None and isinstance(record.spec.scheduling, Graph)
@@ -236,9 +280,10 @@ class ModelControl:
         """Load all of them, whatever becomes of one: nobody waits, and who looks finds those that failed."""
         for entry in entries:
             try:
-                await self._lifecycle.register(entry, source, keep_failed=True)
+                await self._load_new(entry, source, keep_failed=True)
             except ServeError as error:
                 log.error("registering %s failed: %s", source.uri, error.message)
+        self._arriving.remove(entries)
 
     async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):
@@ -327,6 +372,14 @@ class ModelControl:
             folders.remove(folder)
         for folder in idle:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _named(entry: ModelEntry, graph: str, error: ServeError) -> ServeError:
+    """Return why a member cannot be loaded, with its name and that of the graph which brings it."""
+    if not entry.is_member or isinstance(error, ConfigError):
+        return error
+    text = f"Model '{entry.name}', which '{graph}' brings: {error.message}"
+    return ServeError(error.code, text, error.retry_after, error.status, error.info)
 
 
 class WaitingRequest:

@@ -13,12 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import msgspec
+
 from trivium.core.graph import instance as graph
 from trivium.core.graph import policy as graph_policy
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
+from trivium.core.models.broadcasts import have_made
 from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, default_isolation
 from trivium.core.models.preparations import Preparations, PreparedLoad
@@ -191,8 +194,14 @@ class Lifecycle:
             return [source for key, source in sources.items() if source is not None and key not in left]
 
     async def scale(self, operation: Scale) -> None:
-        """Give a version's instance groups new bounds. Raises as `ServedModel.scale` and `ServedModel.scaled`."""
+        """Give a version's instance groups new bounds, or those of all models that a graph runs. Raises as
+        `ServedModel.scale` and `ServedModel.scaled`.
+        """
         loaded = self._registry.serving(operation.model, operation.version)
+        if isinstance(loaded.spec.scheduling, Graph):
+            for name, version in loaded.spec.scheduling.places:
+                await self.scale(msgspec.structs.replace(operation, model=name, version=version))
+            return
         record = self._registry.known(loaded.spec.name, loaded.spec.version)
         loaded.scale(operation.minimum, operation.maximum, _device(operation.device))
         state = VersionState.COLD if loaded.is_cold else VersionState.READY
@@ -235,6 +244,11 @@ class Lifecycle:
             for record in self._registry.records(name):
                 record.vanished = True
                 self._drop(record, forget=True)
+
+    async def settled(self, name: str) -> None:
+        """Wait until what is being done with a model has been done."""
+        async with self._locks[name]:
+            pass
 
     async def drained(self, name: str) -> None:
         """Wait until what was in flight of a model that was unloaded has ended."""
@@ -334,6 +348,7 @@ class Lifecycle:
         loaded = self._built(spec, prepared)
         try:
             await loaded.open()
+            await have_made(spec.name, graph_policy.member_calls(spec), self._registry.serving)
         except BaseException:
             await loaded.close()
             raise

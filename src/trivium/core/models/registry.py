@@ -207,7 +207,8 @@ class Registry:
         if why := loaded.obstacle():
             return why
         graph = loaded.spec.scheduling
-        for step in graph.steps if isinstance(graph, Graph) else ():
+        steps = graph.steps if isinstance(graph, Graph) else ()
+        for step in (one for one in steps if one.model):
             try:
                 reason = self.lacking(self.serving(step.model, step.version))
             except ServeError as error:
@@ -223,7 +224,16 @@ class Registry:
             state, reason = VersionState.FAILED, why
         is_versioned = record.spec is None or record.spec.is_versioned
         at_start = record.name in self.at_start
-        return VersionStatus(record.name, record.version, state, reason, record.asked, is_versioned, at_start)
+        return VersionStatus(
+            record.name,
+            record.version,
+            state,
+            reason,
+            record.asked,
+            is_versioned,
+            at_start,
+            record.is_member,
+        )
 
     def _only(self) -> str:
         """Return the only model of those that the server was started with, or that there is; empty where there are

@@ -121,6 +121,14 @@ class Repository:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
         return form
 
+    async def _claimed(self, path: Path) -> Format:
+        """Find the format where nobody waits: of an archive it may be known only by all that is in it."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                return await asyncio.get_running_loop().run_in_executor(self._executor, self._claiming, path)
+        except TimeoutError as error:
+            raise ConfigError(_unread(path).findings) from error
+
     async def _fetched(self, source: ModelSource) -> Source:
         """Fetch a source into a folder of its own, which is removed where that fails, or is cancelled."""
         if self.defaults.scratch is None:
@@ -151,7 +159,7 @@ class Repository:
             running.add_done_callback(partial(_remove_late, folder))
             raise
         try:
-            return Source(path, self._claiming(path), source, fetched=folder)
+            return Source(path, await self._claimed(path), source, fetched=folder)
         except ServeError as error:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise ServeError(error.code, _renamed(error.message, path, source)) from error
@@ -163,7 +171,8 @@ class Repository:
         if source.is_remote:
             self.sources.append(await self._fetched(source))
         else:
-            self.add(Path(source.uri), asked=source)
+            path = Path(source.uri)
+            self.sources.append(Source(path, await self._claimed(path), source))
         kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
         try:
             entries = await self._entries(kept)

@@ -46,7 +46,7 @@ from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, 
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part
 from trivium.types.schedules import Graph, Sequence
-from trivium.types.spec import Device, Isolation, ModelSpec
+from trivium.types.spec import Device, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
@@ -252,6 +252,11 @@ class ServedModel:
                 self._refuse(item, error)
 
         self._context.offload(lambda: self._adapter.read(infer), done)
+
+    @property
+    def standing(self) -> tuple[StandingCall, ...]:
+        """Return the calls that each later instance makes before it serves."""
+        return self._broadcasts.standing
 
     async def broadcast(self, operation: Broadcast) -> Payload:
         """Call a function of user code on all instances. Raises as `Broadcasts.broadcast`."""

@@ -13,28 +13,35 @@ def applied(reading: ReadResult, source: ModelSource, takes_settings: bool = Fal
     """Return the reading with what its source asks for: a name, if it holds one model, and a version, if one version.
 
     What cannot be taken makes the models invalid, with a finding for each wish. `takes_settings`: the format has
-    considered all other wishes.
+    considered all other wishes, and a version that its files write down stays.
     """
     specs = reading.specs
-    faults = (*_name_faults(reading, source), *(() if takes_settings else _setting_faults(reading, source)))
+    name = "" if takes_settings and source.is_named_after_uri and _name_themselves(specs) else source.name
+    faults = (
+        *_name_faults(reading, source, name),
+        *(() if takes_settings else _setting_faults(reading, source)),
+    )
     if faults:
         names = dict.fromkeys([spec.name for spec in specs] or [source.name or source.uri])
-        invalid = tuple(InvalidModel(name, _root(specs, name), faults) for name in names)
+        invalid = tuple(InvalidModel(each, _root(specs, each), faults) for each in names)
         return ReadResult((), (*reading.unreadable, *invalid))
-    if source.name:
-        specs = tuple(replace(spec, name=source.name) for spec in specs)
-    if source.version:
+    if name:
+        specs = tuple(replace(spec, name=name) for spec in specs)
+    if source.version and not (takes_settings and any(spec.is_versioned for spec in specs)):
         specs = tuple(replace(spec, version=source.version, is_versioned=True) for spec in specs)
-    broken = tuple(replace(one, name=source.name or one.name) for one in reading.unreadable)
+    broken = tuple(replace(one, name=name or one.name) for one in reading.unreadable)
     return ReadResult(specs, broken)
 
 
-def _name_faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
+def _name_themselves(specs: tuple[ModelSpec, ...]) -> bool:
+    """Tell whether files name their model: then the name comes from a key."""
+    return any("name" in spec.origin and spec.origin["name"].key for spec in specs)
+
+
+def _name_faults(reading: ReadResult, source: ModelSource, name: str) -> Iterator[Finding]:
     names = {spec.name for spec in reading.specs} | {one.name for one in reading.unreadable}
-    if source.name and len(names) > 1:
-        yield _fault(
-            source, "name", f"the name {source.name} for {len(names)} models", "a path with one model"
-        )
+    if name and len(names) > 1:
+        yield _fault(source, "name", f"the name {name} for {len(names)} models", "a path with one model")
     if source.version and len(reading.specs) > 1:
         found = f"version {source.version} for {len(reading.specs)} versions"
         yield _fault(source, "version", found, "a path with one version")

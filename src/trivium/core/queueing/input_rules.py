@@ -13,7 +13,7 @@ from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Payload, Tensor, Tensors
+from trivium.types.payload import Listed, Payload, Tensor, Tensors
 from trivium.types.spec import Join, ModelSpec, TensorSpec
 
 
@@ -198,6 +198,12 @@ class InputRules:
 
 def refuse_kind(model: str, payload: Payload) -> NoReturn:
     """The refusal of a payload that nothing converts into what the model takes."""
+    if isinstance(payload, Listed):
+        raise ServeError(
+            Code.UNSUPPORTED_MEDIA,
+            f"Model '{model}' takes one payload, and got a list of {len(payload.payloads)}. Let a function of the "
+            "graph make one of them.",
+        )
     raise ServeError(
         Code.UNSUPPORTED_MEDIA,
         f"Model '{model}' cannot take a {type(payload).__name__} payload. Send named tensors by the v2 protocol, "

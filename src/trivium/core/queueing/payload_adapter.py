@@ -9,20 +9,18 @@ import msgspec
 
 from trivium.codecs.binary import pack_strings
 from trivium.codecs.classification import UNRANKED, classify
-from trivium.codecs.conversion import to_outputs, to_tensors
+from trivium.codecs.conversion import is_slow_to_read, to_outputs, to_tensors
 from trivium.core.queueing.admission import PriorityRules
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
+from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
 from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
-SLOW_BYTES = 2**18
-"""Bytes of a body beyond which reading it may take long."""
 ONLY_TENSORS = frozenset({TENSORS})
 
 
@@ -32,6 +30,7 @@ class PayloadAdapter:
     def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
         self._spec = spec
         self._takes_raw = RAW in takes
+        self._takes_lists = PayloadKind.LISTED in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
@@ -51,7 +50,7 @@ class PayloadAdapter:
             infer, payload = self._as_tensors(infer, payload)
             item.operation = infer
         if type(payload) is not Tensors:
-            if type(payload) is not Raw:
+            if type(payload) is not Raw and not (type(payload) is Listed and self._takes_lists):
                 refuse_kind(self._spec.name, payload)
             item.rows = 1
             return
@@ -68,11 +67,7 @@ class PayloadAdapter:
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
-        return (
-            type(payload) is Raw
-            and not self._takes_raw
-            and sum(len(part.data) for part in payload.parts) > SLOW_BYTES
-        )
+        return type(payload) is Raw and not self._takes_raw and is_slow_to_read(payload)
 
     def read(self, infer: Infer) -> Infer | ServeError:
         """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""

@@ -11,7 +11,7 @@ import msgspec
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Sink
 from trivium.types.operations import ResponsePart
-from trivium.types.payload import Tensor, Tensors
+from trivium.types.payload import Tensor, Tensors, reshaped
 from trivium.types.spec import ModelSpec, TensorSpec
 
 Dims = tuple[int, ...]
@@ -66,8 +66,7 @@ class Reshapes:
         head, tail = tensor.shape[: self._rows], tensor.shape[self._rows :]
         if len(head) < self._rows or not _fits(tail, source):
             return tensor
-        shape = (*head, *moved(tail, source, target))
-        return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
+        return reshaped(tensor, (*head, *moved(tail, source, target)))
 
 
 def moved(shape: Dims, source: Dims, target: Dims) -> Dims:

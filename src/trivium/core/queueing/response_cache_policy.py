@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from trivium.codecs import binary
 from trivium.types.operations import Infer
-from trivium.types.payload import Tensor, Tensors
+from trivium.types.payload import PackedTensor, Tensor, Tensors
 
 Value = TypeVar("Value")
 DIGEST_BYTES = 32
@@ -101,6 +101,8 @@ def size_of(payload: Tensors) -> int:
 
 
 def _tensor_size(tensor: Tensor) -> int:
+    if type(tensor) is PackedTensor:
+        return PER_ENTRY + tensor.size
     array = tensor.array
     if array.dtype.hasobject:
         return PER_ENTRY + sum(PER_ELEMENT + len(element) for element in array.ravel().tolist())

@@ -7,7 +7,26 @@ what it defines they can be told apart.
 import ast
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentCounts:
+    """Says with how many arguments a function may be called; without `most` with any number from `least` on."""
+
+    least: int
+    most: int | None
+
+    def fits(self, count: int) -> bool:
+        """Tell whether it may be called with so many."""
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"{self.least} or more"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
 
 LONGEST = 2**20
 """Characters of a file that is looked into."""
@@ -52,6 +71,29 @@ def is_asynchronous(text: str, function: str) -> bool:
     return module is not None and any(
         isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in _statements(module)
     )
+
+
+def counts_of(text: str, function: str) -> ArgumentCounts | None:
+    """Return how many arguments a function takes, or an object of a class when it is called; None where the text does
+    not tell.
+    """
+    module = parsed(text)
+    for node in _statements(module) if module is not None else ():
+        match node:
+            case ast.FunctionDef(decorator_list=[]) if node.name == function:
+                return _counts(node.args, 0)
+            case ast.ClassDef(decorator_list=[]) if node.name == function:
+                inner = [
+                    one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__call__"
+                ]
+                return _counts(inner[-1].args, 1) if inner and not inner[-1].decorator_list else None
+    return None
+
+
+def _counts(arguments: ast.arguments, own: int) -> ArgumentCounts:
+    positional = len(arguments.posonlyargs) + len(arguments.args) - own
+    least = max(positional - len(arguments.defaults), 0)
+    return ArgumentCounts(least, None if arguments.vararg else positional)
 
 
 def names_of(text: str) -> frozenset[str] | None:

@@ -18,6 +18,9 @@ _LIST = re.compile(r"[,\s]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DEVICE = re.compile(r"\*|cpu|-1|(?:gpu|nc)?[0-9]{1,3}|gpu|nc|[0-9]+(?:\+[0-9]+)+")
 _FIELDS = 4
+DEFINITIONS = (".json", ".yml", ".yaml")
+"""What makes a file, or the end of a URL, the definition of a workflow."""
+
 LOCAL = ""
 """The scheme of what lies on this machine, whether it says `file:` or nothing."""
 
@@ -40,7 +43,15 @@ class DjlModelUrl:
     def model(self) -> str:
         """The model's name: as given, else inferred from the last part of the path."""
         path = self.place if self.scheme == LOCAL else urlsplit(self.place).path
-        return self.name or inferred_name(path.rstrip("/").rpartition("/")[2])
+        last = path.rstrip("/").rpartition("/")[2]
+        if self.is_definition:
+            last = last.rpartition(".")[0]
+        return self.name or inferred_name(last)
+
+    @property
+    def is_definition(self) -> bool:
+        """Tell whether its end says that a workflow is defined there."""
+        return self.place.lower().endswith(DEFINITIONS)
 
     def source(self, said_by: str, path: str = "") -> ModelSource:
         """The source that it asks for; `said_by` is the file, flag or request that has it, `path` where its files are
@@ -49,7 +60,15 @@ class DjlModelUrl:
         origin = Origin(said_by, "")
         over = {key: SourceSetting(value, origin) for key, value in self.arguments.items()}
         uri = path or self.place
-        return ModelSource(uri, self.model, self.version, self.engine, self.devices, over)
+        return ModelSource(
+            uri,
+            self.model,
+            self.version,
+            self.engine,
+            self.devices,
+            over,
+            is_named_after_uri=not self.name,
+        )
 
 
 def read_list(text: str) -> list[DjlModelUrl]:

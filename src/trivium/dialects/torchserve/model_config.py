@@ -4,26 +4,17 @@ Source: spec sheet `torchserve`, section 3.4. YAML is read safely: no tags of it
 and in what they come to. A value of the wrong type is reported and counts as absent, as in the original.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 
+from trivium.codecs.yaml_documents import YamlRefused, load
 from trivium.dialects.torchserve.keys import ROWS, TorchServeKey, TorchServeKeyRole, ValueKind
 from trivium.dialects.torchserve.yaml_values import TooMuch, as_json
 from trivium.types.findings import Finding, Severity
 
 MAX_BYTES = 2**18
-MAX_DEPTH = 50
-MAX_ALIASES = 16
-MAX_ALIASED_EVENTS = 2000
-"""Aliases of aliases multiply: a document that has any must be small."""
-
-MAX_DIGITS = 1000
-_NUMBER = re.compile(r"[-+]?[0-9][0-9_:.]*")
-"""Numbers to base 60 (1:30:00) take time that is quadratic in their length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +47,11 @@ def read_model_config(file: str, data: bytes) -> ModelConfig:
     if len(data) > MAX_BYTES:
         return ModelConfig(file, findings=(_fault(file, None, f"more than {MAX_BYTES} bytes"),))
     try:
-        text = data.decode("utf-8-sig")
-        _check_events(text)
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        values = None if node is None else loader.construct_document(node)
+        values, node = load(data.decode("utf-8-sig"))
         document = as_json(values)
-    except _Refused as refused:
+    except YamlRefused as refused:
         return ModelConfig(file, findings=(_fault(file, refused.line, str(refused)),))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        return ModelConfig(
-            file, findings=(_fault(file, mark.line + 1 if mark else None, str(error.problem)),)
-        )
-    except (yaml.YAMLError, TooMuch, ValueError, RecursionError, OverflowError) as error:
+    except (TooMuch, ValueError, RecursionError, OverflowError) as error:
         return ModelConfig(file, findings=(_fault(file, None, str(error)),))
     if values is None:
         return ModelConfig(file)
@@ -80,46 +62,6 @@ def read_model_config(file: str, data: bytes) -> ModelConfig:
     ):
         return ModelConfig(file, findings=(_fault(file, 1, "no mapping of keys to values"),))
     return _judged(file, values, document, _key_lines(node))
-
-
-class _Refused(Exception):
-    def __init__(self, found: str, line: int) -> None:
-        super().__init__(found)
-        self.line = line
-
-
-class _Loader(yaml.SafeLoader):
-    """It builds plain values, and refuses one that is not what its tag says, at which PyYAML raises anything."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
-            told = f"{str(node.value)[:80]!r} is no {node.tag.rpartition(':')[2]} ({error})"
-            raise _Refused(told, node.start_mark.line + 1) from error
-
-
-def _check_events(text: str) -> None:
-    depth = aliases = 0
-    for count, event in enumerate(yaml.parse(text, yaml.SafeLoader)):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        if isinstance(event, yaml.AliasEvent):
-            aliases += 1
-        elif isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and _is_long_number(event):
-            raise _Refused(f"a number of {len(event.value)} characters", line)
-        if depth > MAX_DEPTH:
-            raise _Refused(f"values nested over {MAX_DEPTH} deep", line)
-        if aliases > MAX_ALIASES or (aliases and count > MAX_ALIASED_EVENTS):
-            raise _Refused(f"more than {MAX_ALIASES} aliases, or aliases in a large file", line)
-
-
-def _is_long_number(scalar: yaml.ScalarEvent) -> bool:
-    is_quoted = scalar.implicit[1]
-    return not is_quoted and len(scalar.value) > MAX_DIGITS and bool(_NUMBER.fullmatch(scalar.value))
 
 
 def _key_lines(node: yaml.MappingNode) -> dict[str, list[int]]:

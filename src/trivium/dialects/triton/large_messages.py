@@ -5,11 +5,12 @@ merged; of a field with many numbers each piece becomes a field of its own. Know
 be: in the contents of its inputs, and in its raw contents.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
+from trivium.codecs.shapes import judge_rank
 from trivium.dialects.triton.service_messages import (
     InferRequestMessage,
     InputTensor,
@@ -21,7 +22,11 @@ from trivium.dialects.triton.service_messages import (
 PIECE_BYTES = 2**18
 """Bytes that one call reads; a multiple of 8."""
 _INPUTS, _RAW_CONTENTS, _CONTENTS, _STRINGS = 5, 7, 5, 8
-_SPLIT, _VALUES = range(5, 6), range(1, _STRINGS + 1)
+_SHAPE = 3
+_SPLIT, _SPLIT_INPUT, _VALUES = (_INPUTS,), (_SHAPE, _CONTENTS), range(1, _STRINGS + 1)
+_GOES_ON = bytes(range(0x80, 0x100))
+"""Bytes that end no number."""
+
 _FIXED = (6, 7)
 """Fields of contents whose numbers take 8 bytes or 4; those of the others take any number."""
 
@@ -50,7 +55,7 @@ def weight(message: bytes) -> int:
 
 
 def parse_large(message: bytes) -> InferRequestMessage:
-    """The request in this message. Raises INVALID where it is none."""
+    """The request in this message. Raises INVALID where it is none, and for a shape with far too many dims."""
     request = new_infer_request()
     try:
         _merge_request(request, memoryview(message))
@@ -69,9 +74,11 @@ def _merge_request(request: InferRequestMessage, view: memoryview) -> None:
 
 
 def _merge_input(entry: InputTensor, view: memoryview) -> None:
-    for start, end, number in _pieces(view, _SPLIT):
+    for start, end, number in _pieces(view, _SPLIT_INPUT):
         if number == _CONTENTS:
             _merge_contents(entry.contents, view[start:end])
+        elif number == _SHAPE:  # far too many dims, which need not be read
+            judge_rank(entry.name, len(bytes(view[start:end]).translate(None, _GOES_ON)))
         else:
             entry.MergeFromString(bytes(view[start:end]))
 
@@ -87,7 +94,7 @@ def _merge_contents(contents: TensorContents, view: memoryview) -> None:
             contents.MergeFromString(bytes(view[start:end]))
 
 
-def _pieces(view: memoryview, large: range) -> Iterator[tuple[int, int, int]]:
+def _pieces(view: memoryview, large: Collection[int]) -> Iterator[tuple[int, int, int]]:
     """Yield where small fields begin and end, many together, as of number 0; and of each large one whose number is in
     `large` where its payload does, with it. DecodeError for what is no message.
     """

@@ -13,11 +13,11 @@ from trivium.dialects.djl.detection import FOREIGN_MARKS, detect
 from trivium.dialects.djl.engines import ENGINES
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, kind_of
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, stem, top_names
+from trivium.dialects.djl.workflow_documents import FILES
 from trivium.files import open_file
 from trivium.formats import archive
 
 PROPERTIES = "serving.properties"
-WORKFLOWS = ("workflow.json", "workflow.yml", "workflow.yaml")
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 """How Triton writes the folder of a version."""
 
@@ -43,11 +43,6 @@ class DjlModelFolder:
     def prefixes(self) -> tuple[str, ...]:
         """Return what the names of its files may begin with."""
         return tuple(dict.fromkeys((stem(self.title), self.path.name)))
-
-    @property
-    def workflow(self) -> str:
-        """Return the file that makes it a workflow; empty without one."""
-        return next((name for name in WORKFLOWS if name in self.files), "")
 
     @property
     def is_foreign(self) -> bool:
@@ -109,7 +104,11 @@ def is_model(path: Path) -> bool:
 
 
 def looks_like_model(folder: DjlModelFolder) -> bool:
-    """Has it settings, or a file that an engine we serve opens? Without settings, model.py must hold a DJL handler."""
+    """Has it settings, or a file that an engine we serve opens, or is it a workflow? Without settings, model.py must
+    hold a DJL handler.
+    """
+    if any(name in folder.files for name in FILES):
+        return True
     if folder.is_foreign:
         return False
     if PROPERTIES in folder.files:

@@ -4,7 +4,8 @@ Decides the order of the steps: look, unpack, read, choose, translate. A model t
 its faults, and its neighbours load. Source: spec sheet `djl`, sections 2 and 3.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,15 @@ from trivium.formats.djl.folder import (
 )
 from trivium.formats.djl.translation import Translation
 from trivium.formats.djl.translator_choice import TranslatorChoice
+from trivium.formats.djl.workflow import (
+    AS_MODEL,
+    FUNCTION,
+    as_handler,
+    definition_of,
+    members_of,
+    name_of,
+    read_definition,
+)
 from trivium.formats.each import read_each, unopened
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
@@ -62,13 +72,15 @@ class DjlFormat:
     name = "djl"
     expects = (
         "a folder with serving.properties, a model.py that defines handle(inputs), model.pt or model.onnx, "
-        "a .zip or .tar.gz of such a folder, or a folder of those alone"
+        "a .zip or .tar.gz of such a folder, or a folder of those alone; a workflow.json or .yaml, or its folder"
     )
 
     def claims(self, path: Path) -> bool:
-        """A model folder or archive, or a folder all of whose entries are such."""
+        """A model folder or archive, a folder all of whose entries are such, or the definition of a workflow."""
         try:
-            return is_model(path) or (path.is_dir() and bool(store_entries(path)))
+            if definition_of(path) is not None or is_model(path):
+                return True
+            return path.is_dir() and bool(store_entries(path))
         except (OSError, ValueError):
             return False
 
@@ -84,31 +96,56 @@ class DjlFormat:
         return self.read_source(path, ModelSource(str(path)), defaults)
 
     def read_source(self, path: Path, source: ModelSource, defaults: Defaults) -> ReadResult:
-        """Read with the source's settings over and under those of serving.properties, as `layers` lays them."""
+        """Read with the source's settings over and under those of serving.properties, as `layers` lays them. The folder
+        of a workflow is one, unless the source asks for a model or a function of that folder.
+        """
         if path.name in ("", ".."):
             path = path.resolve()
+        if FUNCTION in source.over:
+            return read_each([path], lambda place: [self._function(place, source, defaults)], _name_of)
+        is_model_alone = AS_MODEL in source.over
+        source = replace(source, over={key: one for key, one in source.over.items() if key != AS_MODEL})
         try:
-            models = _models(path)
+            models = [path] if is_model_alone else _models(path)
         except OSError as error:
             return ReadResult((), (unopened(_name_of(path), path, error),))
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:
-            folder = _opened(place, defaults)
-            if folder.workflow:
-                raise ConfigError((_is_workflow(folder),))
-            properties = without_stray_commas(layered(_properties(folder), source, self._under))
-            try:
-                spec = _read_model(folder, properties, self._rules, defaults)
-            except ConfigError as error:
-                raise ConfigError(_shown(folder, error.findings)) from error
-            spec = replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
+            definition = None if is_model_alone else definition_of(place)
+            if definition is not None:
+                spec = read_definition(definition, source, defaults)
+            else:
+                spec = self._model(place, source, defaults)
             if spec.name in known:
                 raise ConfigError((_twice(spec, known[spec.name]),))
             known[spec.name] = spec
             return [spec]
 
         return read_each(models, read_model, _name_of)
+
+    def members(self, spec: ModelSpec) -> Sequence[ModelSource]:
+        """See `SupportsMembers`: the models and functions of a workflow."""
+        return members_of(spec)
+
+    def _model(self, place: Path, source: ModelSource, defaults: Defaults) -> ModelSpec:
+        folder = _opened(place, defaults)
+        properties = without_stray_commas(layered(_properties(folder), source, self._under))
+        try:
+            spec = _read_model(folder, properties, self._rules, defaults)
+        except ConfigError as error:
+            raise ConfigError(_shown(folder, error.findings)) from error
+        return replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
+
+    def _function(self, place: Path, source: ModelSource, defaults: Defaults) -> ModelSpec:
+        """Return a function of the workflow in this folder: a handler whose adapter calls it with all arguments."""
+        asked, config = as_handler(source)
+        spec = self._model(place, asked, defaults)
+        assert spec.handler is not None, "its engine is Python"
+        settings = {**spec.handler.settings, "workflow_function": json.loads(config.value)}
+        origin = {**spec.origin, "handler.settings[workflow_function]": config.origin}
+        handler = replace(spec.handler, settings=settings)
+        return replace(spec, handler=handler, functions=(), standing=(), origin=origin)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Inputs and outputs as the model file declares them: in binary mode clients send whole tensors. Where requests
@@ -156,10 +193,12 @@ def _is_single(spec: ModelSpec, facts: ModelFacts) -> bool:
 
 
 def _models(path: Path) -> list[Path]:
-    """The path itself, or the entries of a model store. A folder that holds a single model folder is a store of one:
-    that model keeps its name when a second one comes. Raises OSError.
+    """The path itself, that of a workflow, too, or the entries of a model store. A folder that holds a single model
+    folder is a store of one: that model keeps its name when a second one comes. Raises OSError.
     """
-    if is_archive(path) or (is_model(path) and open_folder(path).path == path):
+    if definition_of(path) is not None or is_archive(path):
+        return [path]
+    if is_model(path) and open_folder(path).path == path:
         return [path]
     return store_entries(path) or [path]
 
@@ -242,15 +281,11 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
 
 
 def _name_of(path: Path) -> str:
-    return inferred_name(path.name)
-
-
-def _is_workflow(folder: DjlModelFolder) -> Finding:
-    found = f"the folder holds {folder.workflow}, which makes it a workflow"
-    hint = "Workflows are not supported in this version: serve its models one by one, or remove that file."
-    return Finding(
-        Severity.ERROR, str((folder.shown or folder.path) / folder.workflow), None, "", found, "", hint
-    )
+    try:
+        definition = definition_of(path)
+    except (OSError, ValueError):
+        definition = None
+    return inferred_name(path.name) if definition is None else name_of(definition)
 
 
 def _twice(spec: ModelSpec, first: ModelSpec) -> Finding:

@@ -40,7 +40,11 @@ TABLE: Mapping[Code, tuple[int, str]] = {
 }
 """Code -> status and type name. 408 and 504 do not occur in this protocol."""
 
-_TRANSLATION = (400, "TranslateException")
+_ROWS: Mapping[str, tuple[int, str]] = {
+    reasons.TRANSLATION: (400, "TranslateException"),
+    reasons.INVALID_GRAPH: (409, "IllegalArgumentException"),
+}
+"""Reason -> the same, whatever the code is."""
 
 ROUTE_TYPE = "ResourceNotFoundException"
 HANDLER_FAILED = "invoke handler failure"
@@ -114,7 +118,7 @@ def exactly(error: ServeError, manages: bool = False) -> ExactText | None:
     """
     if isinstance(error, DjlRefusal) and error.exact is not None:
         return error.exact
-    if error.code is Code.UNSUPPORTED_MEDIA or error.reason == data_reasons.UNREADABLE:
+    if error.code is Code.UNSUPPORTED_MEDIA or error.reason == data_reasons.UNDECODED:
         return _NO_JSON if error.metadata.get("media_type") == signatures.JSON else _NO_TENSORS
     if error.reason == reasons.TRANSLATION:
         words = wire_text(str(error.metadata.get("words", "")))
@@ -174,8 +178,8 @@ def chunk(error: ServeError) -> bytes:
 
 
 def _row(error: ServeError) -> tuple[int, str]:
-    """Return the status and the type name of an error: those of translators have their own, whoever is at fault."""
-    return _TRANSLATION if error.reason == reasons.TRANSLATION else TABLE[error.code]
+    """Return the status and the type name of an error: those of translators and of definitions have their own."""
+    return _ROWS.get(error.reason, TABLE[error.code])
 
 
 def _is_handlers(error: ServeError) -> bool:

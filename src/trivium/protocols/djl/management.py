@@ -6,11 +6,13 @@ Source: spec sheet `djl`, sections 5.1 and 5.3. What becomes of a wish the core 
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl
 
+from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import essence
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
+from trivium.dialects.djl.workflows import TEMPLATE_NAMES, TEMPLATE_PARAMETERS, TEMPLATES
 from trivium.protocols.djl import management_answer as answers
 from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.protocols.djl.management_answer import ManagementEncoder
@@ -40,7 +42,11 @@ _SETTINGS: Mapping[str, str] = {
 }
 """Parameter of a registration -> the key of serving.properties that it goes before."""
 
-_DEFINITIONS = (".yml", ".yaml", ".json")
+_NOT_SETTINGS = frozenset(
+    (*_SETTINGS, "url", "template", "synchronous", "model_name", "model_version", "engine", "device")
+)
+"""Parameters of a registration that are put into no definition of a workflow."""
+
 MOST_LISTED = 100
 _LARGEST = 2**31 - 1
 _LONGEST_JSON = 2**16
@@ -90,6 +96,11 @@ class Parameters:
     def __init__(self, values: Mapping[str, str], exact: bool) -> None:
         self._values = values
         self._exact = exact
+
+    @property
+    def names(self) -> Collection[str]:
+        """Return the names of those that are given."""
+        return self._values
 
     def text(self, name: str) -> str:
         """The value of a parameter; empty where it is not given."""
@@ -159,13 +170,9 @@ def _members(body: Body) -> dict[str, str]:
 
 
 def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.Write]:
-    if is_workflow and given.text("template"):
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "A workflow from a template is not supported in this version. Register the models one by one.",
-        )
+    template = given.text("template") if is_workflow else ""
     text = given.text("url")
-    if not text:
+    if not text and not template:
         words = (
             "Either parameter url or template is required." if is_workflow else "Parameter url is required."
         )
@@ -174,19 +181,16 @@ def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.W
             "The parameter url is missing; expected is the URL of a model, such as url=file:///models/m.",
             exact=ExactText(words),
         )
-    source = _source(given, servable(read_url(text)))
+    if template:
+        source = _of_template(given, template)
+    else:
+        source = _source(given, servable(read_url(text)), is_workflow)
     waits = given.switch("synchronous", True)
     return Register(source, waits), answers.registered(source.name, waits, is_workflow)
 
 
 def servable(url: DjlModelUrl) -> DjlModelUrl:
     """Return the URL, if it is one of a model that can be fetched or is here. Raises UNSUPPORTED."""
-    if url.place.lower().endswith(_DEFINITIONS):
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"{url.place} is the definition of a workflow, which is not supported in this version. Register its models "
-            "one by one.",
-        )
     if url.scheme != LOCAL and "://" not in url.place:
         raise ServeError(
             Code.UNSUPPORTED,
@@ -196,10 +200,35 @@ def servable(url: DjlModelUrl) -> DjlModelUrl:
     return url
 
 
-def _source(given: Parameters, url: DjlModelUrl) -> ModelSource:
-    """Return what the URL and the parameters ask for; a parameter goes before what the URL says."""
+def _of_template(given: Parameters, template: str) -> ModelSource:
+    """Return the source of a definition that is there by name, with the request's parameters. INVALID for no such."""
+    if template not in TEMPLATE_NAMES:
+        raise DjlRefusal(
+            Code.CONFLICT,
+            f"There is no template {template[:80]!r} of a workflow; there is: {', '.join(TEMPLATE_NAMES)}.",
+            type_name="IllegalArgumentException",
+            exact=ExactText(f"The workflow template {wire_text(template[:80])} could not be found"),
+        )
+    values = {name: given.text(name) for name in TEMPLATE_PARAMETERS}
+    for name, value in values.items():
+        if not value:
+            words = f"The parameter {name} is missing; the template {template} is filled with {', '.join(values)}."
+            raise DjlRefusal(Code.CONFLICT, words, type_name="IllegalArgumentException")
+    values["base"] = read_url(values["model"]).model
+    over = {name: SourceSetting(value, Origin("the request", name)) for name, value in values.items()}
+    uri = str(TEMPLATES / f"{template}.json")
+    return ModelSource(uri, values["adapter"], over=over, is_named_after_uri=True)
+
+
+def _source(given: Parameters, url: DjlModelUrl, is_workflow: bool) -> ModelSource:
+    """Return what the URL and the parameters ask for; a parameter goes before what the URL says. What else a request to
+    the workflows says is put into the definition.
+    """
     source = url.source("the URL of the request")
     over = dict(source.over)
+    for name in given.names if is_workflow else ():
+        if name not in _NOT_SETTINGS:
+            over[name] = SourceSetting(given.text(name), Origin("the request", name))
     for name, key in _SETTINGS.items():
         number = given.number(name, -1)
         if number > 0 or (number == 0 and name in ("max_batch_delay", "max_idle_time")):
@@ -212,6 +241,7 @@ def _source(given: Parameters, url: DjlModelUrl) -> ModelSource:
         given.text("engine") or source.engine,
         read_devices(devices) if devices else source.devices,
         over,
+        is_named_after_uri=source.is_named_after_uri and not given.text("model_name"),
     )
 
 

@@ -78,10 +78,16 @@ class ManagementEncoder:
 
 
 def registered(name: str, waits: bool, is_workflow: bool) -> Write:
-    """It says that a model is registered, or will be."""
+    """It says that a model is registered, or will be: under the name that it has, else under that which was asked."""
     what = "Workflow" if is_workflow else "Model"
     text = "registered." if waits else "registration scheduled."
-    return lambda answer: (200 if waits else 202, {"status": f'{what} "{name}" {text}'})
+
+    def write(answer: ManagementAnswer) -> tuple[int, object]:
+        rows = answer.versions if isinstance(answer, Listing) else ()
+        own = wire_text(rows[0].model if rows else name)
+        return 200 if waits else 202, {"status": f'{what} "{own}" {text}'}
+
+    return write
 
 
 def unregistered(name: str) -> Write:
@@ -108,7 +114,9 @@ def listed(limit: int, offset: int, is_workflow: bool) -> Write:
 
     def write(answer: ManagementAnswer) -> tuple[int, object]:
         assert isinstance(answer, Listing), answer
-        rows = [row for row in answer.versions if row.state not in _GONE]
+        rows = [
+            row for row in answer.versions if row.state not in _GONE and not (is_workflow and row.is_member)
+        ]
         names = list(dict.fromkeys(row.model for row in rows))
         chosen = set(names[offset : offset + limit])
         following = {"nextPageToken": str(offset + limit)} if offset + limit < len(names) else {}
@@ -137,8 +145,17 @@ def _row(row: VersionStatus) -> dict[str, Any]:
 
 
 def _endpoint(row: VersionStatus, model: ModelDescription | None) -> dict[str, Any]:
+    """Return a workflow with its models; a plain model is a workflow of one."""
+    members = None if model is None else model.members
+    rows: list[tuple[VersionStatus, ModelDescription | None]] = [(row, model)]
+    if members is not None and members.models:
+        rows = list(zip(members.statuses, members.models, strict=True))
+    return _present(workflowName=row.model, version=_version(row), models=[_described(*one) for one in rows])
+
+
+def _described(row: VersionStatus, model: ModelDescription | None) -> dict[str, Any]:
     version = _version(row)
-    about: dict[str, Any] = {"modelName": wire_text(row.model), "version": version, "modelUrl": _url(row)}
+    about: dict[str, Any] = {"modelName": row.model, "version": version, "modelUrl": _url(row)}
     if model is not None:
         groups = model.groups or model.spec.groups
         about |= {
@@ -152,7 +169,7 @@ def _endpoint(row: VersionStatus, model: ModelDescription | None) -> dict[str, A
     about["loadedAtStartup"] = row.at_start
     if model is not None:
         about["workerGroups"] = [_group(group, model.instances) for group in model.groups]
-    return _present(workflowName=row.model, version=version, models=[_present(**about)])
+    return _present(**about)
 
 
 def _health(row: VersionStatus, model: ModelDescription | None) -> str:

@@ -5,6 +5,7 @@ parameter is taken for one, and the door takes the inputs out again.
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import msgspec
@@ -166,7 +167,7 @@ def _document(part: ResponsePart, request_id: str) -> bytes:
 def _value(tensor: Tensor) -> msgspec.Raw:
     """One element by itself, else a flat list."""
     text = jsontensors.encode(tensor)
-    return msgspec.Raw(text[1:-1] if tensor.array.size == 1 else text)
+    return msgspec.Raw(text[1:-1] if prod(tensor.shape) == 1 else text)
 
 
 def _not_one(part: ResponsePart, found: str) -> ServeError:

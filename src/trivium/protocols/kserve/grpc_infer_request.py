@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trivium.codecs import binary
-from trivium.codecs.shapes import element_count
+from trivium.codecs.shapes import element_count, shape_of
 from trivium.dialects.triton import request_reasons
 from trivium.dialects.triton.large_messages import parse_large, weight
 from trivium.dialects.triton.service_messages import (
@@ -36,6 +36,9 @@ from trivium.types.payload import PayloadKind, Tensor, Tensors
 EMPTY_FINAL = "triton_enable_empty_final_response"
 _LARGE_BYTES = 2**23
 """Bytes of values that one call may read: it takes a tenth of a second at most."""
+
+MOST_TENSORS = 2**14
+"""Inputs of one request, and outputs that it may ask for: each is looked at while others wait."""
 
 _CHOICE = "parameter_choice"
 _TENSORS = PayloadKind.TENSORS
@@ -81,6 +84,12 @@ def values_of(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
 
 
 def _decoded(request: InferRequestMessage, timeout: float | None, regions: RegionViews | None) -> GrpcInfer:
+    for what, count in (("inputs", len(request.inputs)), ("outputs", len(request.outputs))):
+        if count > MOST_TENSORS:
+            raise ServeError(
+                Code.TOO_LARGE,
+                f"The request names {count} {what}; at most {MOST_TENSORS} are read. Send fewer.",
+            )
     given = values_of(request.parameters) if request.parameters else {}
     tells_end = given.pop(EMPTY_FINAL, False)
     if not isinstance(tells_end, bool):
@@ -118,7 +127,7 @@ def _tensors(request: InferRequestMessage, regions: RegionViews | None) -> tuple
                 f"Input {name!r} has the datatype {entry.datatype[:40]!r}; expected is one of {', '.join(BY_NAME)}.",
                 info=ErrorInfo.of(request_reasons.UNKNOWN_DATATYPE, input=name),
             )
-        shape = tuple(entry.shape)
+        shape = shape_of(name, entry.shape)
         if entry.parameters:
             parameters = _parameters(name, entry.parameters, InputParameters)
             place = place_of(name, parameters)
@@ -157,7 +166,7 @@ def _placed(
         raise ServeError(
             Code.INVALID, f"Input {entry.name!r} has contents and shared_memory_region. Give one of them."
         )
-    return read(InputHeader(entry.name, tuple(entry.shape), datatype), place, regions)
+    return read(InputHeader(entry.name, shape_of(entry.name, entry.shape), datatype), place, regions)
 
 
 def _outputs(

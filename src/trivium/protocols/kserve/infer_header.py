@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from trivium.codecs import data_reasons
+from trivium.codecs.json_groups import Unbalanced, groups
 from trivium.dialects.triton import request_reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
@@ -65,7 +66,22 @@ class InferHeader(msgspec.Struct, frozen=True, gc=False):
     parameters: dict[str, Any] = {}
 
 
+class _Outline(msgspec.Struct, frozen=True, gc=False):
+    inputs: Raw = Raw()
+
+
+class _InputData(msgspec.Struct, frozen=True, gc=False):
+    data: Raw = Raw()
+
+
 _DECODER = msgspec.json.Decoder(InferHeader)
+_OUTLINE = msgspec.json.Decoder(_Outline)
+_DATA = msgspec.json.Decoder(list[_InputData])
+_OBJECTS = re.compile(rb"[ \t\r\n]*\[[ \t\r\n]*\{")
+MOST_BESIDE_DATA = 2**21
+"""Bytes of JSON beside the data of the inputs; as many are read in one call."""
+_MOST_OBJECTS = 2**16
+"""Braces in a text whose inputs are looked at in one call; those in strings are counted, too."""
 _MOST_WITH_BARE_WORDS = 2**22
 """Bytes of JSON in which NaN and Infinity are looked for: that takes long, and larger ones have to be right."""
 _BARE_WORDS = (b"NaN", b"Infinity")
@@ -83,7 +99,11 @@ _WORDS = {
 
 
 def decode_header(text: bytes | memoryview) -> InferHeader:
-    """The header in this JSON text. INVALID, with the place, for text that is no JSON or does not fit."""
+    """The header in this JSON text. INVALID, with the place, for text that is no JSON or does not fit; TOO_LARGE for
+    one that has much beside the data of its inputs.
+    """
+    if len(text) > MOST_BESIDE_DATA:
+        _judge_long(bytes(text))
     try:
         return _DECODER.decode(text)
     except msgspec.ValidationError as error:
@@ -97,6 +117,31 @@ def decode_header(text: bytes | memoryview) -> InferHeader:
         if any(word in whole for word in _BARE_WORDS):
             return _decode_with_bare_words(whole, error)
         raise _malformed(str(error)) from error
+
+
+def _judge_long(text: bytes) -> None:
+    """Refuse a text that is read in one call which keeps others waiting: `data` alone may be long, since it is not
+    looked into. Leaves it to the decoder to say what is wrong otherwise.
+    """
+    try:
+        inputs = _OUTLINE.decode(text).inputs
+        rest = len(text) - len(inputs)
+        if rest <= MOST_BESIDE_DATA and _OBJECTS.match(memoryview(inputs)):
+            few = text.count(b"{") <= _MOST_OBJECTS
+            for group in [bytes(inputs)] if few else groups(bytes(inputs)):
+                rest += len(group) - sum(len(entry.data) for entry in _DATA.decode(group))
+    except msgspec.ValidationError:
+        return
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unbalanced) as error:
+        if len(text) > _MOST_WITH_BARE_WORDS:
+            raise _malformed(str(error)) from error
+        return
+    if rest > MOST_BESIDE_DATA:
+        raise ServeError(
+            Code.TOO_LARGE,
+            f"The JSON of the infer request has {rest} bytes beside the data of its inputs; at most {MOST_BESIDE_DATA} "
+            "are read. Send fewer or shorter inputs, outputs and parameters.",
+        )
 
 
 def _decode_with_bare_words(text: bytes, error: Exception) -> InferHeader:

@@ -188,25 +188,33 @@ def test_what_is_elsewhere_is_a_source_to_fetch(tmp_path: Path) -> None:
     assert (model.source.name, model.source.version, model.source.over["topK"].value) == ("mlp", "v1", "1")
 
 
+def test_an_archive_of_a_store_that_is_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
+    place = store(tmp_path, "a")
+    (place / "b.zip").symlink_to(tmp_path / "nowhere")
+    assert "Invalid model url" in refusal(tmp_path, "model_store=store")
+
+
 def test_a_path_that_is_not_there_is_named_and_an_id_of_the_hub_is_known(tmp_path: Path) -> None:
     text = refusal(tmp_path, models=("m=/no/where",))
     assert text.startswith("the command line (-m): Invalid model url: /no/where: there is no file or folder")
     assert "the Hugging Face hub" in refusal(tmp_path, models=("org-1/model-7b.v2",))
 
 
-@pytest.mark.parametrize("url", ["jar:x", "https://h/flow.json", "flow.json"])
-def test_what_cannot_be_fetched_or_is_a_workflow_is_refused_with_the_way_out(
-    tmp_path: Path, url: str
-) -> None:
-    assert "not supported in this version" in refusal(tmp_path, models=(url,)) or "not fetched" in refusal(
-        tmp_path, models=(url,)
-    )
+def test_what_cannot_be_fetched_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    assert "not fetched" in refusal(tmp_path, models=("jar:x",))
 
 
-def test_a_folder_with_a_workflow_is_a_workflow(tmp_path: Path) -> None:
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "workflow.json").write_text("{}")
-    assert "defines a workflow" in refusal(tmp_path, models=("m",))
+def test_workflows_stand_where_models_stand(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").touch()
+    (tmp_path / "folder").mkdir()
+    found = settled(tmp_path, models=("https://h/flow.json", "flow.yaml?size=2", "w=folder")).models
+    assert [(model.source.name, model.source.is_named_after_uri) for model in found] == [
+        ("flow", True),
+        ("flow", True),
+        ("w", False),
+    ]
+    assert found[0].source.is_remote
+    assert (found[1].path, found[1].source.over["size"].value) == (tmp_path / "flow.yaml", "2")
 
 
 def test_a_model_of_the_hub_is_refused_and_one_of_this_machine_is_added(tmp_path: Path) -> None:

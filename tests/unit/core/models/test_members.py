@@ -9,14 +9,15 @@ import pytest
 from tests.harness.fake_models import PATH, FakeFormat, ServerHarness, spec
 from tests.harness.virtual_models import X
 
+from trivium.core.models.broadcasts import have_made, have_undone
 from trivium.core.models.sources import MemberSources, Source
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer
+from trivium.types.operations import DescribeAll, Infer, Register, Remembered, Scale
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.schedules import Graph, Step
 from trivium.types.sources import ModelSource
-from trivium.types.spec import All, InvalidModel, ReadResult
+from trivium.types.spec import All, InvalidModel, ReadResult, StandingCall
 from trivium.types.state import VersionState
 
 ONE = replace(X, dims=(1,))
@@ -173,6 +174,55 @@ def test_what_a_model_of_its_own_serves_is_no_member_and_stays():
     played(play, spec())
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_graphs_that_come_at_the_same_time_share_what_is_being_loaded(waits):
+    async def play(stage):
+        await stage.start()
+        paths = [stage.form.add("g", A, B), stage.form.add("h", B, A), stage.form.add("i", A)]
+        wishes = [Register(ModelSource(path, path.split("/")[2]), wait=waits) for path in paths]
+        await asyncio.gather(*(stage.server.execute(wish) for wish in wishes))
+        while set(stage.states().values()) != {VersionState.READY}:
+            await asyncio.sleep(0)
+        assert len(stage.states()) == 6
+        for name in ("g", "h", "i"):
+            assert await stage.ask(name) == [7]
+            await stage.server.unregister(name)
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_a_graph_that_comes_while_another_goes_keeps_what_it_needs():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        path = stage.form.add("h", A, B)
+        await asyncio.gather(stage.server.register(path), stage.server.unregister("g"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert await stage.ask("h") == [7]
+        await stage.server.unregister("h")
+        await stage.settled("m")
+
+    played(play, spec())
+
+
+def test_a_graph_that_fails_leaves_no_member_behind_that_another_was_to_take_along():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A))
+        path = stage.form.add("h", A, B)
+        stage.form.paths[B.uri] = (spec("b", stamp="8"),)
+        stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
+        results = await asyncio.gather(
+            stage.server.register(path), stage.server.unregister("g"), return_exceptions=True
+        )
+        assert isinstance(results[0], ServeError)
+        await stage.settled("m")
+
+    played(play, spec())
+
+
 @pytest.mark.parametrize("kind", ["absent", "broken", "does not open"])
 def test_a_member_that_cannot_be_served_leaves_nothing(kind):
     async def play(stage):
@@ -223,6 +273,103 @@ def test_a_graph_whose_member_is_not_there_fails_alone_at_the_start():
         assert "'a'" in reasons["g"]
 
     played(play)
+
+
+def test_a_graph_with_functions_of_its_own_is_as_ready_as_its_models():
+    async def play(stage):
+        await stage.start()
+        path = stage.form.add("g", A)
+        (made,) = stage.form.paths[path]
+        steps = (
+            Step("", "", takes=("in",), gives="same", function="same"),
+            Step("a", "", takes=("same",), gives="out"),
+        )
+        stage.form.paths[path] = (replace(made, scheduling=replace(made.scheduling, steps=steps)),)
+        rows = await stage.server.register(path)
+        assert [(row.model, row.state) for row in rows] == [("g", VersionState.READY)]
+
+    played(play, spec())
+
+
+def test_a_graph_that_nobody_waits_for_is_told_before_its_members_are_there():
+    async def play(stage):
+        await stage.start()
+        wish = Register(ModelSource(stage.form.add("g", A), "g"), wait=False)
+        answer = (await stage.server.execute(wish)).answer
+        assert [row.model for row in answer.versions] == ["g"]
+        while stage.states().get(("g", "1")) is not VersionState.READY:
+            await asyncio.sleep(0)
+
+    played(play, spec())
+
+
+def test_a_member_that_does_not_load_is_named():
+    async def play(stage):
+        await stage.start()
+        path = stage.form.add("g", A)
+        stage.form.paths[A.uri] = (spec("a", stamp="8"),)
+        stage.engine.faults["8"] = ServeError(Code.LOAD_FAILED, "no memory")
+        with pytest.raises(ServeError, match=r"Model 'a', which 'g' brings: .*no memory"):
+            await stage.server.register(path)
+
+    played(play, spec())
+
+
+def test_a_graph_is_described_and_scaled_by_its_models():
+    async def play(stage):
+        await stage.start()
+        await stage.server.register(stage.form.add("g", A, B))
+        await stage.server.execute(Scale("g", 2, 3))
+        described = (await stage.server.execute(DescribeAll("g"))).answer
+        (graph,) = described.models
+        assert [row.model for row in described.statuses] == ["g"]
+        assert [(row.model, row.is_member) for row in graph.members.statuses] == [("a", True), ("b", True)]
+        bounds = [(one.groups[0].minimum, one.groups[0].maximum) for one in graph.members.models]
+        assert bounds == [(2, 3), (2, 3)]
+
+    played(play, spec())
+
+
+# -- standing calls of graphs ------------------------------------------------------------------------------
+
+
+class CallTaker:
+    """A model that makes standing calls, and refuses some topics."""
+
+    def __init__(self, *refused):
+        self.standing, self.refused, self.made = (), refused, []
+
+    async def broadcast(self, operation):
+        self.made.append((operation.function, operation.topic))
+        if operation.topic in self.refused:
+            raise ServeError(Code.MODEL_FAILED, "not this one", status=424)
+        if operation.remembered is Remembered.ADDED:
+            call = StandingCall(operation.topic, operation.function, operation.payload.properties)
+            self.standing = (*self.standing, call)
+        else:
+            self.standing = tuple(one for one in self.standing if one.topic != operation.topic)
+
+
+def standing(topic):
+    return ("m", "", StandingCall(topic, "add", {"name": topic}, undo="remove"))
+
+
+def test_calls_of_a_graph_are_made_once_and_undone():
+    model = CallTaker()
+    calls = [standing("x"), standing("y")]
+    for _ in range(2):  # a second graph shares them
+        asyncio.run(have_made("g", calls, lambda name, version: model))
+    assert model.made == [("add", "x"), ("add", "y")]
+    asyncio.run(have_undone(calls, lambda name, version: model))
+    assert (model.made[2:], model.standing) == ([("remove", "x"), ("remove", "y")], ())
+
+
+def test_a_graph_whose_call_fails_leaves_none():
+    model = CallTaker("y")
+    with pytest.raises(ServeError, match=r"Model 'g' needs 'y' in model 'm'. not this one") as caught:
+        asyncio.run(have_made("g", [standing("x"), standing("y")], lambda name, version: model))
+    assert caught.value.status == 424
+    assert (model.made, model.standing) == ([("add", "x"), ("add", "y"), ("remove", "x")], ())
 
 
 # -- the books ---------------------------------------------------------------------------------------------

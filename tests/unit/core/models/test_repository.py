@@ -298,3 +298,28 @@ def test_a_server_that_closes_gives_up_what_it_fetches(tmp_path):
         assert ended.is_set()
 
     asyncio.run(scene())
+
+
+def test_formats_are_asked_where_nobody_waits(tmp_path):
+    """Of an archive it may be known only by all that is in it whose model it is."""
+    asking = []
+
+    class Looks(Named):
+        def claims(self, path):
+            asking.append(threading.current_thread())
+            return super().claims(path)
+
+    (tmp_path / "a").touch()
+
+    async def scene(repository):
+        await repository.register(ModelSource(str(tmp_path / "a")))
+        with pytest.raises(ServeError, match="No such file"):
+            await repository.register(ModelSource(str(tmp_path / "none")))
+        assert [source.path.name for source in repository.sources] == ["a"]
+
+    with ThreadPoolExecutor(1) as executor:
+        repository = Repository((Looks("a", versions("m", "1")),), CoreConfig(), executor)
+        asyncio.run(scene(repository))
+        repository.close()
+    assert len(asking) == 2
+    assert threading.main_thread() not in asking

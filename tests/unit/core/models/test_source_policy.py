@@ -55,3 +55,30 @@ def test_what_cannot_be_taken_is_a_finding(specs, source, key, found) -> None:
 
 def test_the_engine_of_the_files_may_be_named() -> None:
     assert applied(ReadResult((ONE,)), ModelSource("p", engine="identity")).specs == (ONE,)
+
+
+NAMED = replace(ONE, origin={"name": Origin("flow.json", "name", 1)})
+
+
+def test_files_that_name_their_model_go_before_a_name_that_nobody_chose() -> None:
+    source = ModelSource("p/x", "x", "7", is_named_after_uri=True)
+    assert applied(ReadResult((NAMED,)), source, True).specs[0].name == ONE.name
+    assert applied(ReadResult((NAMED,)), source).specs[0].name == "x"
+    assert applied(ReadResult((ONE,)), source, True).specs[0].name == "x"
+    assert applied(ReadResult((NAMED,)), replace(source, is_named_after_uri=False), True).specs[0].name == "x"
+
+
+def test_a_version_in_the_files_stays_where_the_format_takes_settings() -> None:
+    source = ModelSource("p", version="7")
+    assert applied(ReadResult((ONE,)), source, True).specs[0].version == ONE.version
+    free = replace(ONE, is_versioned=False)
+    assert applied(ReadResult((free,)), source, True).specs[0].version == "7"
+
+
+def test_sources_are_equal_where_what_they_ask_for_is() -> None:
+    one, other = (
+        ModelSource("p", over={"a": SourceSetting("1", Origin(file, "a", line))})
+        for file, line in (("x", 1), ("y", 2))
+    )
+    assert one == other
+    assert one != replace(one, over={"a": SourceSetting("2", Origin("x", "a", 1))})

@@ -162,15 +162,49 @@ def test_our_own_words_teach() -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("/workflows?template=adapter", "workflow from a template"),
-        ("/models?url=/m/flow.json", "definition of a workflow"),
-        ("/models?url=https://h/w.yaml", "definition of a workflow"),
+        ("/workflows?template=nothing", "The workflow template nothing could not be found"),
+        ("/workflows?template=adapter&adapter=a", "parameter url is missing"),
         ("/models?url=jar:a/b", "not fetched from jar"),
         ("/models?url=m:::tpu=/m", "parse device name"),
     ],
 )
 def test_what_is_not_served_is_refused_by_name(url: str, words: str) -> None:
     assert words in refused("POST", url)[2]
+
+
+@pytest.mark.parametrize("route", ["/models", "/workflows"])
+def test_a_workflow_stands_where_a_model_stands(route: str) -> None:
+    source = registered("POST", f"{route}?url=%2Fw%2Fflow.json%3Fsize%3D2&min_worker=1")
+    assert (source.uri, source.name, source.is_named_after_uri) == ("/w/flow.json", "flow", True)
+    assert {key: one.value for key, one in source.over.items()} == {"size": "2", "minWorkers": "1"}
+    named = registered("POST", f"{route}?url=w%3D%2Fw%2Fflow.json")
+    assert (named.name, named.is_named_after_uri) == ("w", False)
+
+
+def test_what_else_a_request_to_the_workflows_says_is_put_into_the_definition() -> None:
+    source = registered("POST", "/workflows?url=/w/flow.json&size=2&synchronous=true")
+    assert {key: one.value for key, one in source.over.items()} == {"size": "2"}
+    assert registered("POST", "/models?url=/w/flow.json&size=2").over == {}
+
+
+def test_a_template_is_a_definition_filled_by_the_request() -> None:
+    query = "template=adapter&adapter=poet&url=/adapters/poet&model=file:///models/the-base"
+    source = registered("POST", f"/workflows?{query}")
+    assert source.uri.endswith("adapter.json")
+    assert (source.name, source.is_named_after_uri) == ("poet", True)
+    assert {key: one.value for key, one in source.over.items()} == {
+        "adapter": "poet",
+        "url": "/adapters/poet",
+        "model": "file:///models/the-base",
+        "base": "the_base",
+    }
+
+
+def test_the_name_of_a_definition_is_the_one_that_is_told() -> None:
+    rows = Listing((row("own", "0.1"),))
+    assert answered("POST", "/workflows?url=/w/flow.json", rows)[1] == {
+        "status": 'Workflow "own" registered.'
+    }
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"url": {}}', b"\xff"])
@@ -251,6 +285,14 @@ def test_a_limit_that_is_no_number() -> None:
     assert refused("GET", "/models?limit=x") == (409, "NumberFormatException", 'For input string: "x"')
 
 
+def test_what_a_workflow_brings_is_a_model_and_no_workflow() -> None:
+    rows = Listing((row("flow"), row("m", is_member=True)))
+    _, found = answered("GET", "/workflows", rows)
+    assert found == {"nextPageToken": "1", "workflows": [{"workflowName": "flow", "version": "1"}]}
+    _, found = answered("GET", "/models", rows)
+    assert [one["modelName"] for one in found["models"]] == ["flow", "m"]
+
+
 # -- describe (5.2) ----------------------------------------------------------------------------------------
 
 SPEC = replace(
@@ -259,6 +301,15 @@ SPEC = replace(
     scheduling=Dynamic(max_delay=0.1),
 )
 WORKER = InstanceStatus(7, "m_0", 1.0, False, Device.CPU, 0, started=1700000000.25)
+
+
+def test_a_workflow_is_described_by_its_models() -> None:
+    known = ModelDescription(SPEC, ("1",), groups=SPEC.groups)
+    members = ModelDescriptions((row("a"), row("b")), (known, known))
+    flow = ModelDescription(SPEC, ("1",), members=members)
+    _, found = answered("GET", "/workflows/flow", ModelDescriptions((row("flow"),), (flow,)))
+    assert [one["workflowName"] for one in found] == ["flow"]
+    assert [one["modelName"] for one in found[0]["models"]] == ["a", "b"]
 
 
 def test_a_model_is_described_in_full() -> None:

@@ -13,6 +13,7 @@ from tritonclient.grpc import service_pb2
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import KServeGrpc
 from trivium.protocols.kserve.grpc_contents import FIELDS
+from trivium.protocols.kserve.grpc_infer_request import MOST_TENSORS
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
@@ -261,3 +262,20 @@ GOOD_BYTES = request(
 @given(st.integers(0, len(GOOD_BYTES) - 1), st.integers(0, 255))
 def test_a_good_request_with_one_byte_changed(at: int, byte: int) -> None:
     assert is_clear(GOOD_BYTES[:at] + bytes([byte]) + GOOD_BYTES[at + 1 :])
+
+
+@pytest.mark.parametrize("what", ["inputs", "outputs"])
+def test_what_a_request_names_is_bounded(what: str) -> None:
+    message = request()
+    for _ in range(MOST_TENSORS + 1):
+        getattr(message, what).add(name="x")
+    error = refusal(message)
+    assert error.code is Code.TOO_LARGE
+    assert f"{what}; at most {MOST_TENSORS} are read" in error.message
+
+
+@pytest.mark.parametrize("dims", [100, 300_000, 9_000_000])
+def test_a_shape_with_many_dims_is_not_read(dims: int) -> None:
+    error = refusal(request(tensor("x", "FP32", [1] * dims)))
+    assert error.code is Code.INVALID
+    assert f"'x' has {dims} dimensions" in error.message

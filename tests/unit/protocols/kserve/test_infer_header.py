@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from trivium.protocols.kserve.infer_header import InputParameters, decode_header
+from trivium.protocols.kserve.infer_header import MOST_BESIDE_DATA, InputParameters, decode_header
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 
@@ -74,3 +74,51 @@ def test_headers_that_are_refused(document, words):
     with pytest.raises(ServeError, match=words) as refused:
         decode_header(text)
     assert refused.value.code is Code.INVALID
+
+
+NUMBERS = b"[" + b"0," * (MOST_BESIDE_DATA // 2) + b"0]"
+TEXTS = b"[" + b",".join([b'"{a}"'] * (MOST_BESIDE_DATA // 6)) + b"]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"inputs": [], "parameters": {"a": %b}}' % NUMBERS,
+        b'{"inputs": [], "outputs": [%b{}]}' % (b'{"name": "a"},' * (MOST_BESIDE_DATA // 13)),
+        b'{"inputs": [%b{}]}' % (b'{"name": "x", "datatype": "FP32"},' * (MOST_BESIDE_DATA // 30)),
+        b'{"inputs": [%b{}]}' % (b"{}," * (MOST_BESIDE_DATA // 3)),
+        b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": %b}]}' % NUMBERS,
+        b'{"inputs": [{"data": %b, "data": [1]}]}' % NUMBERS,
+        b'{"outputs": %b, "outputs": [], "inputs": []}' % NUMBERS,
+    ],
+)
+def test_what_is_beside_the_data_is_bounded(text):
+    """One call reads it, while nobody else has the interpreter."""
+    with pytest.raises(ServeError) as caught:
+        decode_header(text)
+    assert caught.value.code is Code.TOO_LARGE
+    assert f"at most {MOST_BESIDE_DATA} are read" in caught.value.message
+
+
+@pytest.mark.parametrize("data", [NUMBERS, TEXTS, TEXTS * 3])
+def test_data_may_be_long(data):
+    data = data.replace(b"][", b",")
+    text = b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": %b}], "id": "1"}' % data
+    assert bytes(decode_header(text).inputs[0].data) == data
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + NUMBERS + b"]",
+        b'{"inputs": 5, "a": %b}' % NUMBERS,
+        b'{"inputs": [5, %b]}' % NUMBERS,
+        b'{"inputs": [{"data": %b}]}' % NUMBERS,
+        b'{"inputs": [{"data": %b}' % NUMBERS,
+        b'{"inputs": [{"data": %b' % TEXTS,
+    ],
+)
+def test_a_long_text_that_does_not_fit_is_refused(text):
+    with pytest.raises(ServeError) as caught:
+        decode_header(text)
+    assert caught.value.code in (Code.INVALID, Code.TOO_LARGE)
