@@ -168,12 +168,14 @@ class Repository:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
         ConfigError with everything that is wrong, and then nothing is kept.
         """
-        if source.is_remote:
-            self.sources.append(await self._fetched(source))
-        else:
-            path = Path(source.uri)
-            self.sources.append(Source(path, await self._claimed(path), source))
-        kept = self.sources[-1] = replace(self.sources[-1], is_registered=True)
+        path = Path(source.uri)
+        found = (
+            await self._fetched(source)
+            if source.is_remote
+            else Source(path, await self._claimed(path), source)
+        )
+        kept = replace(found, is_registered=True)
+        self.sources.append(kept)  # now: the list may have become another one meanwhile
         try:
             entries = await self._entries(kept)
         except BaseException:
