@@ -34,10 +34,10 @@ class Pair:
         return f"{self.name}: {here:.1f} us here, {base:.1f} at the base, {statistics.median(ratios):.3f} ({spread})"
 
 
-def measure(commit: str, rounds: int, seconds: float) -> list[Pair]:
-    """Measure every row of our own server; who goes first changes with each round."""
+def measure(commit: str, rounds: int, seconds: float, match: str = "") -> list[Pair]:
+    """Measure every row of our own server that has `match` in its name; who goes first changes with each round."""
     tree = worktree(commit)
-    rows = variants()
+    rows = [variant for variant in variants() if match in variant.row.name]
     pairs = [Pair(variant.row.name) for variant in rows]
     for number in range(rounds):
         with ExitStack() as stack:

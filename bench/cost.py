@@ -138,6 +138,7 @@ def variants() -> list[Variant]:
     return [
         Variant(Row("echo, unbatched, 16 connections", "F", 4.0), echo("echo"), 16),
         Variant(Row("echo, batched, 16 connections", "F", 3.2), echo("echo_batched"), 16),
+        Variant(Row("ensemble of two echoes, 16 connections", "F", None), echo("ensemble"), 16),
         Variant(Row("handler echo, unbatched, 16 connections", "F", 6.0), echo("python_echo"), 16),
         Variant(Row("handler echo, batched, 16 connections", "F", 4.0), echo("python_echo_batched"), 16),
         Variant(

@@ -30,6 +30,18 @@ instance_group [ { count: 1 kind: KIND_CPU } ]
 parameters { key: "intra_op_thread_count" value { string_value: "1" } }
 """
 
+ENSEMBLE = """
+platform: "ensemble"
+max_batch_size: 16
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 16 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 16 ] } ]
+ensemble_scheduling { step [
+  { model_name: "echo" model_version: -1
+    input_map { key: "x" value: "x" } output_map { key: "y" value: "between" } },
+  { model_name: "echo_batched" model_version: -1
+    input_map { key: "x" value: "between" } output_map { key: "y" value: "y" } } ] }
+"""
+
 PYTHON = ECHO.replace('"identity"', '"python"')
 PYTHON_MOBILENET = MOBILENET.replace('platform: "onnxruntime_onnx"', 'backend: "python"')
 
@@ -44,6 +56,7 @@ MODELS = {
     "overloaded": ECHO.replace("max_batch_size: 16", "max_batch_size: 1") + SLEEPER + BOUNDED,
     "overloaded_batched": ECHO + SLEEPER + BOUNDED,
     "mobilenet": MOBILENET,
+    "ensemble": ENSEMBLE,
 }
 
 HANDLERS = {

@@ -23,10 +23,11 @@ from bench.lab import runs
 @click.option(
     "--base", metavar="COMMIT", help="compare our own rows with those of this commit, write no table"
 )
-def main(rounds: int, seconds: float, only: str | None, base: str | None) -> None:
+@click.option("--match", default="", help="with --base: only rows with this in their names")
+def main(rounds: int, seconds: float, only: str | None, base: str | None, match: str) -> None:
     """Measure and report."""
     if base:
-        for pair in against.measure(base, rounds, seconds):
+        for pair in against.measure(base, rounds, seconds, match):
             print(pair.line())
         return
     hour = runs.now()  # before, since what is committed meanwhile was not measured
