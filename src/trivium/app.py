@@ -4,9 +4,7 @@ Adding one is a file in its folder and a row in a table here. Nothing else in th
 """
 
 import os
-import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -64,7 +62,7 @@ from trivium.types.interfaces import (
     RunObserver,
     WireProtocol,
 )
-from trivium.types.listeners import Listener, Role, Transport
+from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
 from trivium.types.sources import Place, located
@@ -92,17 +90,11 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "prometheus": prometheus,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
-_NOT_READY = {"djl": 424}
-"""Server that is stood in for -> its status for a probe of what is not ready."""
-
-_OWN_METRICS = {"djl": own_metrics}
-"""Server that is stood in for -> its metrics by their own names."""
-
+_NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
+_OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
-
-AnyPath = str | PathLike[str]
 
 
 def build(
@@ -110,8 +102,8 @@ def build(
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
-    host, exporter = partial(program, WORKER_COMMAND, os.environ), tracing.exporter(config)
-    guard = ServerGuard()
+    guard, exporter = ServerGuard(), tracing.exporter(config)
+    host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
     services = CoreServices(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
@@ -121,7 +113,7 @@ def build(
 
 @asynccontextmanager
 async def serving(
-    *paths: AnyPath, config: ServerConfig | None = None, progress: Progress | None = None
+    *paths: str | PathLike[str], config: ServerConfig | None = None, progress: Progress | None = None
 ) -> AsyncIterator[Server]:
     """Serve model folders and files inside this program, without HTTP, until the block ends.
 
@@ -164,33 +156,14 @@ def http_routes(
     shared: dict[str, object] | None = None,
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
-    forwards = protocol_facts.forwarded("--forward-headers", config.http.forward_headers)
-    context = protocol_context(config)
-    is_apart = listener.role is Role.MANAGEMENT and listener.bind.is_local
-    context = replace(
-        context,
-        may_change=context.may_change or is_apart,
-        regions=regions,
-        forwards=forwards,
-        roles=listener.roles,
-        now=time.monotonic,
-        host=socket.gethostname(),
-        shared={} if shared is None else shared,
-    )
+    context = protocol_facts.on_listener(protocol_context(config), config, listener, regions, shared)
     made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
 def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
-    forwards = protocol_facts.forwarded("--forward-metadata", config.grpc.forward_metadata)
-    context = replace(
-        protocol_context(config),
-        regions=server.regions,
-        forwards=forwards,
-        now=time.monotonic,
-        host=socket.gethostname(),
-        shared=server.shared,
-    )
+    own = protocol_context(config)
+    context = protocol_facts.on_listener(own, config, listener, server.regions, server.shared)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}

@@ -1,9 +1,14 @@
 """Translates the configuration of a server to what its protocols know of it. Knows no protocol by name."""
 
 import re
+import socket
+import time
+from dataclasses import replace
 
 from trivium.config.options import ServerConfig
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import RegionViews
+from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.protocol_context import ProtocolContext
 
 
@@ -23,6 +28,35 @@ def protocol_context(config: ServerConfig, name: str, version: str) -> ProtocolC
         has_duration_metrics=not config.metrics.no_duration_metrics,
         has_quantiles=bool(config.metrics.quantiles),
         has_first_part_metrics=config.metrics.first_part,
+    )
+
+
+def on_listener(
+    context: ProtocolContext,
+    config: ServerConfig,
+    listener: Listener,
+    regions: RegionViews | None,
+    shared: dict[str, object] | None,
+) -> ProtocolContext:
+    """Return the context with what holds on one listener; `shared` is what the listeners of a server have in common.
+    Management that listens apart, on this machine alone, may change things. Raises INVALID for options that cannot be.
+    """
+    is_http = listener.transport is Transport.HTTP
+    forwards = (
+        forwarded("--forward-headers", config.http.forward_headers)
+        if is_http
+        else forwarded("--forward-metadata", config.grpc.forward_metadata)
+    )
+    is_apart = is_http and listener.role is Role.MANAGEMENT and listener.bind.is_local
+    return replace(
+        context,
+        may_change=context.may_change or is_apart,
+        regions=regions,
+        forwards=forwards,
+        roles=listener.roles if is_http else context.roles,
+        now=time.monotonic,
+        host=socket.gethostname(),
+        shared={} if shared is None else shared,
     )
 
 
