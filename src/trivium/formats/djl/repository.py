@@ -138,7 +138,7 @@ class DjlFormat:
         return replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
 
     def _function(self, place: Path, source: ModelSource, defaults: Defaults) -> ModelSpec:
-        """Return a function beside this definition: a handler whose adapter calls it with all arguments."""
+        """Return a function of this definition's folder: a handler whose adapter calls it with all arguments."""
         asked, config = as_handler(source)
         spec = self._model(place.parent if place.is_file() else place, asked, defaults)
         assert spec.handler is not None, "its engine is Python"
