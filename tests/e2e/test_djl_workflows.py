@@ -425,9 +425,11 @@ def one_model(url: str, **members: Any) -> str:
 
 
 def test_workflows_stand_wherever_a_models_url_stands(tmp_path: Path) -> None:
+    """Sharp edge 23: model store, flags and requests share one classifier; see the versions above for POST /models."""
     model = handler(tmp_path, "m")
     define(tmp_path / "store", "stored", one_model(str(model)))
-    define(tmp_path, "named", one_model("{where}/m", name="own"), file="named.json")
+    glued = {"functions": {"pre": "glue:pre"}, "workflow": {"out": ["m", ["pre", "in"]]}}
+    define(tmp_path, "named", one_model("{where}/m", name="own", **glued), file="named.json")
     remote = body(one_model(str(model), name="remote", version="3").encode())
     with web({"/flows/remote.json": remote}) as elsewhere:
         words = (
@@ -437,7 +439,7 @@ def test_workflows_stand_wherever_a_models_url_stands(tmp_path: Path) -> None:
         )
         variables = {"TRIVIUM_FETCH_FROM": f"{elsewhere.url}/flows"}
         with djl_serving(tmp_path / "log", *words, variables=variables) as djl:
-            assert {*djl.infer("GET", "/ping").document} == {"flow", "remote", "m"}
+            assert {*djl.infer("GET", "/ping").document} == {"flow", "flow:pre", "remote", "m"}
             for name in ("flow", "remote", "remote/3"):
                 assert djl.infer("POST", f"/predictions/{name}", b"x").body == b"x-m"
             again = djl.manage("POST", f"/models?url={elsewhere.url}/flows/remote.json")

@@ -143,6 +143,43 @@ def read_yaml(data: bytes, chance: random.Random) -> None:
     read_model_config("model-config.yaml", data)
 
 
+# -- workflow.json, workflow.yaml --------------------------------------------------------------------------
+
+FLOW = {
+    "name": "flow",
+    "version": "0.1",
+    "batchSize": 2,
+    "models": {
+        "m": "{model_dir}/m?a=b",
+        "n": {"modelUrl": "s3://b/n.zip", "options": {"a": 1}, "arguments": {"b": True}, "minWorkers": 1},
+    },
+    "functions": {"f": "glue:f", "g": "glue:G"},
+    "configs": {"f": {"x": [1.5]}, "adapters": {"a": {"model": "m", "src": "/a", "options": {"r": "1"}}}},
+    "workflow": {
+        "x": ["f", "in", ["id", "in"]],
+        "y": ["ensemble", ["functionsApply", ["m", "n"], "x"]],
+        "out": ["g", "y", ["adapter", "a", "x"]],
+    },
+}
+FLOWS = tuple(
+    json.dumps(one, indent=indent).encode() for one, indent in ((FLOW, 1), (FLOW, None), ({}, None))
+)
+FLOW_TOKENS = (
+    b'"in"', b'"out"', b'"id"', b'"m"', b'"f"', b'"x"', b'"adapter"', b'"functionsApply"', b'"ensemble"',
+    b'"workflow":', b'"models":', b'"functions":', b'"configs":', b'"modelUrl":', b'"loadOnDevices": "gpu9"',
+    b"{model_dir}", b"{x}", b"/x.json", b"djl://x", b"file:///", b"com.x.F", b"a:b:c", b'["out"]', b"<<", b"/",
+    *mutations.JSON_VALUES,
+)  # fmt: skip
+YAML_FLOW = b"""name: flow
+models: {m: /m}
+functions:
+  f: glue:f
+workflow:
+  x: [m, in]
+  out: [f, x, [id, in]]
+"""
+
+
 # -- the file of keys --------------------------------------------------------------------------------------
 
 KEY_FILES = (
@@ -203,6 +240,7 @@ def reading(form: Format, kind: str, file: str, **files: str) -> Callable[[bytes
 
 
 MANIFEST = MANIFESTS[1].decode()
+GLUE = "def f(a, b=None): pass\nclass G:\n    def __call__(self, a, b): pass\n"
 
 TARGETS = (
     Target("pbtxt", PBTXT, read_pbtxt, tokens=PBTXT_TOKENS, nests=BLOCKS),
@@ -222,6 +260,20 @@ TARGETS = (
         PROPERTIES,
         reading(DjlFormat(), "djl", "serving.properties", model_py=HANDLER),
         tokens=PROPERTY_TOKENS,
+    ),
+    Target(
+        "djl_workflow",
+        FLOWS,
+        reading(DjlFormat(), "djl_workflow", "workflow.json", glue_py=GLUE),
+        tokens=FLOW_TOKENS,
+        rebuild=rebuilt_json,
+    ),
+    Target(
+        "djl_workflow_yaml",
+        (YAML_FLOW, *YAML),
+        reading(DjlFormat(), "djl_workflow_yaml", "workflow.yaml", glue_py=GLUE),
+        tokens=(*YAML_TOKENS, b"workflow: ", b"models: ", b"[f, ", b"out", b"in"),
+        nests=YAML_NESTS,
     ),
     Target(
         "torchserve_folder",

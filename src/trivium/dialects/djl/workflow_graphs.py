@@ -57,7 +57,8 @@ class Expressions:
         self._text = text
         self._callables = callables
         written = text.values.get(_KEY)
-        self._written: Mapping[str, object] = written if isinstance(written, dict) else {}
+        is_plain = isinstance(written, dict) and all(isinstance(key, str) for key in written)
+        self._written: Mapping[str, object] = written if isinstance(written, dict) and is_plain else {}
         self._steps: list[Step] = []
         self._places: dict[str, Place] = {}
         self._counts: dict[str, set[int]] = {}
@@ -89,9 +90,12 @@ class Expressions:
         return [self._places[step.gives] for step in graph.steps]
 
     def _check(self) -> bool:
-        if _KEY in self._text.values and not isinstance(self._text.values[_KEY], dict):
-            found = shown(self._text.values[_KEY])
-            self._text.fault((_KEY,), found, 'an object such as {"out": ["m", "in"]}', "Correct it.")
+        written = self._text.values.get(_KEY, {})
+        if written and not self._written:
+            found = shown(written)
+            self._text.fault(
+                (_KEY,), found, 'an object such as {"out": ["m", "in"]}, with texts as keys', "Correct it."
+            )
             return False
         if OUT not in self._written:
             hint = f"Did you mean {near[0]}?" if (near := _close(OUT, self._written)) else "Define it."

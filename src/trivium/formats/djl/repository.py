@@ -138,11 +138,18 @@ class DjlFormat:
         return replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
 
     def _function(self, place: Path, source: ModelSource, defaults: Defaults) -> ModelSpec:
-        """Return a function of the workflow in this folder: a handler whose adapter calls it with all arguments."""
+        """Return a function of this definition's folder: a handler whose adapter calls it with all arguments."""
         asked, config = as_handler(source)
-        spec = self._model(place, asked, defaults)
+        spec = self._model(place.parent if place.is_file() else place, asked, defaults)
         assert spec.handler is not None, "its engine is Python"
-        settings = {**spec.handler.settings, "workflow_function": json.loads(config.value)}
+        try:
+            made = json.loads(config.value)
+        except ValueError as error:
+            found, hint = f"a configuration that is no JSON: {error}", "Correct the source."
+            raise ConfigError(
+                (Finding(Severity.ERROR, str(place), None, "", found, "JSON", hint),)
+            ) from error
+        settings = {**spec.handler.settings, "workflow_function": made}
         origin = {**spec.origin, "handler.settings[workflow_function]": config.origin}
         handler = replace(spec.handler, settings=settings)
         return replace(spec, handler=handler, functions=(), standing=(), origin=origin)

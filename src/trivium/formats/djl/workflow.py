@@ -35,7 +35,7 @@ AS_MODEL = "trivium_as_model"
 """Setting of a source by which a folder is read as a model though it is a workflow."""
 
 FUNCTION, CONFIG = "trivium_function", "trivium_function_config"
-"""Settings of a source by which a folder is read as a function of a workflow: module:attr, and JSON."""
+"""Settings of a source by which a definition is read as a function beside it: module:attr, and JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,9 @@ def read_definition(file: Path, source: ModelSource, defaults: Defaults) -> Mode
     named = "" if source.is_named_after_uri else source.name
     default = source.name or name_of(file)
     workflow = read_workflow(text, named, source.version, default)
+    if source.version not in ("", workflow.version):
+        found = f"version {source.version} is asked for, and the definition has its own"
+        text.notice(("version",), found, f"It is served as {workflow.version}.")
     _check_functions(text, workflow, open_folder(folder))
     if text.has_faults:
         raise ConfigError(tuple(text.findings))
@@ -99,7 +102,7 @@ def _spec(text: WorkflowText, workflow: Workflow, file: Path, defaults: Defaults
         groups=(InstanceGroup(workflow.name, isolation=Isolation.INLINE),),
         limits=Limits(queue_items=defaults.queue_items),
         standing=workflow.standing,
-        foreign=Foreign(DIALECT, WorkflowMembers(tuple(_members(workflow, folder)))),
+        foreign=Foreign(DIALECT, WorkflowMembers(tuple(_members(workflow, file)))),
         origin={
             "name": Origin("the name of the file or folder", ""),
             "version": Origin("rule for a definition without a version", ""),
@@ -112,13 +115,14 @@ def _spec(text: WorkflowText, workflow: Workflow, file: Path, defaults: Defaults
     )
 
 
-def _members(workflow: Workflow, folder: Path) -> Iterator[ModelSource]:
+def _members(workflow: Workflow, file: Path) -> Iterator[ModelSource]:
+    """Yield the sources of the models, and of the functions: the definition itself, with settings that name them."""
     for source in workflow.models.values():
         yield replace(source, over={**source.over, **_mark(source)})
     for member, function in workflow.functions.items():
         settings = {FUNCTION: function.code, CONFIG: function.config}
         over = {key: SourceSetting(value, function.origin) for key, value in settings.items()}
-        yield ModelSource(str(folder), member, workflow.version, over=over)
+        yield ModelSource(str(file), member, workflow.version, over=over)
 
 
 def _mark(source: ModelSource) -> dict[str, SourceSetting]:

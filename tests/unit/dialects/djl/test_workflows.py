@@ -331,6 +331,10 @@ YAML_TRICKS = {
     "a key twice": "name: a\nname: b\n",
     "a tab": "name:\n\t- a\n",
     "nothing": "",
+    "numbers as names of values": "workflow: {8: [id, in], out: [id, in]}\n",
+    "numbers as names of models": "models: {8: /m}\nworkflow: {out: [id, in]}\n",
+    "numbers as members": "8: 9\n",
+    "numbers as members of a model": "models: {m: {modelUrl: /m, 8: 9}}\nworkflow: {out: [m, in]}\n",
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.harness.djl_folders import DEFAULTS, FORMAT, HANDLER, faults, make, one
@@ -47,7 +48,7 @@ def test_a_folder_is_a_graph_with_its_members(tmp_path):
     assert (spec.limits.queue_items, spec.in_turns) == (17, True)
     model, pre, post = FORMAT.members(spec)
     assert (model.uri, model.name, model.over) == (f"{folder}/m", "m", {})
-    assert (pre.uri, pre.name) == (str(folder), "my_flow:pre")
+    assert (pre.uri, pre.name) == (f"{folder}/workflow.json", "my_flow:pre")
     assert json.loads(post.over["trivium_function_config"].value) == {"scale": 2}
 
 
@@ -81,7 +82,8 @@ def test_functions_are_handlers_of_the_folder(tmp_path):
     folder = flow(tmp_path)
     (folder / "serving.properties").write_text("option.env=A=1\nmaxWorkers=2\n")
     _, _, post = FORMAT.members(one(folder))
-    (spec,) = applied(FORMAT.read_source(folder, post, DEFAULTS), post, True).specs
+    assert FORMAT.claims(Path(post.uri))
+    (spec,) = applied(FORMAT.read_source(Path(post.uri), post, DEFAULTS), post, True).specs
     assert (spec.name, spec.engine, spec.entry) == ("flow:post", "python-djl", "glue")
     assert (spec.handler.function, spec.handler.environment["A"]) == ("Post", "1")
     assert spec.handler.settings["workflow_function"] == {"scale": 2}
@@ -105,6 +107,20 @@ def test_the_name_that_somebody_chose_goes_before_the_definitions(tmp_path):
         assert (spec.name, spec.version, spec.is_versioned) == (name, "0.1", True)
         assert [member.name for member in FORMAT.members(spec)] == ["m", f"{name}:pre", f"{name}:post"]
         assert {member.version for member in FORMAT.members(spec)[1:]} == {"0.1"}
+
+
+def test_a_version_that_is_not_the_definitions_is_told(tmp_path):
+    folder = flow(tmp_path, version="0.1")
+    (spec,) = asked(folder, f"w:7={folder}").specs
+    assert any("version 7 is asked for" in str(one) for one in spec.reports)
+
+
+def test_a_definition_of_any_name_has_its_functions_beside_it(tmp_path):
+    folder = flow(tmp_path, file="any.json")
+    _, pre, _ = FORMAT.members(one(folder / "any.json"))
+    assert FORMAT.claims(Path(pre.uri))
+    (spec,) = FORMAT.read_source(Path(pre.uri), pre, DEFAULTS).specs
+    assert (spec.root, spec.handler.function) == (folder, "pre")
 
 
 def test_a_name_and_a_version_that_nobody_wrote_down_are_those_of_the_request(tmp_path):
@@ -159,7 +175,7 @@ def test_functions_that_cannot_be_called_so(tmp_path, name):
 def test_a_function_that_its_file_has_not_is_a_fault_of_the_member(tmp_path):
     folder = flow(tmp_path, document={"functions": {"pre": "glue:pree"}, "workflow": {"out": ["pre", "in"]}})
     (pre,) = FORMAT.members(one(folder))
-    (broken,) = FORMAT.read_source(folder, pre, DEFAULTS).unreadable
+    (broken,) = FORMAT.read_source(Path(pre.uri), pre, DEFAULTS).unreadable
     errors = [one for one in broken.findings if one.severity is Severity.ERROR]
     assert "Did you mean pre?" in str(errors[0])
 
