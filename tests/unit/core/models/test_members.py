@@ -181,7 +181,7 @@ def test_graphs_that_come_at_the_same_time_share_what_is_being_loaded(waits):
         paths = [stage.form.add("g", A, B), stage.form.add("h", B, A), stage.form.add("i", A)]
         wishes = [Register(ModelSource(path, path.split("/")[2]), wait=waits) for path in paths]
         await asyncio.gather(*(stage.server.execute(wish) for wish in wishes))
-        while list(stage.states().values()) != 6 * [VersionState.READY]:  # graphs come behind their members
+        while list(stage.states().values()) != [VersionState.READY] * 6:  # m, a, b and the three
             await asyncio.sleep(0)
         for name in ("g", "h", "i"):
             assert await stage.ask(name) == [7]
