@@ -41,7 +41,17 @@ applySoftmax=true
 minWorkers=1
 maxWorkers=1
 """
-LIMITS = {"NDList": 1.2, "picture": 1.25, "tiny": 1.5}
+LIMITS = {"NDList": 1.2, "picture": 1.25, "tiny": 1.5, "workflow": 1.0}
+ECHO = """from djl_python import Output
+
+def handle(inputs):
+    return None if inputs.is_empty() else Output().add(inputs.get_as_bytes())
+"""
+ECHOES = ("first", "second", "third")
+FLOW = {
+    "models": {name: f"{{model_dir}}/../{name}" for name in ECHOES},
+    "workflow": {"a": ["first", "in"], "b": ["second", "a"], "out": ["third", "b"]},
+}
 
 MEANING = """
 What a request costs beyond its model was 1.6 to 4.3 ms here, whatever the model: a smaller one, of the shape of
@@ -53,10 +63,14 @@ Call = Callable[[], object]
 
 
 def store(folder: Path) -> Path:
-    """Write the classifier as it is, the same one behind a translator, and a tiny model."""
+    """Write the classifier as it is, the same one behind a translator, a tiny model, and a workflow of echoes."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("tensors", "pictures", "tiny"):
+    for name in ("tensors", "pictures", "tiny", "flow", *ECHOES):
         (folder / name).mkdir(parents=True)
+    for name in ECHOES:
+        (folder / name / "model.py").write_text(ECHO)
+        (folder / name / "serving.properties").write_text("engine=Python\nminWorkers=1\nmaxWorkers=1\n")
+    (folder / "flow" / "workflow.json").write_text(json.dumps(FLOW))
     build(folder / "tensors" / "tensors.onnx")
     shutil.copy(folder / "tensors" / "tensors.onnx", folder / "pictures" / "pictures.onnx")
     (folder / "tensors" / "serving.properties").write_text("minWorkers=1\nmaxWorkers=1\n")
@@ -123,17 +137,17 @@ def asking(port: int, model: str, body: bytes) -> Call:
     return call
 
 
-def ratios(served: Call, alone: Call) -> list[tuple[float, float]]:
+def ratios(served: Call, alone: Call, calls: int = CALLS) -> list[tuple[float, float]]:
     """Milliseconds of both, medians of each round; the calls take turns."""
-    for _ in range(CALLS // 4):
+    for _ in range(calls // 4):
         served()
         alone()
-    return [_round(served, alone) for _ in range(ROUNDS)]
+    return [_round(served, alone, calls) for _ in range(ROUNDS)]
 
 
-def _round(served: Call, alone: Call) -> tuple[float, float]:
+def _round(served: Call, alone: Call, calls: int) -> tuple[float, float]:
     found: tuple[list[float], list[float]] = ([], [])
-    for _ in range(CALLS):
+    for _ in range(calls):
         for call, times in zip((served, alone), found, strict=True):
             times.append(_took(call))
     return statistics.median(found[0]), statistics.median(found[1])
@@ -193,7 +207,17 @@ def measured() -> dict[str, list[tuple[float, float]]]:
             "NDList": ratios(tensors, lambda: session.run(["output"], {"input": image})),
             "picture": ratios(pictures, by_steps),
             "tiny": tiny_beside(tiny, pictures),
+            "workflow": by_workflow(port),
         }
+
+
+def by_workflow(port: int) -> list[tuple[float, float]]:
+    """Milliseconds of one request to a workflow of three echoes, and of three requests to the echoes."""
+    text = bytes(64)
+    flow = asking(port, "flow", text)
+    echoes = [asking(port, name, text) for name in ECHOES]
+    assert flow() == text
+    return ratios(flow, lambda: [echo() for echo in echoes], TINY_CALLS)
 
 
 def section(found: dict[str, list[tuple[float, float]]]) -> str:
@@ -202,15 +226,16 @@ def section(found: dict[str, list[tuple[float, float]]]) -> str:
         "NDList": "an NDList of 602,112 bytes to a classifier / its session",
         "picture": "a picture through the classification translator / the same steps and session",
         "tiny": "a tiny request beside such pictures / without them",
+        "workflow": "a request to a workflow of three echoes / three requests to the echoes",
     }
     lines = [
         SECTION,
         f"A classifier of the shape of ResNet-18, the guide's, on one thread. One client, {ROUNDS} rounds of {CALLS}",
         "requests on a connection that is kept; between two of them it runs the same session, with the same steps",
         f"of Pillow and numpy, in its own process. A tiny request ({TINY_CALLS} in a round) is two numbers to a model",
-        "that adds them, beside a second connection on which one picture follows the other. Milliseconds, the",
-        "median of the rounds' medians; the ratio is the median of the rounds' ratios, in brackets the smallest and",
-        "the largest.",
+        "that adds them, beside a second connection on which one picture follows the other. The echoes are",
+        f"handlers, one behind the other, and answer 64 bytes ({TINY_CALLS} in a round). Milliseconds, the median of",
+        "the rounds' medians; the ratio is the median of the rounds' ratios, in brackets the smallest and the largest.",
         "",
         "| | ms | against ms | ratio | expected at most |",
         "|---|---|---|---|---|",
