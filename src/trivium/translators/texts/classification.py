@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from trivium.translators.arguments import TextArguments
 from trivium.translators.pictures.labels import fault_of_labels
-from trivium.translators.texts.encoding import EncodedTexts, TextEncoder, failure, output_at
+from trivium.translators.texts.encoding import EncodesTexts, failure, output_at
 from trivium.translators.texts.pretrained import FILE, read_pretrained_labels
 from trivium.translators.texts.requests import TextRequest, parse_texts
-from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
 
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 _LISTED = 5
 
 
-class TextClassification:
+class TextClassification(EncodesTexts):
     """Answers `[{"className", "probability"}]`, the five best, and a list of those for a list of texts.
 
     Labels that exclude one another share a probability of 1; of several at once, or of one, each has its own.
     """
 
     def __init__(self, folder: Path, arguments: TextArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments)
+        super().__init__(folder, arguments)
         self._labels, self._is_multi_label = read_pretrained_labels(folder)
 
     def fault(self, shapes: Mapping[str, Sequence[int]]) -> str:
@@ -37,10 +36,6 @@ class TextClassification:
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> TextRequest:
         """Return the texts of a request. INVALID, in DJL's words, for one that has none."""
         return parse_texts(content, content_type)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest

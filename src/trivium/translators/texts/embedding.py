@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.translators.arguments import CrossEncoderArguments, EmbeddingArguments
-from trivium.translators.texts.encoding import EncodedTexts, Floats, TextEncoder, checked, failure, output_at
+from trivium.translators.texts.encoding import EncodesTexts, Floats, checked, failure, output_at
 from trivium.translators.texts.requests import PairRequest, TextRequest, parse_pairs, parse_texts
-from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
 
@@ -21,21 +20,17 @@ _LEAST = np.float32(1e-9)
 _LEAST_LENGTH = np.float32(1e-12)
 
 
-class TextEmbedding:
+class TextEmbedding(EncodesTexts):
     """Answers a vector, and a list of vectors for a list of texts: the states of a text's tokens, pooled."""
 
     def __init__(self, folder: Path, arguments: EmbeddingArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments.text)
+        super().__init__(folder, arguments.text)
         self._pool = POOLS[arguments.pooling]
         self._normalize = arguments.normalize
 
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> TextRequest:
         """Return the texts of a request. INVALID, in DJL's words, for one that has none."""
         return parse_texts(content, content_type)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest
@@ -55,20 +50,16 @@ class TextEmbedding:
         return answers if request.is_list else answers[0]
 
 
-class CrossEncoder:
+class CrossEncoder(EncodesTexts):
     """Answers the scores of a pair of texts, and a list of those for a list of pairs."""
 
     def __init__(self, folder: Path, arguments: CrossEncoderArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments.text)
+        super().__init__(folder, arguments.text)
         self._sigmoid = arguments.sigmoid
 
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> PairRequest:
         """Return the pairs of a request. INVALID, in DJL's words, for one that has none."""
         return parse_pairs(content, content_type, fields)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: PairRequest

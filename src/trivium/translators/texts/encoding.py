@@ -47,6 +47,17 @@ class TextEncoder:
         return EncodedTexts(arrays, encodings)
 
 
+class EncodesTexts:
+    """Owns the encoder of a model's tokenizer, for those that read requests of texts and make their answers."""
+
+    def __init__(self, folder: Path, arguments: TextArguments) -> None:
+        self.encoder = TextEncoder(folder, arguments)
+
+    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
+        """Return the tensors of some rows, padded together. INVALID for texts that do not fit."""
+        return self.encoder.encode(rows)
+
+
 def output_at(outputs: Mapping[str, Array], place: int, rank: int, rows: int) -> Floats:
     """Return an output of `rows` rows as FP32. MODEL_FAILED where there is none of that rank, or NaN in it."""
     arrays = list(outputs.values())

@@ -9,7 +9,7 @@ import numpy as np
 from trivium.translators.arguments import FillMaskArguments
 from trivium.translators.faults import refusal_in_words
 from trivium.translators.files import refusal
-from trivium.translators.texts.encoding import EncodedTexts, TextEncoder, failure, output_at
+from trivium.translators.texts.encoding import EncodedTexts, EncodesTexts, failure, output_at
 from trivium.translators.texts.requests import TextRequest, parse_texts
 from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 
-class FillMask:
+class FillMask(EncodesTexts):
     """Answers `[{"className", "probability"}]`, the best first, and a list of those for a list of texts.
 
     As in DJL the best tokens are turned into text together and parted at its blanks, so a piece of a word that follows
@@ -27,7 +27,7 @@ class FillMask:
     """
 
     def __init__(self, folder: Path, arguments: FillMaskArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments.text)
+        super().__init__(folder, arguments.text)
         self._token, self._top_k = arguments.mask_token, arguments.top_k
         found = self.encoder.tokenizer.id_of(self._token)
         if found is None:
@@ -42,7 +42,7 @@ class FillMask:
 
     def encode(self, rows: Sequence[Text]) -> EncodedTexts:
         """Return the tensors of some rows. INVALID for one that has no mask, or more than one."""
-        encoded = self.encoder.encode(rows)
+        encoded = super().encode(rows)
         for encoding in encoded.encodings:
             self._place(encoding)
         return encoded

@@ -9,9 +9,8 @@ import numpy as np
 
 from trivium.translators.arguments import QuestionAnsweringArguments
 from trivium.translators.faults import refusal_in_words
-from trivium.translators.texts.encoding import EncodedTexts, Floats, TextEncoder, failure, output_at
+from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, output_at
 from trivium.translators.texts.requests import PairRequest, parse_questions
-from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
 
@@ -21,23 +20,19 @@ if TYPE_CHECKING:
 _NOWHERE = np.float32(-100000)
 
 
-class QuestionAnswering:
+class QuestionAnswering(EncodesTexts):
     """Answers `{"answer": text}`, and a list of those for an array of questions.
 
     The best beginning and the best end are found by themselves; where the end comes first, they change places.
     """
 
     def __init__(self, folder: Path, arguments: QuestionAnsweringArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments.text)
+        super().__init__(folder, arguments.text)
         self._detail = arguments.detail
 
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> PairRequest:
         """Return the questions of a request. INVALID, in DJL's words, for one that has none."""
         return parse_questions(content, content_type, fields)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: PairRequest

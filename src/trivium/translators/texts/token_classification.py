@@ -9,10 +9,9 @@ import numpy as np
 
 from trivium.translators.arguments import TokenClassificationArguments
 from trivium.translators.pictures.labels import fault_of_labels
-from trivium.translators.texts.encoding import EncodedTexts, Floats, TextEncoder, failure, output_at
+from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, output_at
 from trivium.translators.texts.pretrained import FILE, read_pretrained_labels
 from trivium.translators.texts.requests import TextRequest, parse_texts
-from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
 
@@ -35,7 +34,7 @@ class Entity:
     word: str = ""
 
 
-class TokenClassification:
+class TokenClassification(EncodesTexts):
     """Answers `[{"entity", "score", "index", "word", "start", "end"}]`, and a list of those for a list of texts.
 
     What is outside of any entity is left out. An aggregation joins the pieces of a word, then the words of an entity;
@@ -43,7 +42,7 @@ class TokenClassification:
     """
 
     def __init__(self, folder: Path, arguments: TokenClassificationArguments) -> None:
-        self.encoder = TextEncoder(folder, arguments.text)
+        super().__init__(folder, arguments.text)
         self._labels = read_pretrained_labels(folder).labels
         self._softmax, self._aggregation = arguments.softmax, arguments.aggregation
 
@@ -55,10 +54,6 @@ class TokenClassification:
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> TextRequest:
         """Return the texts of a request. INVALID, in DJL's words, for one that has none."""
         return parse_texts(content, content_type)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest

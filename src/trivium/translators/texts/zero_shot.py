@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.translators.arguments import TextArguments
-from trivium.translators.texts.encoding import EncodedTexts, TextEncoder, failure, output_at
+from trivium.translators.texts.encoding import EncodesTexts, failure, output_at
 from trivium.translators.texts.pretrained import read_entailment
 from trivium.translators.texts.requests import ZeroShotRequest, parse_candidates
-from trivium.translators.texts.tokenizer import Text
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 
-class ZeroShotClassification:
+class ZeroShotClassification(EncodesTexts):
     """Answers `{"sequence", "labels", "scores"}`, the best first. A request has a row for each candidate.
 
     Candidates share a score of 1, but with `multi_label`, or alone, each is held against its contradiction.
@@ -27,7 +26,7 @@ class ZeroShotClassification:
     def __init__(self, folder: Path, arguments: TextArguments) -> None:
         self._places = read_entailment(folder)
         has_types = arguments.include_token_types or self._places.has_token_types
-        self.encoder = TextEncoder(
+        super().__init__(
             folder, TextArguments(arguments.tokenizer, has_types, arguments.int32, arguments.batchifier)
         )
 
@@ -39,10 +38,6 @@ class ZeroShotClassification:
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> ZeroShotRequest:
         """Return text and candidates of a request. INVALID, in DJL's words, for one that has none."""
         return parse_candidates(content)
-
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows."""
-        return self.encoder.encode(rows)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: ZeroShotRequest
