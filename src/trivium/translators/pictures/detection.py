@@ -4,6 +4,7 @@ Source: spec sheet `djl`, section 10, and what DJL's translators read of a model
 `{"className", "probability", "boundingBox"}`, and its box `{"rect": [left, top, right, bottom]}`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ Found = tuple[npt.NDArray[np.int64], Numbers, Numbers]
 """Classes `[boxes]`, scores `[boxes]`, and boxes `[boxes, 4]` as left, top, width and height."""
 
 
-class ObjectDetector:
+class ObjectDetector(ABC):
     """A translator of detection without its reading of the outputs, which each kind of model has its own of."""
 
     def __init__(self, arguments: DetectionArguments, labels: Sequence[str]) -> None:
@@ -51,9 +52,9 @@ class ObjectDetector:
             for index in np.argsort(-scores, kind="stable")
         ]
 
+    @abstractmethod
     def found(self, arrays: Sequence[Array], picture: PreparedPicture) -> Found:
         """Return what the outputs of a model say is there."""
-        raise NotImplementedError
 
     def three_outputs(self, arrays: Sequence[Array]) -> Found:
         """Return classes, scores, and corners of boxes. MODEL_FAILED where they do not fit together."""
