@@ -8,6 +8,7 @@ from tests.harness.hostile_models import write_models
 from tests.harness.server_process import ServerProcess, serve
 from tests.harness.stall_watch import send_all, watched
 
+pytestmark = pytest.mark.alone
 MOST_SECONDS = 0.25
 _ATTEMPTS = 3
 """A machine with much else to do may stop the server in the middle of its work; the same input does not stall thrice by

@@ -29,6 +29,7 @@ DJL = classes_of(
     },
 )
 UNARY = "/inference.GRPCInferenceService/ModelInfer"
+LOAD = "/inference.GRPCInferenceService/RepositoryModelLoad"
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,24 @@ def grpc_names(chance: random.Random, model: str, size: int) -> tuple[bytes, ...
     return grpc_bytes(message.SerializeToString() + text * ((size - 99) // len(text)))
 
 
+def grpc_maps(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Parameters of many names, in whatever message has them."""
+    path, field = chance.choice([(UNARY, 4), (LOAD, 3)])
+    return grpc_bytes(_map(field, b"\x10\x01", size), path)
+
+
+def djl_headers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
+    """Headers of many names, in DJL's own service."""
+    return grpc_bytes(_map(4, b"", size), DJL_PREDICT)
+
+
+def _map(field: int, value: bytes, size: int) -> bytes:
+    """A map in some field, whose keys are many and whose values are this."""
+    rest = b"\x12%c%b" % (len(value), value)
+    head = b"%c%c\x0a\x05" % (field << 3 | 2, 7 + len(rest))
+    return b"".join(b"%b%05x%b" % (head, at % 2**20, rest) for at in range(size // (9 + len(rest))))
+
+
 def djl_numbers(chance: random.Random, model: str, size: int) -> tuple[bytes, ...]:
     """DJL's own service, whose answer is wanted as JSON."""
     file = io.BytesIO()
@@ -383,6 +402,8 @@ GRPC: tuple[Make, ...] = (
     padded_data,
     acknowledgements,
     resets,
+    grpc_maps,
+    djl_headers,
 )
 
 

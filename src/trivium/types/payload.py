@@ -74,6 +74,9 @@ class PackedTensor(Tensor, frozen=True, gc=False):
         return data[self.at : self.at + self.size]
 
 
+MOST_BESIDE_DATA = 2**21
+"""Bytes of a request that hold no data of a tensor, but its names and parameters: as many are read in one call."""
+
 STRINGS_AT_ONCE = 2**14
 """Elements of BYTES that one call works on, so that nobody else waits for it for long."""
 

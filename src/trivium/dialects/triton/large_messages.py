@@ -10,8 +10,10 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
+from trivium.codecs.protobuf_fields import LENGTH, fields, judge_fields
 from trivium.codecs.shapes import judge_rank
 from trivium.dialects.triton.service_messages import (
+    DATA_FIELDS,
     InferRequestMessage,
     InputTensor,
     TensorContents,
@@ -32,7 +34,6 @@ _FIXED = (6, 7)
 
 _MOST_FIELDS = 256
 _MOST_HEAD = 4096
-_VARINT, _SIXTY_FOUR, _LENGTH, _THIRTY_TWO = 0, 1, 2, 5
 
 
 def weight(message: bytes) -> int:
@@ -42,7 +43,7 @@ def weight(message: bytes) -> int:
     view = memoryview(message)
     rest = size = len(message)
     try:
-        for count, (_, start, end, number, _) in enumerate(_fields(view)):
+        for count, (_, start, end, number, _) in enumerate(fields(view)):
             if count > _MOST_FIELDS:
                 return size
             if number == _RAW_CONTENTS:
@@ -55,7 +56,10 @@ def weight(message: bytes) -> int:
 
 
 def parse_large(message: bytes) -> InferRequestMessage:
-    """The request in this message. Raises INVALID where it is none, and for a shape with far too many dims."""
+    """The request in this message. Raises INVALID where it is none, and for a shape with far too many dims; TOO_LARGE
+    for far too many of anything but values.
+    """
+    judge_fields(message, DATA_FIELDS["ModelInferRequest"], "The request")
     request = new_infer_request()
     try:
         _merge_request(request, memoryview(message))
@@ -74,6 +78,7 @@ def _merge_request(request: InferRequestMessage, view: memoryview) -> None:
 
 
 def _merge_input(entry: InputTensor, view: memoryview) -> None:
+    judge_fields(view, _SPLIT_INPUT, "An input of the request")
     for start, end, number in _pieces(view, _SPLIT_INPUT):
         if number == _CONTENTS:
             _merge_contents(entry.contents, view[start:end])
@@ -87,9 +92,9 @@ def _merge_contents(contents: TensorContents, view: memoryview) -> None:
     for start, end, number in _pieces(view, _VALUES):
         if 0 < number < _STRINGS:
             for piece in _numbers(view[start:end], number in _FIXED):
-                contents.MergeFromString(bytes((number << 3 | _LENGTH,)) + _varint(len(piece)) + piece)
+                contents.MergeFromString(bytes((number << 3 | LENGTH,)) + _varint(len(piece)) + piece)
         elif number == _STRINGS:  # one long element
-            contents.MergeFromString(bytes((number << 3 | _LENGTH,)) + _varint(end - start) + view[start:end])
+            contents.MergeFromString(bytes((number << 3 | LENGTH,)) + _varint(end - start) + view[start:end])
         else:
             contents.MergeFromString(bytes(view[start:end]))
 
@@ -100,8 +105,8 @@ def _pieces(view: memoryview, large: Collection[int]) -> Iterator[tuple[int, int
     """
     begin = 0
     try:
-        for head, start, end, number, kind in _fields(view):
-            if kind == _LENGTH and end - start > PIECE_BYTES and number in large:
+        for head, start, end, number, kind in fields(view):
+            if kind == LENGTH and end - start > PIECE_BYTES and number in large:
                 if begin < head:
                     yield begin, head, 0
                 yield start, end, number
@@ -113,42 +118,6 @@ def _pieces(view: memoryview, large: Collection[int]) -> Iterator[tuple[int, int
         raise DecodeError("the message is cut short") from error
     if begin < len(view):
         yield begin, len(view), 0
-
-
-def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield of each field where its head, its payload and the next field begin, its number and its kind."""
-    at, size = 0, len(view)
-    while at < size:
-        head = at
-        tag, at = (view[at], at + 1) if view[at] < 0x80 else _read(view, at)
-        kind, start = tag & 7, at
-        if kind == _LENGTH:
-            length, start = (view[at], at + 1) if view[at] < 0x80 else _read(view, at)
-            at = start + length
-        elif kind == _VARINT:
-            while view[at] & 0x80:
-                at += 1
-            at += 1
-        elif kind in (_SIXTY_FOUR, _THIRTY_TWO):
-            at += 8 if kind == _SIXTY_FOUR else 4
-        else:
-            raise DecodeError("the message has a group, which no version of it has")
-        if at > size:
-            raise DecodeError("the message is cut short")
-        yield head, start, at, tag >> 3, kind
-
-
-def _read(view: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise DecodeError("the message has a number of more than ten bytes")
 
 
 def _varint(value: int) -> bytes:

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import file_of
 from trivium.dialects.triton.descriptor import CONFIG_FILE, POOL
 from trivium.dialects.triton.service_schema import HEALTH, HEALTH_ENUMS, SERVICE
@@ -27,6 +28,9 @@ _CLASSES = {
     for package, messages in (("inference", SERVICE), ("grpc.health.v1", HEALTH))
     for name in messages
 }
+
+DATA_FIELDS: Mapping[str, Sequence[int]] = {"ModelInferRequest": (5, 7), "RepositoryModelLoadRequest": (3,)}
+"""Fields of the requests that carry data, with what may be long: inputs and raw contents, files of a model."""
 
 
 class Parameter(Message):
@@ -176,7 +180,8 @@ def parse_infer_request(data: bytes) -> InferRequestMessage:
 
 
 def parse(name: str, data: bytes) -> Message:
-    """The message of that name that these bytes are; INVALID where they are none."""
+    """The message of that name that these bytes are. INVALID where they are none; TOO_LARGE as `judge_fields` says."""
+    judge_fields(data, DATA_FIELDS.get(name, ()), "The request")
     try:
         return _CLASSES[name].FromString(data)
     except DecodeError as error:

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.grpc_status import ending
+from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.answer import ping_of
 from trivium.protocols.djl.meter import DjlMeter
@@ -29,6 +30,9 @@ SERVICES: Sequence[str] = (f"{_PACKAGE}.Inference",)
 PING, PREDICT = f"/{_PACKAGE}.Inference/Ping", f"/{_PACKAGE}.Inference/Predict"
 SCOPES: Mapping[str, AccessScope] = {PING: AccessScope.OPEN, PREDICT: AccessScope.INFER}
 """All that this protocol answers, with the right that each needs."""
+
+_INPUT = 5
+"""The field of a request that carries data."""
 
 _CLASSES = classes_of(
     _PACKAGE,
@@ -80,13 +84,14 @@ class DjlGrpc:
         """Let every stream begin."""
 
     def is_costly(self, call: RpcCall, message: bytes) -> bool:
-        """Reading a message copies it, and no more."""
+        """No message is: `decode` refuses what would take long to read."""
         return False
 
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""
         if call.method == PING:
             return List(), DjlPingRpcEncoder(self._multi_status, self._meter)
+        judge_fields(message, (_INPUT,), "The InferenceRequest")
         request: Any = _CLASSES["InferenceRequest"]()
         try:
             request.ParseFromString(message)

@@ -17,6 +17,7 @@ from trivium.dialects.triton import request_reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.payload import MOST_BESIDE_DATA
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -78,8 +79,6 @@ _DECODER = msgspec.json.Decoder(InferHeader)
 _OUTLINE = msgspec.json.Decoder(_Outline)
 _DATA = msgspec.json.Decoder(list[_InputData])
 _OBJECTS = re.compile(rb"[ \t\r\n]*\[[ \t\r\n]*\{")
-MOST_BESIDE_DATA = 2**21
-"""Bytes of JSON beside the data of the inputs; as many are read in one call."""
 _MOST_OBJECTS = 2**16
 """Braces in a text whose inputs are looked at in one call; those in strings are counted, too."""
 _MOST_WITH_BARE_WORDS = 2**22

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from trivium.protocols.kserve.infer_header import MOST_BESIDE_DATA, InputParameters, decode_header
+from trivium.protocols.kserve.infer_header import InputParameters, decode_header
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.payload import MOST_BESIDE_DATA
 
 
 def an_input(**changed):
