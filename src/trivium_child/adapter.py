@@ -31,6 +31,28 @@ class Setup:
         self.parameters: Dict[str, str] = told["parameters"]
 
 
+class Step:
+    """Counts what one step did: `rows` sequences that got a token, tokens of prompts that were read, tokens that came
+    and those among them that nobody gets, and the share of the room for keys and values that is taken.
+    """
+
+    __slots__ = ("new_tokens", "prompt_tokens", "rows", "share", "wasted_tokens")
+
+    def __init__(
+        self,
+        rows: int,
+        prompt_tokens: int = 0,
+        new_tokens: int = 0,
+        share: float = 0.0,
+        wasted_tokens: int = 0,
+    ) -> None:
+        self.wasted_tokens = wasted_tokens
+        self.rows = rows
+        self.prompt_tokens = prompt_tokens
+        self.new_tokens = new_tokens
+        self.share = share
+
+
 class Answer:
     """One part of the answer to an upward call."""
 
@@ -77,12 +99,19 @@ class Host:
         """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number."""
         raise NotImplementedError
 
+    def wake(self) -> None:
+        """Have `Adapter.step` called again. It returns at once."""
+        raise NotImplementedError
+
 
 class Adapter:
     """One handler dialect. Constructing it loads and initialises user code; what is raised fails the load."""
 
     in_flight = 0
     """Requests that it takes at once, each by a call of `serve`; 0: it has a `run`, which gets a batch at a time."""
+
+    slots = 0
+    """Requests that it works on at once, a step at a time: it has `add`, `step`, `abort` and `reset`. 0: it has not."""
 
     loop: Any = None
     """The event loop that `serve` is called on, of one that takes many requests at once."""
@@ -103,6 +132,28 @@ class Adapter:
         """Return the outcome of one request, or None where it has been sent. `send` takes a part that is not the last,
         and waits for room. The call is cancelled when nobody waits for the item any more.
         """
+        raise NotImplementedError
+
+    def add(self, item: Item) -> None:
+        """Take a request into the batch: one of `slots` is free. It is answered by `item.offer` and `item.send`. A
+        raised Failure is the answer.
+        """
+        raise NotImplementedError
+
+    def step(self) -> Optional[Step]:
+        """Compute one step for all that were added; None where none of them had anything to compute, to be called again
+        after `Host.wake` or a further request. What is raised ends all that have begun, and `reset` follows.
+        """
+        raise NotImplementedError
+
+    def abort(self, item: Item) -> int:
+        """Forget a request that nobody waits for any more, and return the tokens that had been computed for it. No
+        effect on one that has ended.
+        """
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forget all requests, after a step that raised."""
         raise NotImplementedError
 
     def check(self) -> str:

@@ -7,9 +7,9 @@ requests, so that both sides know most of them by heart), and data: behind it, o
 
 import json
 import struct
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union, cast
 
-from trivium_child.values import END, Failure, Listed, Part, Raw, Tensor, Whole
+from trivium_child.values import END, Failure, Generate, Generated, Listed, Part, Raw, Tensor, Whole
 
 Buffer = Union[bytes, bytearray, memoryview]
 
@@ -22,9 +22,24 @@ MOST = 2**31
 # From the server:
 SETUP, RUN, CANCEL, PING, REPLY, STOP, TAKEN, CHECK = range(1, 9)
 # From the worker:
-READY, REFUSED, DONE, PART, PONG, CALL, ASK, LOG, MEASURE, HANG_UP, HEARD, KEPT, FREED, CHECKED, CREDIT = (
-    range(16, 31)
-)
+(
+    READY,
+    REFUSED,
+    DONE,
+    PART,
+    PONG,
+    CALL,
+    ASK,
+    LOG,
+    MEASURE,
+    HANG_UP,
+    HEARD,
+    KEPT,
+    FREED,
+    CHECKED,
+    CREDIT,
+    STEP,
+) = range(16, 32)
 
 RUN_HEAD = struct.Struct("<QI")
 """Number of the batch, of its items."""
@@ -46,6 +61,11 @@ FREED lists those that it does not need any more.
 
 CREDIT_BODY = struct.Struct("<QIdd")
 """Number of an item that was one of many in work and has ended, its rows; when user code got it, and gave it back.
+"""
+
+STEP_BODY = struct.Struct("<IIIIddd")
+"""Of a step: rows that got a token, tokens of prompts, tokens that came, tokens that nobody gets; the share of the room
+that is taken; when it began and ended.
 """
 
 WINDOW = 16
@@ -151,7 +171,7 @@ def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
     return told, [part.data for part in raw.parts]
 
 
-def payload_text(payload: Whole) -> Tuple[Dict[str, Any], List[Buffer]]:
+def payload_text(payload: Union[Whole, Generated]) -> Tuple[Dict[str, Any], List[Buffer]]:
     """Return the description of a payload, and its data."""
     if isinstance(payload, list):
         rows, blobs = tensors_text(payload)
@@ -159,6 +179,8 @@ def payload_text(payload: Whole) -> Tuple[Dict[str, Any], List[Buffer]]:
     if isinstance(payload, Raw):
         told, blobs = raw_text(payload)
         return {"raw": told}, blobs
+    if isinstance(payload, Generated):
+        return {"generated": 1}, [b"[", b",".join(payload.pieces), b"]"]
     described, blobs = [], []
     for one in payload.payloads:
         text_of_one, blobs_of_one = payload_text(one)
@@ -167,12 +189,12 @@ def payload_text(payload: Whole) -> Tuple[Dict[str, Any], List[Buffer]]:
     return {"listed": described}, blobs
 
 
-def read_payload(told: Dict[str, Any], data: memoryview) -> Whole:
+def read_payload(told: Dict[str, Any], data: memoryview) -> Union[Whole, Generate, Generated]:
     """The payload that a text describes; it views `data`. ValueError where that is too short."""
     listed = told.get("listed")
     if listed is not None:
         pieces = _cut([(None, None, None, size) for _, size in listed], data)
-        return Listed([read_payload(one, piece) for (one, _), piece in zip(listed, pieces)])
+        return Listed([cast(Whole, read_payload(one, piece)) for (one, _), piece in zip(listed, pieces)])
     rows = told.get("tensors")
     if rows is not None:
         if len(rows) == 1:
@@ -181,6 +203,12 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Whole:
                 raise ValueError("a tensor of %d bytes came with %d bytes of data" % (size, len(data)))
             return [Tensor(name, datatype, shape, data)]
         return [Tensor(row[0], row[1], row[2], blob) for row, blob in zip(rows, _cut(rows, data))]
+    if "generated" in told:
+        return Generated([data])
+    request = told.get("generate")
+    if request is not None:
+        size = request[0]
+        return Generate(data[:size], data[size:], (request[1], request[2]) if len(request) > 1 else None)
     raw = told["raw"]
     parts = [
         Part(blob, content_type, name, filename)
@@ -263,7 +291,7 @@ class AnswerTexts:
         told: Dict[str, Any] = {}
         blobs: List[Buffer] = []
         what = PAYLOAD
-        if isinstance(outcome, (list, Raw, Listed)):
+        if isinstance(outcome, (list, Raw, Listed, Generated)):
             told, blobs = payload_text(outcome)
         elif isinstance(outcome, Failure):
             what = FAILURE

@@ -5,11 +5,13 @@ waits reads: the main thread when it is idle; the second one takes over when use
 for a tick, or waits for the server itself, and hands back when the main thread is idle again and again.
 """
 
+import contextlib
 import os
 import select
 import socket
 import threading
 import traceback
+from time import monotonic, sleep
 from typing import Any, Callable, Deque, Optional
 
 from trivium_child import frames
@@ -25,6 +27,9 @@ IDLE_TICKS = 40
 
 PATIENCE = 4
 """Times in a row that the main thread must have been idle before the second one hands back."""
+
+LONGEST_LOOK = 0.01
+"""Seconds that the main thread waits between two steps until the second one has read what has come."""
 
 PIECE = 2**18
 
@@ -54,6 +59,46 @@ class FrameReader:
         self.turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
         self._stand_in: Optional[threading.Thread] = None
         self._alert: Optional[Callable[[], None]] = None
+        self._ring = -1  # the end of the pipe by which the main thread is woken, if it may be
+        self._is_rung = False
+
+    def wake_by_pipe(self) -> None:
+        """Let `interrupt` wake the main thread from now on."""
+        self._heard, self._ring = os.pipe()
+        os.set_blocking(self._heard, False)
+        os.set_blocking(self._ring, False)
+        poll, peek = select.poll(), select.poll()
+        for end in (self._wire.fileno(), self._heard):
+            poll.register(end, select.POLLIN)
+        peek.register(self._wire, select.POLLIN)
+        self._poll, self._peek = poll.poll, peek.poll
+
+    def interrupt(self) -> None:
+        """Have `wait` return soon, in whichever thread this is called. No effect before `wake_by_pipe`."""
+        if self._ring < 0 or self._is_rung:
+            return
+        self._is_rung = True
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._ring, b".")
+        if self._sleeps:
+            self._sleeps = False
+            self._open_gate()
+
+    def look(self) -> None:
+        """Read in the main thread, between two steps, what has come; where the other thread reads, wait until it has.
+        What `interrupt` was called for is done behind this.
+        """
+        self._is_rung = False
+        if self._leads.acquire(False):
+            try:
+                if self._poll(0):
+                    self._read()
+            finally:
+                self._leads.release()
+            return
+        until = monotonic() + LONGEST_LOOK
+        while self._peek(0) and monotonic() < until:
+            sleep(0)
 
     def read_apart(self, alert: Callable[[], None]) -> None:
         """Let the second thread read from now on, and call `alert` there whenever it leaves something in `todo`. The
@@ -71,7 +116,7 @@ class FrameReader:
     def wait(self) -> None:
         """Wait in the main thread, with nothing in hand, until there may be something to do."""
         self._sleeps = True
-        if self._todo:
+        if self._todo or self._is_rung:
             self._sleeps = False
         elif self._leads.acquire(False):
             self._sleeps = False
@@ -142,8 +187,7 @@ class FrameReader:
                 continue
             if self._todo and self._sleeps:
                 self._sleeps = False
-                if self._gate.locked():
-                    self._gate.release()
+                self._open_gate()
             patience = patience - 1 if was_idle else PATIENCE
             if patience <= 0:
                 self._leads.release()
@@ -152,11 +196,20 @@ class FrameReader:
                     return
                 patience = PATIENCE
 
+    def _open_gate(self) -> None:
+        """Let the main thread go on, which sleeps or is about to."""
+        if self._gate.locked():
+            with contextlib.suppress(RuntimeError):  # another thread was quicker
+                self._gate.release()
+
     # -- either thread -------------------------------------------------------------------------------------
 
     def _read(self) -> None:
         try:
-            self._poll()  # who sleeps in `recv` is woken as well when the server has read what this process wrote
+            # Who sleeps in `recv` is woken as well when the server has read what this process wrote.
+            ready = self._poll()
+            if self._ring >= 0 and self._has_only_rung(ready):
+                return
             came = self._wire.recv(PIECE)
         except OSError:
             came = b""
@@ -167,6 +220,13 @@ class FrameReader:
         except BaseException:
             traceback.print_exc()
             os._exit(70)
+
+    def _has_only_rung(self, ready: Any) -> bool:
+        ends = [end for end, _ in ready]
+        if self._heard in ends:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._heard, 64)
+        return self._wire.fileno() not in ends
 
     def _taken(self, came: bytes) -> None:
         if self._kept:

@@ -4,19 +4,38 @@ Between `Item.send` and the writer. An item ends with its final part, and only o
 """
 
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from trivium_child import frames
 from trivium_child.faults import fault
 from trivium_child.loans import Kept, RetainedBlocks
-from trivium_child.values import END, Failure, Item
+from trivium_child.values import END, Failure, Generated, Item, Outlet, Part, Raw
 from trivium_child.window import Window
 from trivium_child.writer import Writer
 
 CANCELLED = Failure("The request was cancelled by its client.", "cancelled")
 
 
-class Parts:
+def _nothing() -> None:
+    """Nobody waits: whoever keeps parts asks again."""
+
+
+def _append(outcomes: "Deque[Any]", outcome: Any) -> None:
+    """Join a part with the one before, where both are of a kind that can be joined."""
+    last = outcomes[-1] if outcomes else None
+    if isinstance(last, Generated) and isinstance(outcome, Generated):
+        outcomes[-1] = Generated([*last.pieces, *outcome.pieces])
+    elif isinstance(last, Raw) and isinstance(outcome, Raw) and len(last.parts) == len(outcome.parts) == 1:
+        part = last.parts[0]
+        data = b"".join((part.data, outcome.parts[0].data))
+        joined = Part(data, part.content_type, part.name, part.filename)
+        outcomes[-1] = Raw([joined], last.properties, last.query, last.status, last.reason, last.path)
+    else:
+        outcomes.append(outcome)
+
+
+class Parts(Outlet):
     """One per worker. `items` are those in hand, by their numbers; `needed` sees to it that somebody reads the wire
     while user code waits for room.
     """
@@ -31,10 +50,13 @@ class Parts:
         self._texts = frames.AnswerTexts()
         self._lock = threading.Lock()
         self.windows: Dict[int, Window] = {}
+        self._held: "Dict[int, Tuple[Item, Deque[Any]]]" = {}
         self.behind: Optional[Callable[[Item], bytes]] = None
         """Makes the frame that follows the final part of an item, where one does."""
 
-    def send(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
+    def send(
+        self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]] = None
+    ) -> None:
         """One part; waits while the receiver has no room for it. Without effect where nobody wants it any more."""
         final = final or outcome is END or isinstance(outcome, Failure)
         if final or self._has_room(item):
@@ -53,11 +75,39 @@ class Parts:
             self._put(item, outcome, False, None)
         return is_in is not None
 
+    def keep(self, item: Item, outcome: Any) -> None:
+        """Send one part that is not the last, at once, or keep it where its receiver has no room: see `release`. The
+        main thread calls it.
+        """
+        number = item.number
+        if number not in self._items or item.is_cancelled:
+            return
+        held = self._held.get(number)
+        if held is None:
+            if self.offer(item, outcome, _nothing):
+                return
+            self._held[number] = held = (item, deque())
+        _append(held[1], outcome)
+
+    def release(self) -> None:
+        """Send what was kept and has room by now. The main thread calls it."""
+        for item, outcomes in list(self._held.values()):
+            while outcomes and self.offer(item, outcomes[0], _nothing):
+                outcomes.popleft()
+            if not outcomes:
+                self._held.pop(item.number, None)
+
+    @property
+    def held(self) -> int:
+        """Return how many items have parts that wait for room."""
+        return len(self._held)
+
     def _put(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
         with self._lock:
             if final:
                 if self._items.pop(item.number, None) is None:
                     return  # it has ended: another thread was quicker
+                outcome = self._with_held(item, outcome)
                 self.close(item.number)
                 if item.is_cancelled:
                     outcome = CANCELLED
@@ -74,6 +124,22 @@ class Parts:
                     size += len(pieces[-1])
             self._writer.write(pieces, size + 5)
             self._loans.written(kept)
+
+    def _with_held(self, item: Item, outcome: Any) -> Any:
+        """Write what was kept of an item that ends now, and return its end, joined with the last of that if it can
+        be.
+        """
+        kept = self._held.pop(item.number, None)
+        if kept is None or item.is_cancelled:
+            return outcome
+        outcomes = kept[1]
+        _append(outcomes, outcome)
+        while len(outcomes) > 1:
+            pieces: List[Any] = [b""]
+            size = self._write(pieces, item.number, outcomes.popleft(), 0, None)
+            pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
+            self._writer.write(pieces, size + 5)
+        return outcomes[0]
 
     def close(self, number: int) -> None:
         """Its item has ended: nobody waits any longer to send what nobody wants."""

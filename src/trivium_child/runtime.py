@@ -54,7 +54,7 @@ class Runtime:
         self._intake = FrameReader(wire, self._todo, self._take)
         self._items: Dict[int, Item] = {}
         self._parts = Parts(self._items, self._writer, self.loans, self._intake.needed)
-        self.host = WireHost(self._writer, self._texts, self._intake.needed)
+        self.host = WireHost(self._writer, self._texts, self._intake.needed, self._intake.interrupt)
         self._cancel_task: Optional[Callable[[int], None]] = None
 
     # -- start and end -------------------------------------------------------------------------------------
@@ -90,9 +90,15 @@ class Runtime:
     def run(self, adapter: Adapter) -> None:
         """Serve until the server says stop. What ends user code's process ends it here, too: SystemExit passes."""
         self._checks = Checks(adapter, self._writer)
-        ready = {"checks": adapter.has_check, "in_flight": adapter.in_flight}
+        ready = {
+            "checks": adapter.has_check,
+            "in_flight": adapter.slots or adapter.in_flight,
+            "steps": adapter.slots > 0,
+        }
         self._writer.send(frames.frame(frames.READY, frames.text(ready)))
-        if adapter.in_flight:
+        if adapter.slots:
+            self._serve_steps(adapter)
+        elif adapter.in_flight:
             self._serve_many(adapter)
         else:
             self._serve_batches(adapter)
@@ -106,6 +112,15 @@ class Runtime:
         self._cancel_task = tasks.cancel
         self._intake.read_apart(tasks.alert)
         tasks.run()
+
+    def _serve_steps(self, adapter: Adapter) -> None:
+        from trivium_child.steps import Steps
+
+        steps = Steps(
+            adapter, self._todo, self._parts, self._writer, self._intake, self._begun, self._tell_freed
+        )
+        self._cancel_task = steps.cancel
+        steps.run()
 
     def _begun(self, number: int) -> None:
         self._marks[BEGUN_MARK] = number
@@ -230,7 +245,7 @@ class Runtime:
         items: List[Item] = []
         at += frames.RUN_HEAD.size
         view = memoryview(came)
-        known, send, held = self._texts.known, self._parts.send, self._items
+        known, outlet, held = self._texts.known, self._parts, self._items
         for _ in range(count):
             item_number, rows, id_size, text_size, place, base, size = _ITEM(came, at)
             at += _ITEM_SIZE
@@ -249,7 +264,7 @@ class Runtime:
                 payload: Payload = [Tensor(name, datatype, shape, data)]
             else:
                 payload = cast(Payload, frames.read_payload(about, data))  # listed: for functions alone
-            item = Item(item_number, request_id, rows, payload, about, send)
+            item = Item(item_number, request_id, rows, payload, about, outlet)
             held[item_number] = item
             items.append(item)
         return number, items

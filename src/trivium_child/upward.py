@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequenc
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
-from trivium_child.values import Failure, Item, Listed, Payload, Scalar, SequencePlace
+from trivium_child.values import Failure, Generate, Generated, Item, Listed, Payload, Scalar, SequencePlace
 from trivium_child.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
@@ -33,8 +33,11 @@ class _Box:
 class WireHost(Host):
     """Implements `Host` over the wire. `replied` and `cancel_calls` are called by the reading thread."""
 
-    def __init__(self, writer: Writer, texts: frames.Texts, needed: Callable[[], None]) -> None:
-        """`needed` is called before a thread waits for what the server says."""
+    def __init__(
+        self, writer: Writer, texts: frames.Texts, needed: Callable[[], None], wake: Callable[[], None]
+    ) -> None:
+        """`needed` is called before a thread waits for what the server says; `wake` see `Host.wake`."""
+        self._wake = wake
         self._needed = needed
         self._writer = writer
         self._texts = texts
@@ -103,6 +106,10 @@ class WireHost(Host):
         """See `Host.measure`."""
         self._writer.send(frames.frame(frames.MEASURE, frames.text(metric)))
 
+    def wake(self) -> None:
+        """See `Host.wake`."""
+        self._wake()
+
     # -- from the reading thread ---------------------------------------------------------------------------
 
     def replied(self, body: memoryview) -> None:
@@ -119,7 +126,7 @@ class WireHost(Host):
             box.parts.put(Failure(told["message"], told["code"], told["status"]))
             return
         payload = frames.read_payload(told, data) if kind == frames.PAYLOAD else None
-        assert not isinstance(payload, Listed), "what a graph answers is one payload"
+        assert not isinstance(payload, (Listed, Generate, Generated)), "an answer is tensors or a body"
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
 
     def open_calls(self) -> List[int]:

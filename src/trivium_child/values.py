@@ -5,7 +5,7 @@ code returns into outcomes. Nothing here knows a socket or a thread; numpy is im
 """
 
 import struct
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 Scalar = Union[bool, int, float, str]
 SequencePlace = Tuple[Union[int, str], bool, bool]
@@ -168,13 +168,51 @@ class Listed:
 Whole = Union[Payload, Listed]
 
 
+class Generate:
+    """A request to generate text, as the server has written it: a JSON text, and embeddings of the prompt (float32, of
+    this shape), if they are its prompt. Only engines of the server's own get one.
+    """
+
+    __slots__ = ("data", "embeds", "shape")
+
+    def __init__(self, data: Buffer, embeds: Buffer = b"", shape: Optional[Tuple[int, int]] = None) -> None:
+        self.data = data
+        self.embeds = embeds
+        self.shape = shape
+
+
+class Generated:
+    """Parts of what was generated, one after the other, each a JSON text that the server reads; or, when they have
+    come, all of them as one list.
+    """
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: Sequence[Buffer]) -> None:
+        self.pieces = list(pieces)
+
+
 class _End:
     """The outcome of an item whose parts have all been sent: nothing more, and final."""
 
 
 END = _End()
-Outcome = Union[List[Tensor], Raw, Listed, Failure, _End, None]
+Outcome = Union[List[Tensor], Raw, Listed, Generated, Failure, _End, None]
 """What an adapter makes of an item. None: the item ends later, by its own `send(..., final=True)`."""
+
+
+class Outlet:
+    """Takes the parts of the answers to items."""
+
+    def send(
+        self, item: "Item", outcome: Any, final: bool, parameters: Optional[Dict[str, Scalar]] = None
+    ) -> None:
+        """See `Item.send`."""
+        raise NotImplementedError
+
+    def keep(self, item: "Item", outcome: Any) -> None:
+        """See `Item.offer`."""
+        raise NotImplementedError
 
 
 class Item:
@@ -182,7 +220,7 @@ class Item:
     them. `sequence` is (id, starts, ends); `timeout` seconds until its answer is worth nothing.
     """
 
-    __slots__ = ("_about", "_send", "is_cancelled", "number", "payload", "request_id", "rows")
+    __slots__ = ("_about", "_outlet", "is_cancelled", "number", "payload", "request_id", "rows")
 
     def __init__(
         self,
@@ -191,7 +229,7 @@ class Item:
         rows: int,
         payload: Payload,
         about: Dict[str, Any],
-        send: "Callable[[Item, Any, bool, Optional[Dict[str, Scalar]]], None]",
+        outlet: "Outlet",
     ) -> None:
         self.number = number
         self.request_id = request_id
@@ -199,7 +237,7 @@ class Item:
         self.payload = payload
         self.is_cancelled = False  # set by the runtime, from the thread that reads
         self._about = about
-        self._send = send
+        self._outlet = outlet
 
     @property
     def outputs(self) -> List[str]:
@@ -248,7 +286,13 @@ class Item:
 
         Blocks while the window of unsent parts is full. Parts of a cancelled item are dropped.
         """
-        self._send(self, outcome, final, parameters)
+        self._outlet.send(self, outcome, final, parameters)
+
+    def offer(self, outcome: Any) -> None:
+        """One part that is not the last, from within a step. Never waits: what the receiver has no room for is kept,
+        and leaves joined with what follows.
+        """
+        self._outlet.keep(self, outcome)
 
 
 def _as_bytes(element: Any) -> bytes:

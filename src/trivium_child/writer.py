@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from typing import Any
+from typing import Any, List, Optional
 
 JOINED = 2**16
 """Bytes up to which pieces are put together: a copy is cheaper than a long list of them."""
@@ -17,7 +17,20 @@ class Writer:
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
         self._lock = threading.Lock()
+        self._gathered: Optional[List[Any]] = None
+        self._gatherer = 0
         self.is_mine = True
+
+    def gather(self) -> None:
+        """Keep what this thread writes from now on, until it calls `flush`."""
+        self._gathered = []
+        self._gatherer = threading.get_ident()
+
+    def flush(self) -> None:
+        """Write all that was kept, at once."""
+        pieces, self._gathered = self._gathered, None
+        if pieces:
+            self.write(pieces, sum(map(len, pieces)))
 
     def send(self, *pieces: Any) -> None:
         """`write` of a few pieces."""
@@ -27,6 +40,9 @@ class Writer:
         """All pieces, of `size` bytes, in order, with nothing between them; waits until the server takes them in.
         Where the server has gone, the process ends.
         """
+        if self._gathered is not None and threading.get_ident() == self._gatherer:
+            self._gathered += pieces
+            return
         if not self.is_mine:
             os._exit(71)
         with self._lock:

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from tests.harness.outlet import CallingOutlet
+
 import trivium_child
 from trivium_child.adapter import Setup
 from trivium_child.djl import ADAPTER
@@ -46,7 +48,7 @@ class DjlChildHarness:
         return ADAPTER(Setup(setup | told), None)
 
     def item(self, payload, request_id="r", **about):
-        return Item(len(self.sent), request_id, 1, payload, about, self._take)
+        return Item(len(self.sent), request_id, 1, payload, about, CallingOutlet(self._take))
 
     def _take(self, item, outcome, final, parameters):
         final = final or outcome is END or isinstance(outcome, Failure)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.harness.outlet import CallingOutlet
 
 import trivium_child
 from trivium_child.adapter import Host, Setup
@@ -82,7 +83,7 @@ class TorchServeChildHarness:
         if not payload or isinstance(payload[0], Part):
             payload = Raw(payload, properties, query, path=path)
         self._number += 1
-        return Item(self._number, request_id, 1, payload, about, self._send)
+        return Item(self._number, request_id, 1, payload, about, CallingOutlet(self._send))
 
     def _send(self, item: Item, outcome: Any, final: bool, parameters: Any) -> None:
         self.parts.setdefault(item.number, []).append(outcome)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.harness.outlet import CallingOutlet
 
 import trivium_child
 from trivium_child.adapter import Adapter, Answer, Host, Setup
@@ -136,7 +137,7 @@ class TritonChildHarness:
 
     def item(self, number: int = 1, *tensors: Tensor, **about: Any) -> Item:
         payload = list(tensors) or [fp32("IN", [float(number), 2.0])]
-        return Item(number, about.pop("request_id", ""), 1, payload, about, self.sent.note)
+        return Item(number, about.pop("request_id", ""), 1, payload, about, CallingOutlet(self.sent.note))
 
     def close(self) -> None:
         for adapter in self.adapters:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError
 from trivium.types.fetching import FetchBounds
 from trivium.types.findings import Finding
+from trivium.types.generation import Generated
 from trivium.types.operations import Infer, Load, Operation, ResponsePart
 from trivium.types.payload import Payload, PayloadKind, Tensors
 from trivium.types.running import (
@@ -183,6 +185,80 @@ class OpensRunner(Protocol):
 
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
         """Open one instance. Blocking: called off the loop. Raises like `Engine.facts`."""
+
+
+class StepOutlet(Protocol):
+    """Takes what an instance that steps makes. None of its calls waits; `wake` may come from any thread."""
+
+    def offer(self, item: ItemId, part: Generated) -> None:
+        """Send a part that is not the last; what its reader has no room for is kept, and joined with what follows."""
+        ...
+
+    def end(self, item: ItemId, part: Generated | ServeError) -> None:
+        """Send the last part, or why there is none: the item has ended."""
+        ...
+
+    def wake(self) -> None:
+        """Have `step` called again, after one that had nothing to compute."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """Counts what one step did: see `Stepped`."""
+
+    rows: int
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+    share: float = 0.0
+    wasted_tokens: int = 0
+
+
+class StepRunner(Protocol):
+    """An opened model that works on many items at once, a step at a time; `slots` of them at most. Blocking, and always
+    called by one thread.
+    """
+
+    @property
+    def slots(self) -> int:
+        """See above. It does not change."""
+        ...
+
+    def add(self, item: ItemId, infer: Infer) -> None:
+        """Take an item, whose payload is `Generate`; its answer goes to the outlet. Raises ServeError for one that is
+        refused, which has then ended.
+        """
+        ...
+
+    def step(self) -> StepReport | None:
+        """Compute one step for the items that were added; None where none of them had anything to compute: then it is
+        called again when the outlet was woken, or an item was added. A fault of one item ends that one; what is raised
+        ends all that have begun, and `reset` follows.
+        """
+        ...
+
+    def abort(self, item: ItemId) -> int:
+        """Forget an item, since nobody waits for it, and return the tokens that had been computed for it; nothing more
+        is sent. No effect on one that has ended.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Forget all items, after a step that raised."""
+        ...
+
+    def close(self) -> None:
+        """Free everything. No call follows."""
+        ...
+
+
+@runtime_checkable
+class OpensStepRunner(Protocol):
+    """An engine whose instances step, each in a process that hosts the engine."""
+
+    def open_steps(self, spec: ModelSpec, placement: Placement, outlet: StepOutlet) -> StepRunner:
+        """Open one instance. Blocking. Raises like `Engine.facts`."""
+        ...
 
 
 @runtime_checkable

@@ -4,15 +4,16 @@ HTTP, gRPC, workers calling upwards and the library speak the same values. Times
 since a pure protocol has no clock; the core turns them into points of its own clock on receipt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import final
 
 import msgspec
 
 from trivium.types.errors import ServeError
+from trivium.types.generation import Generate
 from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
-from trivium.types.payload import Payload, PayloadKind, Raw, Scalar
+from trivium.types.payload import Payload, PayloadKind, Raw, RequestPayload, Scalar
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Device, InstanceGroup, ModelSpec, StandingCall
 from trivium.types.state import ServerState, VersionState
@@ -54,7 +55,8 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
     must have. `method` is what a handler shall do with it: predict, explain, or the function of its own that it names.
-    It needs the standing call `adapter`, if it names one.
+    It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate` reads a body in the
+    protocol's own form: it raises ServeError, and is called once, in any thread.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -62,7 +64,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     """
 
     model: str
-    payload: Payload
+    payload: RequestPayload
     version: str = ""
     id: str = ""
     outputs: tuple[WantedOutput, ...] = ()
@@ -77,6 +79,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     context: str = ""
     method: str = PREDICT
     adapter: str = ""
+    as_generate: Callable[[Raw], Generate] | None = None
 
 
 class InferLazily(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from trivium.types.buffers import Lease
 from trivium.types.datatype import Array, DataType, of_array
+from trivium.types.generation import Generate, Generated
 
 Scalar = bool | int | float | str
 """A parameter's value, on every wire."""
@@ -30,7 +31,7 @@ class PayloadKind(Enum):
     TENSORS = "tensors"
     RAW = "raw"
     LISTED = "listed"
-    GENERATE = "generate"
+    GENERATE = "generate"  # `Generate` in, `Generated` out
 
 
 class Tensor(msgspec.Struct, frozen=True, gc=False):
@@ -184,20 +185,13 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None = None
 
 
-class Generate(msgspec.Struct, frozen=True, gc=False):
-    """A request to generate: exactly one of `prompt`, `messages`, `ids` is set; `sampling` as on the wire."""
-
-    prompt: str | None = None
-    messages: tuple[Mapping[str, object], ...] | None = None
-    ids: tuple[int, ...] | None = None
-    sampling: Mapping[str, Scalar] = {}
-    lease: Lease | None = None
-
-
 Whole = Tensors | Raw | Listed
 """A payload as it passes between the steps of a graph."""
 
-Payload = Whole | Generate
+RequestPayload = Whole | Generate
+"""A payload of a request."""
+
+Payload = RequestPayload | Generated
 
 
 def reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -77,7 +77,8 @@ class Part(msgspec.Struct, frozen=True):
 class Executed(msgspec.Struct, frozen=True):
     """One execution of a plain engine is over: `outcomes[i]` ends `items[i]`. `time.monotonic` seconds. `rows` and
     items (`batch`) of the whole execution, where some of its items end otherwise, by parts of their own; else nothing.
-    `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own.
+    `is_one_of_many`: the instance had other items in work meanwhile, each an execution of its own; unless it was
+    `in_steps`, which are the executions then.
     """
 
     items: list[ItemId]
@@ -89,6 +90,7 @@ class Executed(msgspec.Struct, frozen=True):
     rows: int = 0
     batch: Sequence[ItemId] = ()
     is_one_of_many: bool = False
+    in_steps: bool = False
 
 
 @final
@@ -110,7 +112,23 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
     post_mortem: str
 
 
-Event = Begun | Part | Executed | Credit | RecycleRequested | Dead
+@final
+class Stepped(msgspec.Struct, frozen=True, gc=False):
+    """One step of an instance that steps is over: it computed a token for each of `rows` sequences and read
+    `prompt_tokens` of prompts, of which `new_tokens` came; `wasted_tokens` of it and earlier ones are nobody's.
+    `share` of the room for keys and values is taken. Times are `time.monotonic` seconds.
+    """
+
+    rows: int
+    prompt_tokens: int
+    new_tokens: int
+    wasted_tokens: int
+    share: float
+    began: float
+    ended: float
+
+
+Event = Begun | Part | Executed | Credit | Stepped | RecycleRequested | Dead
 
 
 @dataclass(frozen=True, slots=True)

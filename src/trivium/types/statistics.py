@@ -26,6 +26,23 @@ class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
     compute_output: Duration
 
 
+class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
+    """Counters of a version that generates, by tokens: read of prompts, generated, and generated for nobody. `steps` of
+    its instances; times from a request's receipt to its `first_token`, by seconds in `first_token_buckets`, and
+    `between_tokens` of a request. `running`: sequences in the last step; `share` of the room for keys and values.
+    """
+
+    prompt_tokens: int
+    new_tokens: int
+    wasted_tokens: int
+    steps: Duration
+    first_token: Duration
+    first_token_buckets: tuple[tuple[float, int], ...]
+    between_tokens: Duration
+    running: int
+    share: float
+
+
 class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
     """Counters of one version since it was loaded. Each item is charged its batch's whole compute time.
 
@@ -34,6 +51,7 @@ class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
     durations of `success` in seconds. `quantiles`: where asked for, of the last minute, by the name of a duration
     here, pairs of quantile and seconds. `first_part`: until the first of several parts. `cache_hit`: answered without
     an execution, and the time that took; `cache_miss`: looked up in vain, and the time for that and for keeping.
+    `generation`: of a version that works in steps.
     """
 
     model: str
@@ -58,6 +76,7 @@ class VersionStatistics(msgspec.Struct, frozen=True, gc=False):
     first_part_buckets: tuple[tuple[float, int], ...] = ()
     cache_hit: Duration = Duration()
     cache_miss: Duration = Duration()
+    generation: GenerationStatistics | None = None
 
 
 class StatisticsReport(msgspec.Struct, frozen=True, gc=False):

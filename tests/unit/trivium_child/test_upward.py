@@ -19,7 +19,7 @@ class Desk:
 
     def __init__(self):
         self.sent, self.replies = [], []
-        self.host = WireHost(self, Texts(), self.needed)
+        self.host = WireHost(self, Texts(), self.needed, self.needed)
 
     def send(self, *pieces):
         data = b"".join(map(bytes, pieces))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.harness.outlet import CallingOutlet
 
 import trivium_child
 from trivium_child.values import NUMPY_TYPES, Item, Tensor
@@ -73,13 +74,13 @@ def test_an_item_knows_what_was_asked_and_sends_by_itself():
         "timeout": 1.5,
         "sequence": [7, True, False],
     }
-    item = Item(3, "id", 4, [], about, lambda *given: sent.append(given))
+    item = Item(3, "id", 4, [], about, CallingOutlet(lambda *given: sent.append(given)))
     assert (item.outputs, item.parameters, item.priority) == (["y"], {"a": 1}, 2)
     assert (item.timeout, tuple(item.sequence), item.is_cancelled) == (1.5, (7, True, False), False)
     item.send("part")
     item.send("last", True, {"p": 1})
     assert sent == [(item, "part", False, None), (item, "last", True, {"p": 1})]
-    plain = Item(3, "", 1, [], {}, sent.append)
+    plain = Item(3, "", 1, [], {}, CallingOutlet(sent.append))
     assert (plain.outputs, plain.parameters, plain.timeout, plain.sequence) == ([], {}, None, None)
 
 

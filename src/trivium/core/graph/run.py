@@ -18,9 +18,10 @@ from trivium.core.graph.policy import behind, needed
 from trivium.core.request import CANCELLED
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import InferenceCore
 from trivium.types.operations import CallRef, Infer, ResponsePart, WantedOutput
-from trivium.types.payload import Generate, Listed, Payload, PayloadKind, Tensor, Tensors
+from trivium.types.payload import Listed, Payload, PayloadKind, RequestPayload, Tensor, Tensors
 from trivium.types.running import ItemId
 from trivium.types.schedules import Step
 
@@ -197,7 +198,7 @@ class Run:
         """Does the step get the very request, which may name an adapter?"""
         return step.passes_adapter and step.takes == (self._graph.input,)
 
-    def _payload(self, branch: Branch, step: Step, lease: Lease | None) -> Payload:
+    def _payload(self, branch: Branch, step: Step, lease: Lease | None) -> RequestPayload:
         """Return what a step gets. What a member answers may view the request, so that whoever gets it next holds the
         request's buffer, too.
         """
@@ -255,7 +256,7 @@ class Run:
         """
         step = self._graph.steps[i]
         if step.gives:
-            assert not isinstance(payload, Generate), "models answer with tensors or bodies"
+            assert not isinstance(payload, Generate | Generated), "models answer with tensors or bodies"
             return {step.gives: payload}
         if not isinstance(payload, Tensors):
             self._fail(i, ServeError(Code.MODEL_FAILED, "It answered with a body, not with tensors."))
@@ -335,7 +336,7 @@ def _two(other: str) -> ServeError:
 def _given(graph: GraphContext, payload: Payload) -> Named:
     """Return what a request brings, by its names in the graph."""
     if graph.input:
-        assert not isinstance(payload, Generate), "the door has seen to it"
+        assert not isinstance(payload, Generate | Generated), "the door has seen to it"
         return {graph.input: payload}
     assert isinstance(payload, Tensors), "the door has seen to it"
     return {tensor.name: tensor for tensor in payload.items}

@@ -26,6 +26,7 @@ from trivium.types.running import (
     Part,
     Placement,
     RecycleRequested,
+    Stepped,
 )
 from trivium.types.state import ItemState
 
@@ -44,6 +45,10 @@ class Owner(Protocol):
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """An execution ended these items, in the order of its outcomes."""
+        ...
+
+    def stepped(self, step: Stepped) -> None:
+        """An instance has computed a step."""
         ...
 
     def part(self, item: Item, part: Part) -> None:
@@ -329,6 +334,8 @@ class Pool:
                 self._owner.executed(event, items)
             elif type(event) is Credit:
                 slot.credits += event.count
+            elif type(event) is Stepped:
+                self._owner.stepped(event)
             elif isinstance(event, Part):
                 item = slot.held.pop(event.item) if event.final else slot.held[event.item]
                 slot.ended += event.final and event.error is None

@@ -44,7 +44,7 @@ from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sin
 from trivium.types.metrics import Measurements
 from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
-from trivium.types.running import Executed, InstanceId, ItemId, Part
+from trivium.types.running import Executed, InstanceId, ItemId, Part, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
@@ -424,6 +424,10 @@ class ServedModel:
             self._pool.cancel(item)
         if part.final:
             self._leave(item)
+
+    def stepped(self, step: Stepped) -> None:
+        """An instance has computed a step for its items."""
+        self._counters.stepped(self.spec.name, step)
 
     def again(self, item: Item) -> None:
         """It was run, and its model wants to go on with it."""

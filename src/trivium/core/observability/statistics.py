@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from trivium.codecs.metric_lines import metric_line
+from trivium.core.observability.generation import GenerationCounters
 from trivium.core.observability.quantiles import RecentValues
 from trivium.core.request import Item
 from trivium.types.errors import Code
+from trivium.types.generation import GenerationUsage
 from trivium.types.metrics import Buckets, Measurements
-from trivium.types.running import Executed, ItemId
+from trivium.types.running import Executed, ItemId, Stepped
 from trivium.types.spec import ModelSpec
 from trivium.types.statistics import BatchStatistics, Duration, VersionStatistics
 
@@ -149,6 +151,7 @@ class VersionCounters:
         self._failures: dict[Code, int] = {}
         self._waits = [0] * (len(WAIT_BUCKETS) + 1)
         self._wait_at = self._time_at = 0
+        self._generation: GenerationCounters | None = None
         self.wasted = 0
         self.mean_run = 0.0
         self.mean_rows = 1.0
@@ -170,8 +173,10 @@ class VersionCounters:
                 self.mean_rows += self._weight * (rows - self.mean_rows)
             self._weight = 0.1
         elif run.is_one_of_many:
-            self._mean_one += self._one_weight * (ended - began - self._mean_one)
-            self._one_weight = 0.1
+            self._weigh_one(ended - began)
+            if run.in_steps:
+                self._charge_early(run)
+                return
         kind = rows, len(succeeded)
         alike = self._runs.get(kind)
         if alike is None:
@@ -180,10 +185,7 @@ class VersionCounters:
         alike[1] += input_ready - began
         alike[2] += output_began - input_ready
         alike[3] += ended - output_began
-        for number in run.batch:
-            early = self._early.pop(number, None)
-            if early is not None:
-                self._charge(run, *early)
+        self._charge_early(run)
         if not succeeded:
             return
         for item in succeeded:
@@ -219,6 +221,32 @@ class VersionCounters:
         self._success_time += now - item.enqueued_at
         self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
         self._last = time.time_ns()
+
+    def _weigh_one(self, seconds: float) -> None:
+        self._mean_one += self._one_weight * (seconds - self._mean_one)
+        self._one_weight = 0.1
+
+    def _charge_early(self, run: Executed) -> None:
+        """Charge those of its items that ended before it."""
+        for number in run.batch:
+            early = self._early.pop(number, None)
+            if early is not None:
+                self._charge(run, *early)
+
+    def stepped(self, model: str, step: Stepped) -> None:
+        """An instance has computed a step, which is an execution of as many rows."""
+        if self._generation is None:
+            self._generation = GenerationCounters(model)
+        self._generation.stepped(step)
+        if step.rows or step.prompt_tokens:
+            times = self._runs.setdefault((max(step.rows, 1), 0), [0, 0.0, 0.0, 0.0])
+            times[0] += 1
+            times[2] += step.ended - step.began
+
+    def generated(self, item: Item, usage: GenerationUsage) -> None:
+        """An item was answered with what was generated."""
+        if self._generation is not None:
+            self._generation.ended(usage, item.enqueued_at)
 
     def _charge(self, run: Executed, since: float, ended: float) -> None:
         """An item is charged its execution as far as that had gone when it ended."""
@@ -299,6 +327,7 @@ class VersionCounters:
             first_part_buckets=_buckets(self._first_bounds, self._firsts),
             cache_hit=Duration(self._hits, _ns(self._hit_time)),
             cache_miss=Duration(self._misses, _ns(self._miss_time)),
+            generation=None if self._generation is None else self._generation.report(),
         )
 
     def _recent_quantiles(self) -> dict[str, tuple[tuple[float, float], ...]]:

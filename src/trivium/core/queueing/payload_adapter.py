@@ -10,11 +10,14 @@ import msgspec
 from trivium.codecs.binary import pack_strings
 from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import is_slow_to_read, to_outputs, to_tensors
+from trivium.codecs.generation import as_tensors, to_generate
 from trivium.core.queueing.admission import PriorityRules
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.request import Item
+from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
@@ -31,6 +34,7 @@ class PayloadAdapter:
         self._spec = spec
         self._takes_raw = RAW in takes
         self._takes_lists = PayloadKind.LISTED in takes
+        self._generates = PayloadKind.GENERATE in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
@@ -46,6 +50,11 @@ class PayloadAdapter:
         payload = infer.payload
         if infer.outputs:
             self._check_ranked(infer.outputs)
+        if self._generates:
+            if type(payload) is not Generate:
+                item.operation = self._as_generate(infer)
+            item.rows = 1
+            return
         if type(payload) is Raw and not self._takes_raw:
             infer, payload = self._as_tensors(infer, payload)
             item.operation = infer
@@ -64,6 +73,16 @@ class PayloadAdapter:
         if self._reshapes is not None:
             item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
             item.sink = self._reshapes.around(item.sink)
+
+    def _as_generate(self, infer: Infer) -> Infer:
+        """Return a request of another form as one to generate. INVALID for what is none."""
+        payload = infer.payload
+        if isinstance(payload, Raw) and infer.as_generate is not None:
+            return msgspec.structs.replace(infer, payload=_leased(infer.as_generate(payload), payload.lease))
+        if not isinstance(payload, Tensors | Raw):
+            refuse_kind(self._spec.name, payload)
+        generate, parameters = to_generate(payload, infer.parameters, self._spec.name)
+        return msgspec.structs.replace(infer, payload=_leased(generate, payload.lease), parameters=parameters)
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
@@ -89,6 +108,10 @@ class PayloadAdapter:
 
     def answer(self, item: Item, outcome: Outcome) -> tuple[Outcome, Mapping[str, Scalar]]:
         """The outcome as the item's wire wants it, with parameters; an error where it cannot be had so."""
+        if type(outcome) is Generated and item.operation.as_generate is None:
+            if item.operation.wants is PayloadKind.GENERATE:
+                return outcome, {}
+            return as_tensors(outcome), {}
         if item.operation.wants is TENSORS and type(outcome) is Raw:
             try:
                 names = [output.name for output in item.operation.outputs]
@@ -137,3 +160,8 @@ class PayloadAdapter:
             names = {output.name for output in wanted}
             return Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
         return payload
+
+
+def _leased(generate: Generate, lease: Lease | None) -> Generate:
+    """Return a request that owns the buffer of the body that it was read from: its embeddings may view it."""
+    return generate if lease is None else msgspec.structs.replace(generate, lease=lease)

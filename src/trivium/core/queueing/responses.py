@@ -7,6 +7,7 @@ from trivium.core.observability.statistics import DurationLog, VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generated
 from trivium.types.metrics import Measurements
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Payload, Raw, Scalar
@@ -92,6 +93,8 @@ class ResponseDispatcher:
                 self.answer(item, outcome, parameters)
             elif self.answer(item, outcome, parameters):
                 self._counters.streamed(item, self._now())
+                if type(part.payload) is Generated and part.payload.usage is not None:
+                    self._counters.generated(item, part.payload.usage)
         else:
             try:
                 outcome = self._door.written(item, outcome)

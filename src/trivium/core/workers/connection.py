@@ -170,6 +170,7 @@ class ReadinessProbe:
         self._waiting: list[Told] = []
         self._is_asked = False
         self.in_flight = 0  # items that it takes at once; 0: a batch at a time
+        self.steps = False
         self.check: Check | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -185,6 +186,7 @@ class ReadinessProbe:
             self.check = self._ask if told["checks"] is True else None
             if not self.opened.done():
                 self.in_flight = _checked_in_flight(told.get("in_flight", 0))
+                self.steps = told.get("steps") is True
                 self.opened.set_result(None)
         else:
             self._fail(Code.LOAD_FAILED, str(told["message"]))
@@ -233,6 +235,9 @@ class FrameOwner(Protocol):
 
     def credit(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         """One of many items has ended. Raises what `UNREADABLE` lists."""
+
+    def stepped(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """A step is over. Raises what `UNREADABLE` lists."""
 
     def upcall(self, kind: int, body: memoryview) -> None:
         """User code asks something of the server. Raises what `UNREADABLE` lists."""
@@ -327,6 +332,8 @@ class WorkerConnection(asyncio.Protocol):
             self._owner.part(came, at, end, events)
         elif kind == frames.CREDIT:
             self._owner.credit(came, at, end, events)
+        elif kind == frames.STEP:
+            self._owner.stepped(came, at, end, events)
         elif kind in READINESS_FRAMES:
             self.probe.take(kind, memoryview(came)[at:end])
         elif kind in LEASE_FRAMES:

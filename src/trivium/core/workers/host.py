@@ -12,15 +12,17 @@ import msgspec
 from trivium.codecs import binary
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.execution import execute
+from trivium.core.workers.generation_wire import read_request, write_part
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
-from trivium.types.interfaces import FindEngine, OpensRunner
+from trivium.types.generation import Generated
+from trivium.types.interfaces import FindEngine, OpensRunner, OpensStepRunner
 from trivium.types.operations import Infer
-from trivium.types.payload import Payload, Raw, RawPart, Tensors
-from trivium.types.running import Batch, Outcome, Placement, WorkerCommand
+from trivium.types.payload import Raw, RawPart, RequestPayload, Tensors
+from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
 from trivium_child import values
-from trivium_child.adapter import Adapter, Host, Setup
+from trivium_child.adapter import Adapter, Host, Setup, Step
 from trivium_child.main import serve
 
 
@@ -49,10 +51,12 @@ def program(
 def run(arguments: Sequence[str], find_engine: FindEngine) -> None:
     """Do what the worker process does."""
 
-    def make(setup: Setup, host: Host) -> "EngineAdapter":
+    def make(setup: Setup, host: Host) -> Adapter:
         spec = decode(msgspec.convert(setup.settings["spec"], dict[str, object]))
         placement = msgspec.convert(setup.settings["placement"], Placement)
         engine = find_engine(spec)
+        if isinstance(engine, OpensStepRunner):
+            return StepAdapter(engine, spec, placement, host)
         assert isinstance(engine, OpensRunner), "one that launches programs of its own is not hosted"
         return EngineAdapter(engine, spec, placement)
 
@@ -83,7 +87,62 @@ class EngineAdapter(Adapter):
         self._runner.close()
 
 
-def _payload(payload: values.Payload) -> Payload:
+class StepAdapter(Adapter):
+    """Runs an engine's instance that works in steps. It is the outlet of that instance as well."""
+
+    def __init__(self, engine: OpensStepRunner, spec: ModelSpec, placement: Placement, host: Host) -> None:
+        self._model = spec.name
+        self.wake = host.wake
+        self._items: dict[ItemId, values.Item] = {}
+        try:
+            self._runner = engine.open_steps(spec, placement, self)
+        except ServeError as error:
+            raise values.Failure(error.message, error.code.value) from error
+        self.slots = self._runner.slots
+
+    def add(self, item: values.Item) -> None:
+        """See `Adapter`."""
+        assert isinstance(item.payload, values.Generate), "the door has seen to it"
+        infer = Infer(self._model, read_request(item.payload), id=item.request_id, deadline=item.timeout)
+        self._items[item.number] = item
+        try:
+            self._runner.add(item.number, infer)
+        except ServeError as error:
+            del self._items[item.number]
+            raise _failure(error) from error
+
+    def step(self) -> Step | None:
+        """See `Adapter`."""
+        report = self._runner.step()
+        if report is None:
+            return None
+        tokens = report.prompt_tokens, report.new_tokens
+        return Step(report.rows, *tokens, report.share, report.wasted_tokens)
+
+    def abort(self, item: values.Item) -> int:
+        """See `Adapter`."""
+        return self._runner.abort(item.number) if self._items.pop(item.number, None) is not None else 0
+
+    def reset(self) -> None:
+        """See `Adapter`."""
+        self._items.clear()
+        self._runner.reset()
+
+    def close(self) -> None:
+        """Free the model."""
+        self._runner.close()
+
+    def offer(self, item: ItemId, part: Generated) -> None:
+        """See `StepOutlet`."""
+        self._items[item].offer(write_part(part))
+
+    def end(self, item: ItemId, part: Generated | ServeError) -> None:
+        """See `StepOutlet`."""
+        outcome = _failure(part) if isinstance(part, ServeError) else write_part(part)
+        self._items.pop(item).send(outcome, final=True)
+
+
+def _payload(payload: values.Payload) -> RequestPayload:
     if isinstance(payload, values.Raw):
         parts = tuple(RawPart(memoryview(p.data), p.content_type, p.name, p.filename) for p in payload.parts)
         return Raw(parts, payload.properties, tuple(payload.query), path=payload.path)
@@ -92,10 +151,14 @@ def _payload(payload: values.Payload) -> Payload:
     )
 
 
+def _failure(error: ServeError) -> values.Failure:
+    metadata = {key: str(value) for key, value in error.metadata.items()}
+    return values.Failure(error.message, error.code.value, error.status, error.reason, metadata)
+
+
 def _outcome(outcome: Outcome) -> values.Outcome:
     if isinstance(outcome, ServeError):
-        metadata = {key: str(value) for key, value in outcome.metadata.items()}
-        return values.Failure(outcome.message, outcome.code.value, outcome.status, outcome.reason, metadata)
+        return _failure(outcome)
     if isinstance(outcome, Raw):
         parts = [values.Part(p.data, p.content_type, p.name, p.filename) for p in outcome.parts]
         return values.Raw(parts, dict(outcome.properties), outcome.query, outcome.status, outcome.reason)

@@ -51,6 +51,7 @@ class ManyItems:
         self._owed: set[ItemId] = set()  # whose credit has not come back
         self._waiting: deque[tuple[int, ItemId]] = deque()  # not known to have begun
         self._since: dict[ItemId, float] = {}  # begun, with when that, or their last part, was seen
+        self._stepped_at = 0.0
 
     def hand_over(self, number: int, items: Iterable[ItemId]) -> None:
         """The worker gets them under this number."""
@@ -71,6 +72,10 @@ class ManyItems:
         if item in self._since:
             self._since[item] = now
 
+    def stepped(self, now: float) -> None:
+        """A step has ended, in which all were that had begun."""
+        self._stepped_at = now
+
     def end(self, item: ItemId) -> None:
         """It has ended; its credit is still owed."""
         self._since.pop(item, None)
@@ -86,7 +91,8 @@ class ManyItems:
         """Return since when the one that has gone without a sign for longest has; those that wait for their reader do
         not count.
         """
-        return min((since for item, since in self._since.items() if not is_stopped(item)), default=None)
+        oldest = min((since for item, since in self._since.items() if not is_stopped(item)), default=None)
+        return None if oldest is None else max(oldest, self._stepped_at)
 
     def unbegun(self, begun: int) -> set[ItemId]:
         """Return those that stand after this number."""
@@ -322,12 +328,19 @@ class ProcessInstance:
 
     def credit(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         """See `FrameOwner`."""
-        run = self._reader.credit(came, at, end)
+        run = self._reader.credit(came, at, end, self.connection.probe.steps)
         (item,) = run.batch
         if self._many is None or item in self._items:
             raise ProtocolError(f"the credit of item {item}, which has not ended")
         self._many.settle(item)
         events += (run, CREDIT)
+
+    def stepped(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
+        """See `FrameOwner`. All items that have begun were in it."""
+        if self._many is None or not self.connection.probe.steps:
+            raise ProtocolError("a step of one that does not work in steps")
+        self._many.stepped(monotonic())
+        events.append(self._reader.stepped(came, at, end))
 
     def _forget(self, item: ItemId) -> None:
         del self._items[item]

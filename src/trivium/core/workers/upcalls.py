@@ -17,6 +17,7 @@ from trivium.core.workers.wire import UNREADABLE, ProtocolError, read_payload, w
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generated
 from trivium.types.interfaces import InferenceCore, Sink, Ticket
 from trivium.types.operations import (
     CallRef,
@@ -32,7 +33,7 @@ from trivium.types.operations import (
     Unload,
     WantedOutput,
 )
-from trivium.types.payload import Payload, PayloadKind, Scalar
+from trivium.types.payload import PayloadKind, RequestPayload, Scalar
 from trivium.types.running import ItemId, ReadMetric, TranslateError, unchanged
 from trivium_child import frames
 
@@ -61,7 +62,7 @@ class Upcall(msgspec.Struct, frozen=True):
 
     name: str
     told: UpcallOptions
-    payload: Payload
+    payload: RequestPayload
 
 
 class ServerRequest(msgspec.Struct, frozen=True):
@@ -93,6 +94,8 @@ def read_call(body: memoryview) -> tuple[int, Upcall]:
         text = frames.read(body[at : at + text_size])
         at += text_size
         payload = read_payload(text, body[at : at + size])
+        if isinstance(payload, Generated):
+            raise ProtocolError("a call with parts of an answer")
     except (StructError, *UNREADABLE) as error:
         raise ProtocolError(f"a call that cannot be read: {error!r}") from error
     told = convert(text, UpcallOptions)

@@ -12,10 +12,12 @@ import msgspec
 
 from trivium.codecs import binary
 from trivium.core.workers.arena import SMALLEST, Arena, ArenaLease
+from trivium.core.workers.generation_wire import read_parts, request_text
 from trivium.types.buffers import Lease
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, RunAgain, ServeError
+from trivium.types.generation import Generate
 from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import (
     NOT_MADE,
@@ -27,8 +29,9 @@ from trivium.types.payload import (
     Scalar,
     Tensor,
     Tensors,
+    Whole,
 )
-from trivium.types.running import Batch, Executed, ItemId, Outcome
+from trivium.types.running import Batch, Executed, ItemId, Outcome, Stepped
 from trivium_child import frames, values
 
 Piece = bytes | memoryview
@@ -59,7 +62,9 @@ def payload_text(payload: Payload) -> tuple[dict[str, object], list[Piece]]:
         return {"tensors": [tensor_text(tensor, len(blob)) for tensor, blob in rows]}, blobs
     if isinstance(payload, Raw):
         return {"raw": raw_text(payload)}, [part.data for part in payload.parts]
-    assert isinstance(payload, Listed), "a worker takes tensors and bodies"
+    if isinstance(payload, Generate):
+        return request_text(payload)
+    assert isinstance(payload, Listed), "a worker takes no parts of answers"
     found = [payload_text(one) for one in payload.payloads]
     described = [[told, sum(map(len, data))] for told, data in found]
     return {"listed": described}, [blob for _, data in found for blob in data]
@@ -269,12 +274,19 @@ class AnswerReader:
             raise ProtocolError(f"an answer that cannot be read: {error!r}") from error
         return number, items, outcomes, began, ended, rows
 
-    def credit(self, came: bytes, at: int, end: int) -> Executed:
+    def credit(self, came: bytes, at: int, end: int, in_steps: bool) -> Executed:
         """Read that one of many items in work has ended, which its final part has said. Raises ProtocolError."""
         if end - at != frames.CREDIT_BODY.size:
             raise ProtocolError(f"a credit of {end - at} bytes")
         item, rows, began, ended = frames.CREDIT_BODY.unpack_from(came, at)
-        return Executed([], [], began, began, ended, ended, rows, (item,), is_one_of_many=True)
+        return Executed([], [], began, began, ended, ended, rows, (item,), True, in_steps)
+
+    def stepped(self, came: bytes, at: int, end: int) -> Stepped:
+        """Read what one step counted. Raises ProtocolError."""
+        if end - at != frames.STEP_BODY.size:
+            raise ProtocolError(f"a step of {end - at} bytes")
+        rows, prompt, new, wasted, share, began, ended = frames.STEP_BODY.unpack_from(came, at)
+        return Stepped(rows, prompt, new, wasted, share, began, ended)
 
     def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
         """Item, what it says, whether it is final, its parameters. Raises ProtocolError."""
@@ -333,10 +345,15 @@ class AnswerReader:
 
 def read_payload(told: Mapping[str, object], data: memoryview) -> Payload:
     """The payload that a text describes, viewing `data`. Raises one of UNREADABLE where it does not."""
-    return _taken(frames.read_payload(dict(told), data))
+    payload = frames.read_payload(dict(told), data)
+    if isinstance(payload, values.Generated):
+        return read_parts(payload)
+    if isinstance(payload, values.Generate):
+        raise ProtocolError("a request to generate, which no worker makes")
+    return _taken(payload)
 
 
-def _taken(payload: values.Whole) -> Tensors | Raw | Listed:
+def _taken(payload: values.Whole) -> Whole:
     if isinstance(payload, values.Listed):
         return Listed(tuple(map(_taken, payload.payloads)))
     if isinstance(payload, list):

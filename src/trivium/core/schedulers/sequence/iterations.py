@@ -28,7 +28,7 @@ class Iterations:
     def __init__(self, model: Iterated) -> None:
         self._model = model
         self.part, self.died = model.part, model.died
-        self.stale, self.freed = model.stale, model.freed
+        self.stale, self.freed, self.stepped = model.stale, model.freed, model.stepped
 
     def executed(self, run: Executed, items: Sequence[Item]) -> None:
         """See `Owner`. One that was cancelled meanwhile ends all the same."""
