@@ -168,5 +168,7 @@ def test_a_stream_gets_a_part_in_every_step(folder):
         steps.run()
         assert quiet not in steps.parts
         assert all(part.usage is None for part in steps.parts[item])
+        told = [choice for part in (*steps.parts[item], steps.ends[item]) for choice in part.choices]
+        assert sorted(choice.index for choice in told if choice.finish) == [0, 1]
         usage = steps.ends[item].usage
         assert (usage.new_tokens, usage.first_at > 0, usage.last_at >= usage.first_at) == (12, True, True)
