@@ -30,7 +30,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "invocations", "v1", "models", "ping"),
+    Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
     Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
