@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trivium.codecs.error_texts import quoted_json
-from trivium.codecs.request_fields import MOST_SHOWN, field_error
-from trivium.types.errors import Code, ServeError
+from trivium.codecs.request_fields import MOST_SHOWN, field_error, unsupported_field
 
 ROLES: Mapping[str, str] = {
     "developer": "system",
@@ -31,7 +30,7 @@ _MEDIA = frozenset({"image_url", "input_image", "image", "input_audio", "audio_u
 
 
 def read_messages(value: object, field: str = "messages") -> tuple[Mapping[str, object], ...]:
-    """Return the messages of a request. INVALID or UNSUPPORTED, naming the place, for what is none."""
+    """Return the messages of a request. INVALID, naming the place, for what is none."""
     if not isinstance(value, list) or not value:
         found = "an empty list" if value == [] else _shown(value)
         raise field_error(
@@ -47,7 +46,7 @@ def _message(value: object, place: str) -> Mapping[str, object]:
         )
     role = value.get("role")
     if role in _TOOLS:
-        raise _unsupported(f"{place}.role", role, "Send what the tool said as text of the user.")
+        raise unsupported_field(f"{place}.role", role, "Send what the tool said as text of the user.")
     if not isinstance(role, str) or role not in ROLES:
         expected = ", ".join(ROLES)
         raise field_error(
@@ -61,7 +60,7 @@ def _message(value: object, place: str) -> Mapping[str, object]:
         if key in ("role", "content") or key in _IGNORED or given is None or given == []:
             continue
         if key in _REFUSED:
-            raise _unsupported(f"{place}.{key}", given, _REFUSED[key])
+            raise unsupported_field(f"{place}.{key}", given, _REFUSED[key])
         if key != "name" or not isinstance(given, str):
             at = f"{place}.{key[:MOST_SHOWN]}"
             raise field_error(at, f"The field '{at}' is {_shown(given)}, which no message has. Leave it out.")
@@ -82,21 +81,13 @@ def _content(value: object, place: str) -> str:
 def _part(value: Any, place: str) -> str:
     kind = value.get("type") if isinstance(value, dict) else None
     if isinstance(kind, str) and kind in _MEDIA:
-        raise _unsupported(f"{place}.type", kind, "Send parts of type text alone.")
+        raise unsupported_field(f"{place}.type", kind, "Send parts of type text alone.")
     key = "refusal" if kind == "refusal" else "text"
     if kind not in ("text", "refusal") or not isinstance(value.get(key), str):
         expected = 'expected is {"type": "text", "text": string}'
         raise field_error(place, f"The field '{place}' is {_shown(value)}; {expected}.")
     text: str = value[key]
     return text
-
-
-def _unsupported(field: str, value: object, way_out: str) -> ServeError:
-    return field_error(
-        field,
-        f"The field '{field}' is {_shown(value)}, which is not supported in this version. {way_out}",
-        Code.UNSUPPORTED,
-    )
 
 
 def _shown(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
 from trivium.codecs.json_documents import read as read_document
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
@@ -27,6 +28,9 @@ TEXT, IDS, EMBEDS = "text_input", "input_ids", "inputs_embeds"
 STREAM, SAMPLING, EXCLUDES = "stream", "sampling_parameters", "exclude_input_in_output"
 MOST_PROMPTS = 2048
 """Prompts of one request."""
+
+MOST_AT_ONCE = 64
+"""Tokens that are written one by one while others wait."""
 
 INPUTS = (
     TensorSpec(TEXT, DataType.BYTES, (1,), optional=True),
@@ -289,8 +293,7 @@ def _embeddings(tensor: Tensor, field: str) -> Embeddings:
         raise field_error(
             field, f"The field '{field}' is {found}; expected is FP32[tokens, width]. Correct it."
         )
-    data = memoryview(np.ascontiguousarray(tensor.array).reshape(-1).view(np.uint8))
-    return Embeddings(shape[0], shape[1], data)
+    return Embeddings(shape[0], shape[1], binary.encode(tensor))
 
 
 def failure_of(part: Generated) -> ServeError | None:
@@ -299,6 +302,11 @@ def failure_of(part: Generated) -> ServeError | None:
         if choice.finish is Finish.ERROR:
             return ServeError(Code.MODEL_FAILED, choice.error or "The model could not go on with the text.")
     return None
+
+
+def is_slow_to_tell(payload: object) -> bool:
+    """Would writing the tokens of an answer one by one keep others waiting?"""
+    return type(payload) is Generated and any(len(each.tokens) > MOST_AT_ONCE for each in payload.choices)
 
 
 def as_tensors(part: Generated) -> Tensors:

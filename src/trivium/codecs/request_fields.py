@@ -20,9 +20,15 @@ MOST_SHOWN = 40
 """Characters of a value that an error repeats."""
 
 
-def field_error(field: str, message: str, code: Code = Code.INVALID) -> ServeError:
-    """Return an error about one field, which programs find in its metadata."""
-    return ServeError(code, message, info=ErrorInfo.of(reasons.FIELD, field=field))
+def field_error(field: str, message: str, reason: str = reasons.FIELD) -> ServeError:
+    """Return an error about one field, which programs find in its metadata: INVALID."""
+    return ServeError(Code.INVALID, message, info=ErrorInfo.of(reason, field=field))
+
+
+def unsupported_field(field: str, value: object, way_out: str) -> ServeError:
+    """Return the error of a field, or of a value of it, that is known and not served: INVALID, with the way out."""
+    words = f"The field '{field}' is {_shown(value)}, which is not supported in this version. {way_out}"
+    return field_error(field, words, reasons.UNSERVED_FIELD)
 
 
 class RequestFields:
@@ -123,15 +129,11 @@ class RequestFields:
         return value
 
     def refuse(self, name: str, way_out: str, *neutral: object) -> None:
-        """Refuse a field that is not served, unless its value is one of those that ask for nothing. UNSUPPORTED."""
+        """Refuse a field that is not served, unless its value is one of those that ask for nothing."""
         value = self._plain(name)
         if value is None or any(value == one and type(value) is type(one) for one in neutral):
             return
-        raise field_error(
-            self._place + name,
-            f"The field '{self._place}{name}' is {_shown(value)}, which is not supported in this version. {way_out}",
-            Code.UNSUPPORTED,
-        )
+        raise unsupported_field(self._place + name, value, way_out)
 
     def refuse_others(self, known: Iterable[str] = ()) -> None:
         """Refuse the first field that nobody has read, and suggest the known one nearest to it. INVALID."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.conversion import is_slow_to_write, negotiated
-from trivium.codecs.generation import failure_of
+from trivium.codecs.generation import failure_of, is_slow_to_tell
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, request_id_line
 from trivium.protocols.openai.completion_answers import CompletionChunks, completion
 from trivium.protocols.openai.errors import error_object, refuse
@@ -31,9 +31,6 @@ WORDS: Words = {
     Finish.ERROR: "stop",
 }
 _OWNER = "trivium"
-MOST_AT_ONCE = 64
-"""Tokens with log probabilities that are written while others wait."""
-
 _OURS = frozenset(
     {
         "connection",
@@ -90,7 +87,7 @@ class OpenAiEncoder:
         self._begun = False
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
-        """Return what is asked for. INVALID or UNSUPPORTED, naming the field."""
+        """Return what is asked for. INVALID, naming the field."""
         generate, form = (read_chat if self._is_chat else read_completion)(self._document)
         self._document = {}
         self._form = form
@@ -103,11 +100,7 @@ class OpenAiEncoder:
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The part as events, or as it is; nothing before the last one where the answer is to be whole."""
-        payload = part.payload
-        is_long = type(payload) is Generated and any(
-            len(each.tokens) > MOST_AT_ONCE for each in payload.choices
-        )
-        if part.final and (is_long or is_slow_to_write(payload)):
+        if part.final and (is_slow_to_tell(part.payload) or is_slow_to_write(part.payload)):
             return costly(lambda: self._written(part))
         return self._written(part)
 
@@ -129,6 +122,8 @@ class OpenAiEncoder:
 
     def _part(self, part: ResponsePart) -> HttpAnswer:
         payload = part.payload
+        if payload is None:
+            payload = Raw(()) if self._form is None else Generated()
         if isinstance(payload, Generated):
             failure = failure_of(payload)
             if failure is not None:
@@ -138,14 +133,6 @@ class OpenAiEncoder:
                 if self._chunks is None
                 else self._events(payload, part.final)
             )
-        if payload is None:
-            payload = Generated() if self._form is not None else Raw(())
-            if isinstance(payload, Generated):
-                return (
-                    self._whole(payload, part.final)
-                    if self._chunks is None
-                    else self._events(payload, part.final)
-                )
         if isinstance(payload, Tensors):
             kind, buffers = negotiated(payload, self._accept, "", "application/json")
             fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (self._id, kind.encode())

@@ -27,7 +27,7 @@ class OpenAiErrorRow(msgspec.Struct, frozen=True, gc=False):
 _REQUEST, _SERVER = "invalid_request_error", "server_error"
 TABLE: Mapping[Code, OpenAiErrorRow] = {
     Code.INVALID: OpenAiErrorRow(400, _REQUEST),
-    Code.UNSUPPORTED: OpenAiErrorRow(400, _REQUEST, "unsupported_parameter"),
+    Code.UNSUPPORTED: OpenAiErrorRow(400, _REQUEST, "unsupported_value"),
     Code.UNAUTHENTICATED: OpenAiErrorRow(401, _REQUEST, "invalid_api_key"),
     Code.FORBIDDEN: OpenAiErrorRow(403, _REQUEST, "permission_denied"),
     Code.NOT_FOUND: OpenAiErrorRow(404, _REQUEST, "model_not_found"),
@@ -71,7 +71,8 @@ def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
 def error_object(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
     row = TABLE[error.code]
-    field = error.metadata.get("field") if error.reason == reasons.FIELD else None
+    code = "unsupported_parameter" if error.reason == reasons.UNSERVED_FIELD else row.code
+    field = error.metadata.get("field") if error.reason in (reasons.FIELD, reasons.UNSERVED_FIELD) else None
     is_route = isinstance(error, RouteRefusal) and error.code is Code.NOT_FOUND
     return msgspec.json.encode(
         {
@@ -79,7 +80,7 @@ def error_object(error: ServeError) -> bytes:
                 "message": wire_text(error.message),
                 "type": row.type,
                 "param": wire_text(str(field)) if field else None,
-                "code": None if is_route else row.code or None,
+                "code": None if is_route else code or None,
             }
         }
     )

@@ -16,6 +16,8 @@ from trivium.protocols.openai.answer import ModelsEncoder, OpenAiEncoder
 from trivium.protocols.openai.errors import refuse
 from trivium.protocols.openai.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.openai.routes import OpenAiVerb, find_target
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -83,7 +85,7 @@ class OpenAiHttp:
             return ""
         if model is None or model == "":
             error = "The request names no model. Send the field 'model'; GET /v1/models lists those that there are."
-            raise field_error("model", error, Code.NOT_FOUND)
+            raise ServeError(Code.NOT_FOUND, error, info=ErrorInfo.of(reasons.FIELD, field="model"))
         raise field_error("model", "The field 'model' is no string. Send the name of a model.")
 
 

@@ -134,7 +134,7 @@ class OpenAiForm(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_chat(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
-    """Return what a chat asks for. INVALID or UNSUPPORTED, naming the field."""
+    """Return what a chat asks for. INVALID, naming the field."""
     fields = RequestFields(document)
     fields.take("model")
     form = _form(fields, fields.flag("logprobs") or False)
@@ -158,7 +158,7 @@ def read_chat(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
 
 
 def read_completion(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
-    """Return what a completion asks for. INVALID or UNSUPPORTED, naming the field."""
+    """Return what a completion asks for. INVALID, naming the field."""
     fields = RequestFields(document)
     fields.take("model")
     has_logprobs = document.get("logprobs") is not None
