@@ -162,7 +162,7 @@ def odd_parts() -> list[ResponsePart]:
     """Parts of every shape that the types allow, and some that they do not; each as a final one and, but for errors,
     as one that another follows.
     """
-    payloads = [*_tensors(), *_raws(), Generate(prompt="x")]
+    payloads = [*_tensors(), *_raws(), Generate(prompts=("x",))]
     good = floats(1.0)
     found = [ResponsePart(payload, final=final) for payload in payloads for final in (True, False)]
     found += [ResponsePart(final=final) for final in (True, False)]

@@ -371,7 +371,7 @@ def test_tensors_in_parts():
 def test_an_answer_without_anything_and_one_of_another_kind():
     empty = encoder().encode(ResponsePart())
     assert (empty.status, empty.size, empty.fields) == (200, 0, STARTED)
-    assert encoder().encode(ResponsePart(payload=Generate(prompt="x"))).status == 501
+    assert encoder().encode(ResponsePart(payload=Generate(prompts=("x",)))).status == 501
 
 
 def test_an_encoder_never_raises():
