@@ -17,6 +17,7 @@ from trivium.types.generation import (
     GeneratedChoice,
     GenerationUsage,
     TokenText,
+    joined,
 )
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
@@ -87,9 +88,9 @@ class ScriptedRunner:
                 raise ServeError(
                     Code.INVALID, "The prompt is longer than the context of 8 tokens. Send less."
                 )
-            front = [prompt] if generate.echoes else []
+            first, *words = self._words(text, generate)
             for _ in range(generate.sampling.choices):
-                texts.append([*front, *self._words(text, generate)])
+                texts.append([prompt + first if generate.echoes else first, *words])
         self._running[item] = Running(generate, texts, sum(len(prompt.split()) for prompt in prompts))
 
     def _prompts(self, generate: Generate) -> list[str]:
@@ -140,8 +141,6 @@ class ScriptedRunner:
     def _tell(self, item: int, running: Running, choices: tuple[GeneratedChoice, ...]) -> None:
         is_last = not any(running.left)
         if not running.generate.streams:
-            from trivium.types.generation import joined
-
             running.held.append(Generated(choices))
             if is_last:
                 whole = joined(running.held)

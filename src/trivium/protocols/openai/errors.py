@@ -58,10 +58,10 @@ class RouteRefusal(ServeError):
 
 
 def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
-    """The error as a whole answer; Retry-After in whole seconds, rounded up. `id_line` names the request."""
+    """The error as a whole answer; Retry-After in whole seconds, 1 at least. `id_line` names the request."""
     fields = id_line + JSON
     if error.retry_after is not None:
-        fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
+        fields += b"Retry-After: %d\r\n" % max(1, ceil(error.retry_after))
     if isinstance(error, RouteRefusal):
         fields += error.fields
     body = error_object(error)
