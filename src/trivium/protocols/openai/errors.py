@@ -49,7 +49,7 @@ TABLE: Mapping[Code, OpenAiErrorRow] = {
 }
 
 
-class RouteRefusal(ServeError):
+class OpenAiRefusal(ServeError):
     """A refusal of a path or a method; `fields` are further header lines."""
 
     def __init__(self, code: Code, message: str, fields: bytes = b"") -> None:
@@ -62,7 +62,7 @@ def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
     fields = id_line + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % max(1, ceil(error.retry_after))
-    if isinstance(error, RouteRefusal):
+    if isinstance(error, OpenAiRefusal):
         fields += error.fields
     body = error_object(error)
     return HttpAnswer(error.status or TABLE[error.code].status, fields, (body,), len(body))
@@ -73,7 +73,7 @@ def error_object(error: ServeError) -> bytes:
     row = TABLE[error.code]
     code = "unsupported_parameter" if error.reason == reasons.UNSERVED_FIELD else row.code
     field = error.metadata.get("field") if error.reason in (reasons.FIELD, reasons.UNSERVED_FIELD) else None
-    is_route = isinstance(error, RouteRefusal) and error.code is Code.NOT_FOUND
+    is_route = isinstance(error, OpenAiRefusal) and error.code is Code.NOT_FOUND
     return msgspec.json.encode(
         {
             "error": {

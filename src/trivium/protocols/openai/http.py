@@ -6,6 +6,7 @@ the body as it came. Knows no socket, no model and no handler.
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from trivium.codecs.chat_answers import ChatIdentity
 from trivium.codecs.header_text import essence
@@ -33,6 +34,7 @@ COSTLY_BYTES = 2**16
 MOST_BYTES = 2**24
 """Bytes of a request, which is read in one call."""
 
+MOST_ARGUMENTS = 1000
 _ID_HEADER = b"x-request-id"
 
 
@@ -121,4 +123,16 @@ def _raw(head: Head, body: Body) -> Raw:
     properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
     kind = properties.get("content-type", "")
     part = RawPart(body.data, kind if essence(kind) else "application/json")
-    return Raw((part,), properties, lease=body.lease, path=head.path.lstrip("/"))
+    return Raw((part,), properties, _query(head), lease=body.lease, path=head.path.lstrip("/"))
+
+
+def _query(head: Head) -> tuple[tuple[str, str], ...]:
+    if not head.query:
+        return ()
+    try:
+        return tuple(
+            parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=MOST_ARGUMENTS)
+        )
+    except ValueError as error:  # of which UnicodeDecodeError is one
+        words = f"The query is not at most {MOST_ARGUMENTS} percent-encoded UTF-8 arguments. Leave it out."
+        raise ServeError(Code.INVALID, words) from error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from trivium.codecs.path_segments import decoded, quoted
-from trivium.protocols.openai.errors import RouteRefusal
+from trivium.protocols.openai.errors import OpenAiRefusal
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code
 from trivium.types.wire import Head, Target
@@ -45,7 +45,7 @@ def find_target(head: Head) -> Target:
             return _read(head, OpenAiVerb.MODELS)
         case ["", "v1", "models", model] if model:
             return _read(head, OpenAiVerb.MODEL, decoded(model))
-    raise RouteRefusal(
+    raise OpenAiRefusal(
         Code.NOT_FOUND,
         f"There is no route {quoted(head.path)}. There are: {_ROUTES}. Others of OpenAI's API are not supported in "
         "this version.",
@@ -64,8 +64,8 @@ def _read(head: Head, verb: OpenAiVerb, model: str = "") -> Target:
     return Target(verb, model, scope=_INFER)
 
 
-def _wrong_method(head: Head, allowed: str) -> RouteRefusal:
-    return RouteRefusal(
+def _wrong_method(head: Head, allowed: str) -> OpenAiRefusal:
+    return OpenAiRefusal(
         Code.METHOD,
         f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {allowed}.",
         b"Allow: %s\r\n" % allowed.encode(),
