@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -231,12 +232,16 @@ def rounds(folder: Path) -> Iterator[dict[str, dict[str, float]]]:
 
 def report(found: list[dict[str, dict[str, float]]]) -> str:
     """Return the page."""
+    method = (
+        f"{REQUESTS} requests with prompts and answers of {SHORTEST} to {LONGEST} tokens, 100 million random weights "
+        "in fp32, one thread, each way in a process of its own. Output tokens per CPU-second, loading not counted; "
+        f"ratios are those of the same round, the median of {len(found)} rounds and in brackets the extremes. "
+        "`make bench-llm` runs it."
+    )
     lines = [
         "# What a language model's tokens cost",
         "",
-        f"{REQUESTS} requests with prompts and answers of {SHORTEST} to {LONGEST} tokens, 100 million random weights in",
-        "fp32, one thread, each way in a process of its own. Output tokens per CPU-second, loading not counted; ratios are",
-        f"those of the same round, the median of {len(found)} rounds and in brackets the extremes. `make bench-llm` runs it.",
+        *textwrap.wrap(method, 120),
         "",
         "| way | tokens per CPU-second | ratio to `generate` | outside the forward pass |",
         "|---|---|---|---|",
