@@ -18,6 +18,9 @@ from pathlib import Path
 
 ROUNDS, MOST_REPEATS = 5, 3
 REQUESTS, SHORTEST, LONGEST = 32, 32, 96
+SHARPENED = 16.0
+"""Factor of the last layer's random weights: without it all words were about as likely, as in no real model."""
+
 OUTLIER = 0.3
 """By how much a round's `generate` may differ from the median; one that differs more is run again."""
 
@@ -58,7 +61,10 @@ def build(folder: Path) -> None:
         eos_token_id=None,
         bos_token_id=1,
     )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        model.lm_head.weight *= SHARPENED
+    model.save_pretrained(folder)
     words = {f"w{number}": number for number in range(32_000)}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -129,7 +135,6 @@ def by_continuous(folder: Path) -> dict[str, float]:
 def by_ours(folder: Path, slots: int, samples: bool) -> dict[str, float]:
     """By the engine alone, without a server; `outside`: the part of its time that is not the forward pass."""
     from trivium.engines.hf.engine import ENGINE
-
     from trivium.types.generation import Generate, Generated, Sampling
     from trivium.types.operations import Infer
     from trivium.types.running import Placement
