@@ -372,6 +372,7 @@ class Defaults:
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
     a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     `places` is where requests may have something fetched from: the entries of the server's list, split by commas.
+    `engine_parameters` are those of models that have no configuration, by "engine.name".
     """
 
     queue_items: int = 1000
@@ -384,6 +385,12 @@ class Defaults:
     config_name: str = ""
     installs: bool = False
     places: str = ""
+    engine_parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters_of(self, engine: str) -> dict[str, str]:
+        """Return the parameters of one engine, by its own names."""
+        prefix, asked = f"{engine}.", self.engine_parameters.items()
+        return {name.removeprefix(prefix): value for name, value in asked if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True)
