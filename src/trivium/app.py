@@ -35,7 +35,7 @@ from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
 from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
-from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
+from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
@@ -80,7 +80,10 @@ _ENGINES: tuple[Engine, ...] = (
     _python("triton", _TENSORS, words=translate_error),
 )
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, HUGGING_FACE, djl_format.made(os.environ))
+FORMATS: Sequence[Format] = (
+    *(BARE, TRITON, torchserve_format.made(os.environ)),
+    *(HUGGING_FACE, djl_format.made(os.environ)),
+)
 FETCHERS: Sequence[Fetcher] = (WEB, S3)
 TRANSLATORS = kinds(file_gate(FETCHERS, seconds=30.0))
 FIND_ENGINE = engine_finder(ENGINES, TRANSLATORS)

@@ -5,8 +5,8 @@ each piece. Tensors and the words of a tokenizer are the engine's, in a process 
 settings but whether code of the folder is trusted.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trivium.dialects.huggingface import gguf, names
@@ -20,9 +20,6 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
 
 ENGINE = "hf"
-SLOTS = 32
-"""Requests that run at once where nobody says how many, as in DJL."""
-
 MAX_TOKENIZER_CONFIG = 2**24
 """Bytes: it names every added token, of which some models have thousands."""
 
@@ -31,16 +28,19 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One model's weights: `entry` is the file in the folder that the engine opens. `parameters` are what the files say
-    of the engine's settings, with their origins.
+    """One model's weights: `entry` is the file in the folder that the engine opens. `details` are what the files say of
+    the model, each with its origin; `context` is 0 where they do not say how many tokens it was trained with.
     """
 
     entry: str
-    architecture: str = ""
-    architecture_from: Origin = Origin("", "")  # noqa: RUF009 - it is frozen
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    context: int = 0
+    details: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+    def origin(self) -> dict[str, Origin]:
+        """Return where each detail was found, by its field in a spec."""
+        return {f"details[{name}]": place for name, place in self.origins.items()}
 
 
 def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = "") -> Checkpoint:
@@ -85,10 +85,11 @@ def _gguf(path: Path) -> Checkpoint:
     with open_file(path) as file:
         size = path.stat().st_size
         head = gguf.read_head(str(path), file.read(gguf.HEAD_BYTES), size)
-    made = Checkpoint(
-        path.name, head.architecture, Origin(str(path), "general.architecture"), findings=head.findings
-    )
-    return _with(made, "max_context", head.context, Origin(str(path), head.context_key))
+    found: dict[str, tuple[str | int, Origin]] = {
+        "architecture": (head.architecture, Origin(str(path), "general.architecture")),
+        "trained_context": (head.context, Origin(str(path), head.context_key)),
+    }
+    return _made(path.name, head.context, found, head.findings)
 
 
 def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) -> Checkpoint:
@@ -105,16 +106,19 @@ def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) 
     def found_at(key: str) -> Origin:
         return Origin(config.file.file, key, config.file.line(key))
 
-    made = Checkpoint(names.CONFIG, config.architecture, found_at("architectures"), findings=tuple(findings))
-    made = _with(made, "max_context", config.context, found_at(config.context_key))
-    return _with(made, "dtype", "auto" if config.dtype else "", found_at(config.dtype_key))
+    found: dict[str, tuple[str | int, Origin]] = {
+        "architecture": (config.architecture, found_at("architectures")),
+        "trained_context": (config.context, found_at(config.context_key)),
+        "stored_dtype": (config.dtype, found_at(config.dtype_key)),
+    }
+    return _made(names.CONFIG, config.context, found, findings)
 
 
-def _with(made: Checkpoint, name: str, value: object, origin: Origin) -> Checkpoint:
-    if not value:
-        return made
-    parameters, origins = {**made.parameters, name: str(value)}, {**made.origins, name: origin}
-    return replace(made, parameters=parameters, origins=origins)
+def _made(
+    entry: str, context: int, found: Mapping[str, tuple[str | int, Origin]], findings: Sequence[Finding]
+) -> Checkpoint:
+    details = {name: str(value) for name, (value, _) in found.items() if value}
+    return Checkpoint(entry, context, details, {name: found[name][1] for name in details}, tuple(findings))
 
 
 def _weight_faults(folder: Path, files: frozenset[str]) -> list[Finding]:

@@ -28,7 +28,7 @@ class JsonFile:
         return self.text.count("\n", 0, place.start()) + 1 if place else None
 
     def fault(self, key: str, value: object, expected: str, hint: str) -> Finding:
-        """Return an ERROR about the value of a key, or that it lacks."""
+        """Return an ERROR about the value of a key, or that there is none."""
         found = "missing" if value is None else _shown(value)
         return self.finding(key, found, expected, hint)
 

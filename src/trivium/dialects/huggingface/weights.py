@@ -62,7 +62,7 @@ def header_fault(file: str, head: bytes, size: int) -> Finding | None:
 
 
 def lacking(index: str, pieces: Mapping[str, bool]) -> tuple[Finding, ...]:
-    """Return a fault for the pieces of an index of which nothing is there."""
+    """Return a fault for those pieces of an index that are not there."""
     gone = [name for name, is_there in pieces.items() if not is_there]
     if not gone:
         return ()

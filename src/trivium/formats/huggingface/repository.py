@@ -4,12 +4,11 @@ Decides by names what is a model; what its files say, `checkpoint` reads. Such a
 of its engine come from the server's options.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from trivium.dialects.huggingface import names
-from trivium.formats.checkpoint import ENGINE, SLOTS, checked, names_in, read_checkpoint
+from trivium.formats.checkpoint import ENGINE, checked, names_in, read_checkpoint
 from trivium.formats.each import read_each, unopened
 from trivium.types.spec import (
     Defaults,
@@ -112,18 +111,16 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     is_file = place.is_file()
     folder = place.parent if is_file else place
     asked = defaults.parameters_of(ENGINE)
-    trusts = asked.get(_TRUST, "").lower() == "true"
+    trusts = asked.get(_TRUST, "").strip().lower() in ("true", "1")
     made = checked(read_checkpoint(folder, trusts, _HOW_TO_TRUST, place.name if is_file else ""))
     name = _name_of(place)
     option = Origin("--engine-parameters of the server", "")
-    parameters = {"slots": str(SLOTS), **made.parameters, **asked}
     origin = {
         **{field: Origin(rule, "") for field, rule in _RULES.items()},
         **{field: Origin(str(place), "") for field in ("name", "root", "entry")},
         "engine": Origin("generated text is this engine's", ""),
         "groups[0].device": Origin(f"a GPU where there is one: {defaults.gpus} here", ""),
-        "parameters[slots]": Origin("default", ""),
-        **_parameter_origins(made.origins),
+        **made.origin(),
         **{f"parameters[{one}]": option for one in asked},
     }
     return ModelSpec(
@@ -136,7 +133,8 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         groups=(_group(name, defaults),),
         limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
         streams=True,
-        parameters=parameters,
+        parameters=asked,
+        details=made.details,
         origin=origin,
         reports=made.findings,
     )
@@ -146,10 +144,6 @@ def _group(name: str, defaults: Defaults) -> InstanceGroup:
     if not defaults.gpus:
         return InstanceGroup(name)
     return InstanceGroup(name, device=Device.GPU, device_ids=tuple(range(defaults.gpus)))
-
-
-def _parameter_origins(origins: Mapping[str, Origin]) -> dict[str, Origin]:
-    return {f"parameters[{name}]": origin for name, origin in origins.items()}
 
 
 def _name_of(place: Path) -> str:
