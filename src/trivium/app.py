@@ -106,6 +106,7 @@ def build(
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
+    _check_engines(settings.defaults.engine_parameters)
     guard, exporter = ServerGuard(), tracing.exporter(config)
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
@@ -113,6 +114,17 @@ def build(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
     )
     return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
+
+
+def _check_engines(parameters: Iterable[str]) -> None:
+    """Refuse a parameter of an engine that there is not: it would be ignored in silence."""
+    for name in parameters:
+        engine = name.partition(".")[0]
+        if engine not in ENGINES:
+            raise ServeError(
+                Code.INVALID,
+                f"--engine-parameters: there is no engine '{engine}' ({name}); there are {', '.join(sorted(ENGINES))}.",
+            )
 
 
 @asynccontextmanager

@@ -85,11 +85,8 @@ LANGUAGE_MODEL = {
         *("option.mpi_mode", "option.use_passive_workers", "option.multi_gpu"),
         harmless=_UNLESS_FALSE,
     ),
-    **reported(
-        "there are no sessions",
-        *("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
-        harmless=_UNLESS_FALSE,
-    ),
+    **reported("there are no sessions", "option.enable_stateful_sessions", harmless=_UNLESS_FALSE),
+    **reported("there are no sessions", "option.sessions_path", "option.sessions_expiration"),
     **reported("an answer's size is that of its tokens", "option.max_output_size"),
     **reported("the translator is the model's tokenizer", "translatorFactory", "translator", "batchifier"),
     # Loading.

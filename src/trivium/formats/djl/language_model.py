@@ -145,7 +145,7 @@ def _root(settings: DjlSettings, folder: DjlModelFolder) -> Setting[Path] | None
             return Setting(path, written.origin)
     except (OSError, ValueError):
         pass
-    is_id = written.value.count("/") == 1 and not written.value.startswith(("/", "."))
+    is_id = written.value.count("/") < 2 and not written.value.startswith(("/", "."))
     why = "an id of the Hugging Face hub, which is not asked" if is_id else "where there is no folder"
     hint = (
         f"Download it where the network is: hf download {written.value} --local-dir FOLDER, and give that path."
