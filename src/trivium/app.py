@@ -24,6 +24,7 @@ from trivium.devices import count_gpus
 from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
+from trivium.engines.hf.engine import ENGINE as HF
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
@@ -74,7 +75,7 @@ VERSION = version("trivium")
 _BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
 _python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
 _ENGINES: tuple[Engine, ...] = (
-    *(ONNX, TORCH, IDENTITY),
+    *(ONNX, TORCH, HF, IDENTITY),
     _python("djl", _BOTH | {PayloadKind.LISTED}, read_metric=read_metric),
     _python("torchserve", _BOTH),
     _python("triton", _TENSORS, words=translate_error),

@@ -20,7 +20,9 @@ DEFAULT_CONTEXT = 4096
 DTYPES = ("auto", "fp32", "fp16", "bf16")
 
 DESCRIPTIONS: Mapping[str, str] = {
-    "slots": f"sequences that are computed at once, 1 to {MOST_SLOTS}; {DEFAULT_SLOTS}, or as many as memory is free for",
+    "slots": (
+        f"sequences that are computed at once, 1 to {MOST_SLOTS}; {DEFAULT_SLOTS}, or as many as memory is free for"
+    ),
     "prefill_chunk": f"tokens of prompts that one step reads, 1 to {MOST_CHUNK}; {DEFAULT_CHUNK}",
     "max_context": (
         f"tokens of a prompt and its answer, 2 to {MOST_CONTEXT}; as many as the model knows, at most {DEFAULT_CONTEXT}"
