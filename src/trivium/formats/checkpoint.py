@@ -27,7 +27,7 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointReading:
     """One model's weights: `entry` is the file in the folder that the engine opens. `details` are what the files say of
     the model, each with its origin; `context` is 0 where they do not say how many tokens it was trained with.
     """
@@ -43,7 +43,7 @@ class Checkpoint:
         return {f"details[{name}]": place for name, place in self.origins.items()}
 
 
-def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = "") -> Checkpoint:
+def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = "") -> CheckpointReading:
     """Read the weights of a folder; all that is wrong with them is in `findings`. `trust` says how a user has the
     folder's own code run; `entry` is the GGUF file, where one is meant. Raises OSError.
     """
@@ -62,7 +62,7 @@ def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = ""
     )
     hint = "Keep one of them in the folder." if models else "Put the model's files into it."
     fault = _fault(folder, found, "a Hugging Face folder, or one .gguf file", hint)
-    return Checkpoint("", findings=(fault,))
+    return CheckpointReading("", findings=(fault,))
 
 
 def names_in(folder: Path) -> frozenset[str]:
@@ -70,18 +70,18 @@ def names_in(folder: Path) -> frozenset[str]:
     return frozenset(one.name for one in folder.iterdir() if not one.name.startswith("."))
 
 
-def checked(checkpoint: Checkpoint) -> Checkpoint:
+def checked(checkpoint: CheckpointReading) -> CheckpointReading:
     """Return it if nothing is wrong with it. Raises ConfigError with all that is."""
     if any(one.severity is Severity.ERROR for one in checkpoint.findings):
         raise ConfigError(checkpoint.findings)
     return checkpoint
 
 
-def _gguf(path: Path) -> Checkpoint:
+def _gguf(path: Path) -> CheckpointReading:
     if names.is_piece(path.name):
         hint = "Join the pieces: llama-gguf-split --merge FIRST-PIECE MODEL.gguf."
         fault = _fault(path, "one piece of a model that is split over several files", "one .gguf file", hint)
-        return Checkpoint(path.name, findings=(fault,))
+        return CheckpointReading(path.name, findings=(fault,))
     with open_file(path) as file:
         size = path.stat().st_size
         head = gguf.read_head(str(path), file.read(gguf.HEAD_BYTES), size)
@@ -92,7 +92,7 @@ def _gguf(path: Path) -> Checkpoint:
     return _made(path.name, head.context, found, head.findings)
 
 
-def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) -> Checkpoint:
+def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) -> CheckpointReading:
     config = read_config(*_read(folder / names.CONFIG, MAX_CONFIG))
     findings = [*config.findings]
     if not config.file.findings:
@@ -116,9 +116,11 @@ def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) 
 
 def _made(
     entry: str, context: int, found: Mapping[str, tuple[str | int, Origin]], findings: Sequence[Finding]
-) -> Checkpoint:
+) -> CheckpointReading:
     details = {name: str(value) for name, (value, _) in found.items() if value}
-    return Checkpoint(entry, context, details, {name: found[name][1] for name in details}, tuple(findings))
+    return CheckpointReading(
+        entry, context, details, {name: found[name][1] for name in details}, tuple(findings)
+    )
 
 
 def _weight_faults(folder: Path, files: frozenset[str]) -> list[Finding]:

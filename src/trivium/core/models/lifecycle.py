@@ -126,7 +126,7 @@ class Lifecycle:
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
         details = {name: value for name, (value, _) in facts.details.items()}
         sources = {f"details[{name}]": Origin(source, "") for name, (_, source) in facts.details.items()}
-        spec = replace(spec, details={**spec.details, **details}, origin={**spec.origin, **sources})
+        spec = replace(spec, details={**details, **spec.details}, origin={**sources, **spec.origin})
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
 
     async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:

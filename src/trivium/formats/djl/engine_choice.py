@@ -13,7 +13,7 @@ from trivium.dialects.djl.detection import Detected, detect, find_file
 from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.settings import DjlSettings, Setting
-from trivium.formats.checkpoint import Checkpoint
+from trivium.formats.checkpoint import CheckpointReading
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
@@ -38,7 +38,7 @@ class Choice:
     is_asynchronous: Setting[bool]
     root: Setting[Path] | None = None
     parameters: Mapping[str, Setting[str]] = field(default_factory=dict)
-    checkpoint: Checkpoint | None = None
+    checkpoint: CheckpointReading | None = None
 
 
 def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:

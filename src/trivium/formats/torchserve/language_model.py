@@ -16,7 +16,7 @@ from trivium.dialects.torchserve.language_model import (
 )
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
-from trivium.formats.checkpoint import ENGINE, Checkpoint, read_checkpoint
+from trivium.formats.checkpoint import ENGINE, CheckpointReading, read_checkpoint
 from trivium.formats.torchserve import translation
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
@@ -57,7 +57,7 @@ class LanguageModel:
         groups = self._placed(settings, groups, defaults)
         trusts, _ = settings.text("TRUST_REMOTE_CODE")
         root, where = self._root(settings)
-        made = Checkpoint("")
+        made = CheckpointReading("")
         if root is not None:
             made = read_checkpoint(root, trusts == "true", "write handler.trust_remote_code: true")
             settings.findings += made.findings
@@ -130,7 +130,7 @@ class LanguageModel:
             return tuple(replace(one, device=device, device_ids=ids) for one in groups)
         return groups
 
-    def _set_up(self, settings: LanguageModelSettings, made: Checkpoint) -> None:
+    def _set_up(self, settings: LanguageModelSettings, made: CheckpointReading) -> None:
         """Fill in the engine's parameters, and those of the protocol."""
         self._slots(settings)
         longest, where = settings.number("MAX_INPUT_TOKENS", TOKENS)
@@ -170,7 +170,7 @@ class LanguageModel:
                 )
             )
 
-    def _context(self, settings: LanguageModelSettings, made: Checkpoint, wanted: int) -> None:
+    def _context(self, settings: LanguageModelSettings, made: CheckpointReading, wanted: int) -> None:
         """Set the context: as asked for, else room for both counts of tokens, if the model has as much."""
         asked, origin = settings.number("MAX_CONTEXT")
         if asked is not None:
