@@ -24,6 +24,7 @@ from trivium.devices import count_gpus
 from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
+from trivium.engines.hf.engine import ENGINE as HF
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
 from trivium.engines.python import PythonEngine
@@ -34,7 +35,8 @@ from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
-from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
+from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
+from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
@@ -74,13 +76,16 @@ VERSION = version("trivium")
 _BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
 _python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
 _ENGINES: tuple[Engine, ...] = (
-    *(ONNX, TORCH, IDENTITY),
+    *(ONNX, TORCH, HF, IDENTITY),
     _python("djl", _BOTH | {PayloadKind.LISTED}, read_metric=read_metric),
     _python("torchserve", _BOTH),
     _python("triton", _TENSORS, words=translate_error),
 )
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
+FORMATS: Sequence[Format] = (
+    *(BARE, TRITON, torchserve_format.made(os.environ)),
+    *(HUGGING_FACE, djl_format.made(os.environ)),
+)
 FETCHERS: Sequence[Fetcher] = (WEB, S3)
 TRANSLATORS = kinds(file_gate(FETCHERS, seconds=30.0))
 FIND_ENGINE = engine_finder(ENGINES, TRANSLATORS)
@@ -104,6 +109,7 @@ def build(
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
+    _check_engines(settings.defaults.engine_parameters)
     guard, exporter = ServerGuard(), tracing.exporter(config)
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
@@ -111,6 +117,17 @@ def build(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
     )
     return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
+
+
+def _check_engines(parameters: Iterable[str]) -> None:
+    """Refuse a parameter of an engine that there is not: it would be ignored in silence."""
+    for name in parameters:
+        engine = name.partition(".")[0]
+        if engine not in ENGINES:
+            raise ServeError(
+                Code.INVALID,
+                f"--engine-parameters: there is no engine '{engine}' ({name}); there are {', '.join(sorted(ENGINES))}.",
+            )
 
 
 @asynccontextmanager

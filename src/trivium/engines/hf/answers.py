@@ -1,0 +1,104 @@
+"""Puts a sequence's answer together: text in whole characters, tokens, and where it ends.
+
+The model's own end and stop tokens end a sequence and are left out of its text; so are stop texts, unless they are to
+be kept. Before the minimum of tokens nothing ends it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trivium.engines.hf.detokenizer import Decode, Detokenizer
+from trivium.engines.hf.stops import StopMatcher
+from trivium.types.generation import Finish, GeneratedChoice, Sampling, TokenText
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReading:
+    """How a model's tokens read: without special ones, with them, and one by itself."""
+
+    decode: Decode
+    decode_all: Decode
+    name: Callable[[int], str]
+    special: frozenset[int]
+    ends: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenToken:
+    """A token, its log probability where that is wanted, and the likeliest ones in its place."""
+
+    id: int
+    logprob: float | None = None
+    alternatives: Sequence[tuple[int, float]] = ()
+
+
+class SequenceAnswer:
+    """One per sequence. `room` is the number of tokens that it may have; the text begins with the `echo`."""
+
+    def __init__(self, sampling: Sampling, reading: TokenReading, room: int, echo: str = "") -> None:
+        self._reading = reading
+        self._sampling = sampling
+        self._room = room
+        self._least = sampling.min_tokens or 0
+        self._stop_ids = frozenset(sampling.stop_ids)
+        self._detokenizer = Detokenizer(reading.decode_all if sampling.shows_special else reading.decode)
+        self._matcher = StopMatcher(sampling.stop, sampling.keeps_stop)
+        self._texts = [echo] if echo else []
+        self._ids: list[int] = []
+        self._tokens: list[TokenText] = []
+        self.count = 0
+        self.logprob = 0.0
+        self.finish: Finish | None = Finish.LENGTH if room == 0 else None
+
+    @property
+    def score(self) -> float:
+        """Return the mean log probability of its tokens, by which sequences are compared."""
+        return self.logprob / self.count if self.count else 0.0
+
+    def take(self, token: ChosenToken) -> None:
+        """Continue by a token; sets `finish` where the sequence ends with it."""
+        self.count += 1
+        self.logprob += token.logprob or 0.0
+        text, finish = self._read(token.id)
+        if self.count >= self._least:
+            out, is_stopped = self._matcher.push(text)
+        else:
+            out, is_stopped = text, False
+        if is_stopped:
+            finish = Finish.STOP
+        elif finish is not None:
+            out += self._matcher.end()
+        self.finish = finish
+        self._ids.append(token.id)
+        if out:
+            self._texts.append(out)
+        if self._sampling.logprobs is not None:
+            self._tokens.append(self._told(token, text))
+
+    def part(self, index: int) -> GeneratedChoice | None:
+        """Return what has come since the last part; None for nothing."""
+        if not (self._texts or self._ids or self.finish):
+            return None
+        part = GeneratedChoice(
+            index, "".join(self._texts), tuple(self._ids), tuple(self._tokens), self.finish
+        )
+        self._texts, self._ids, self._tokens = [], [], []
+        return part
+
+    def _read(self, token: int) -> tuple[str, Finish | None]:
+        """Return the text that a token completes, and whether the sequence ends with it."""
+        finish = None
+        hides = False
+        if token in self._reading.ends and not self._sampling.ignores_eos:
+            finish, hides = Finish.EOS, not self._sampling.shows_special
+        elif token in self._stop_ids and self.count >= self._least:
+            finish, hides = Finish.STOP, not self._sampling.keeps_stop
+        elif self.count >= self._room:
+            finish = Finish.LENGTH
+        text = "" if hides else self._detokenizer.push(token)
+        return (text if finish is None else text + self._detokenizer.end()), finish
+
+    def _told(self, token: ChosenToken, text: str) -> TokenText:
+        name = self._reading.name
+        others = tuple((other, name(other), logprob) for other, logprob in token.alternatives)
+        return TokenText(token.id, text, token.logprob, others, token.id in self._reading.special)

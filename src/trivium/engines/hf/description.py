@@ -1,0 +1,164 @@
+"""Reads what a model's configuration says of its size, by transformers but without its weights.
+
+The context is bounded where positions are scaled by the longest sequence of a step: one request would change another.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfit
+from trivium.engines.hf.library import gguf_library, libraries
+from trivium.engines.hf.memory import MemoryEstimate, estimate
+from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
+from trivium.types.errors import Code, ServeError
+from trivium.types.spec import ModelSpec
+
+_DTYPES: Mapping[str, str] = {
+    **{"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"},
+    **{"F32": "fp32", "F16": "fp16", "BF16": "bf16"},
+}
+_FLAGS: Mapping[str, frozenset[str]] = {
+    "bf16": frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}),
+    "fp16": frozenset({"avx512_fp16", "amx_fp16", "asimdhp"}),
+}
+"""Words of /proc/cpuinfo for processors that compute in 16 bits."""
+_ATTENTIONS = frozenset({"full_attention", "sliding_attention"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDescription:
+    """A model that can be loaded. `context` is what a slot holds, `known_context` what the model knows."""
+
+    files: Checkpoint
+    chosen: GenerationOptions
+    config: Any
+    architecture: str
+    dtype: str
+    context: int
+    known_context: int | None
+    vocabulary: int
+    width: int
+    need: MemoryEstimate
+
+
+def describe(spec: ModelSpec, is_gpu: bool) -> ModelDescription:
+    """Return what a model's files say. LOAD_FAILED, or UNSUPPORTED, for a model that cannot be served."""
+    chosen = options(spec)
+    files = checkpoint(spec, chosen.trust_remote_code)
+    _, transformers = libraries()
+    config = _config(spec, transformers, files, chosen.trust_remote_code)
+    text = config.get_text_config()
+    numbers = files.numbers or _gguf_numbers(spec, files)
+    dtype = _dtype(files, chosen.dtype, is_gpu)
+    try:
+        known, cached = _context(text), _cache_numbers(text)
+        width, vocabulary = int(text.hidden_size), int(text.vocab_size)
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise unfit(
+            spec, f"its configuration lacks a size, or has one that is no number: {error}."
+        ) from error
+    _judge_layers(spec, text)
+    if min(width, vocabulary, cached, known or 2) < 1:
+        raise unfit(spec, "its configuration has a size below 1.")
+    context = _chosen_context(spec, chosen, known)
+    name = architecture(files.config) or (config.architectures or [type(config).__name__])[0]
+    need = estimate(numbers, cached, dtype)
+    return ModelDescription(files, chosen, config, name, dtype, context, known, vocabulary, width, need)
+
+
+def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, trusts_code: bool) -> Any:
+    extra = {"gguf_file": files.gguf} if files.gguf else {}
+    if files.gguf:
+        gguf_library()
+    try:
+        return transformers.AutoConfig.from_pretrained(
+            files.folder, local_files_only=True, trust_remote_code=trusts_code, **extra
+        )
+    except Exception as error:
+        raise unfit(
+            spec, f"transformers {transformers.__version__} cannot read its configuration: {error}"
+        ) from error
+
+
+def _gguf_numbers(spec: ModelSpec, files: Checkpoint) -> int:
+    if not files.gguf:
+        raise unfit(spec, "its safetensors files hold no weights.")
+    path = files.folder / files.gguf
+    try:
+        reader = gguf_library().GGUFReader(str(path))
+        return sum(int(tensor.n_elements) for tensor in reader.tensors)
+    except ServeError:
+        raise
+    except Exception as error:
+        raise unfit(spec, f"{files.gguf} is no whole GGUF file: {error}. Copy it again.") from error
+
+
+def _dtype(files: Checkpoint, asked: str, is_gpu: bool) -> str:
+    """Return the data type: as asked for, else the checkpoint's, but fp32 where a processor has no 16 bits."""
+    if asked != "auto":
+        return asked
+    told = files.config.get("dtype", files.config.get("torch_dtype"))
+    found = _DTYPES.get(str(told), _DTYPES.get(files.stored, "fp32"))
+    if found == "fp32" or is_gpu or processor_flags() & _FLAGS[found]:
+        return found
+    return "fp32"
+
+
+def processor_flags(path: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """Return what the first processor can do; nothing where the system does not tell."""
+    try:
+        with path.open() as file:
+            for line in file:
+                name, _, words = line.partition(":")
+                if name.strip() in ("flags", "Features"):
+                    return frozenset(words.split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def _context(text: Any) -> int | None:
+    known = getattr(text, "max_position_embeddings", None)
+    told = getattr(text, "rope_parameters", None) or {}
+    ropes = [rope for rope in (told, *told.values()) if isinstance(rope, dict) and "rope_type" in rope]
+    for rope in ropes:
+        if rope["rope_type"] in ("dynamic", "longrope"):
+            original = rope.get("original_max_position_embeddings")
+            original = original or getattr(text, "original_max_position_embeddings", None)
+            known = min(int(original), known or int(original)) if original else known
+    return None if known is None else int(known)
+
+
+def _chosen_context(spec: ModelSpec, chosen: GenerationOptions, known: int | None) -> int:
+    asked = chosen.max_context
+    if asked is None:
+        return DEFAULT_CONTEXT if known is None else min(known, DEFAULT_CONTEXT)
+    if known is not None and asked > known:
+        raise unfit(
+            spec, f"parameter 'max_context' is {asked}; expected at most {known}, which the model knows."
+        )
+    return asked
+
+
+def _cache_numbers(text: Any) -> int:
+    """Return how many numbers are kept of each token."""
+    heads = int(text.num_attention_heads)
+    nope, rope = getattr(text, "qk_nope_head_dim", None), getattr(text, "qk_rope_head_dim", None)
+    if getattr(text, "kv_lora_rank", None) and nope is not None and rope is not None:
+        return int(text.num_hidden_layers) * heads * (int(nope) + int(rope) + int(text.v_head_dim))
+    size = getattr(text, "head_dim", None) or text.hidden_size // heads
+    shared = getattr(text, "num_key_value_heads", None) or heads
+    return int(text.num_hidden_layers) * int(shared) * int(size) * 2
+
+
+def _judge_layers(spec: ModelSpec, text: Any) -> None:
+    kinds = set(getattr(text, "layer_types", None) or ()) - _ATTENTIONS
+    if kinds:
+        raise unfit(
+            spec,
+            f"its layers are of the kind {', '.join(sorted(map(str, kinds)))}, and this engine computes "
+            "full_attention and sliding_attention. Serve it with vLLM, or with a handler in Python that calls generate.",
+            Code.UNSUPPORTED,
+        )

@@ -1,0 +1,68 @@
+"""Language models in the form of Hugging Face: a folder, or a GGUF file, served in rolling batches.
+
+Always in a process of its own: a step holds the interpreter, and takes as long as it takes. What is computed when is
+`plan`'s to say.
+"""
+
+from copy import deepcopy
+
+from trivium.engines.hf.description import ModelDescription, describe
+from trivium.engines.hf.facts import facts
+from trivium.engines.hf.folder import unfit
+from trivium.types.interfaces import StepOutlet, StepRunner
+from trivium.types.payload import PayloadKind
+from trivium.types.running import Placement
+from trivium.types.spec import Device, Isolation, ModelFacts, ModelSpec
+
+
+class HfEngine:
+    """The descriptor."""
+
+    name = "hf"
+    takes: frozenset[PayloadKind] = frozenset({PayloadKind.GENERATE})
+    isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
+    has_facts = True
+
+    def facts(self, spec: ModelSpec) -> ModelFacts:
+        """Return what the files say: sizes, memory, and the tensors that stand for a request. Raises as `Engine.facts`
+        says.
+        """
+        return facts(spec, any(group.device is Device.GPU for group in spec.groups))
+
+    def open_steps(self, spec: ModelSpec, placement: Placement, outlet: StepOutlet) -> StepRunner:
+        """See `OpensStepRunner`."""
+        told = describe(spec, placement.device is Device.GPU)
+        return _open(spec, told, placement, outlet)
+
+
+def _open(spec: ModelSpec, told: ModelDescription, placement: Placement, outlet: StepOutlet) -> StepRunner:
+    import torch
+
+    from trivium.engines.hf.loading import free_memory, load
+    from trivium.engines.hf.processors import LogitsProcessors
+    from trivium.engines.hf.runner import RollingRunner
+
+    device = torch.device("cpu")
+    if placement.device is Device.GPU:
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if placement.device_id >= count:
+            raise unfit(
+                spec,
+                f"instance {placement.name} is to run on GPU {placement.device_id}, and this PyTorch sees {count} "
+                "GPUs. Install a PyTorch for CUDA, name another GPU, or use the CPU.",
+            )
+        device = torch.device("cuda", placement.device_id)
+    loaded = load(spec, told, device, free_memory(device))
+    return RollingRunner(
+        loaded.model,
+        loaded.attention,
+        deepcopy(loaded.tokenizer),
+        loaded.reading,
+        loaded.limits,
+        loaded.settings,
+        LogitsProcessors(spec.name, told.files.folder),
+        outlet,
+    )
+
+
+ENGINE = HfEngine()

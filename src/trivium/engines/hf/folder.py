@@ -1,0 +1,155 @@
+"""Looks at the files of a model before anything heavy opens them: what they say of it, and whether they can be served.
+
+Only safetensors and GGUF are weights here: reading a pickle may run any code. The head of a safetensors file tells how
+many numbers it has, and whether it is whole.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.spec import ModelSpec
+
+CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+_PICKLES = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
+_MOST_JSON = 2**26
+_MOST_HEAD = 100_000_000
+_KINDS = ("ForCausalLM", "LMHeadModel")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model's files. `gguf` is the name of the one file, or empty; then `config` is what config.json says. The
+    weights are `numbers`, most of them `stored` as the data type of that name: F32, F16, BF16.
+    """
+
+    folder: Path
+    gguf: str = ""
+    config: Mapping[str, object] = field(default_factory=dict)
+    numbers: int = 0
+    stored: str = ""
+
+
+def checkpoint(spec: ModelSpec, trusts_code: bool) -> Checkpoint:
+    """Return what lies at a spec's entry. LOAD_FAILED for what is no whole model, UNSUPPORTED for one that needs code
+    of its own, or has pickled weights.
+    """
+    path = spec.root / spec.entry
+    if path.suffix.lower() == ".gguf":
+        return _gguf(spec, path)
+    folder = path.parent if path.name == CONFIG else path
+    config = _json(spec, folder / CONFIG)
+    _judge_config(spec, config, trusts_code)
+    files = list(_weights(spec, folder))
+    kinds: Counter[str] = Counter()
+    for file in files:
+        kinds.update(_counts(spec, file))
+    stored = max(kinds, key=lambda kind: kinds[kind], default="")
+    return Checkpoint(folder, config=config, numbers=kinds.total(), stored=stored)
+
+
+def unfit(spec: ModelSpec, text: str, code: Code = Code.LOAD_FAILED) -> ServeError:
+    """Return the error of a model that cannot be opened."""
+    return ServeError(code, f"Model '{spec.name}': {text}")
+
+
+def architecture(config: Mapping[str, object]) -> str:
+    """Return the class that a configuration names; empty for none."""
+    names = config.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""
+
+
+def _gguf(spec: ModelSpec, path: Path) -> Checkpoint:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
+    if magic != b"GGUF":
+        raise unfit(spec, f"{path} begins with {magic!r}; expected a GGUF file, which begins with b'GGUF'.")
+    return Checkpoint(path.parent, gguf=path.name)
+
+
+def _judge_config(spec: ModelSpec, config: Mapping[str, object], trusts_code: bool) -> None:
+    name = architecture(config)
+    if not name.endswith(_KINDS):
+        raise unfit(
+            spec,
+            f"{CONFIG} names the architecture '{name or 'none'}'; expected a causal language model, "
+            "such as LlamaForCausalLM.",
+            Code.UNSUPPORTED,
+        )
+    if config.get("auto_map") and not trusts_code:
+        raise unfit(
+            spec,
+            f"{CONFIG} has 'auto_map': the model needs Python code of its own folder, which would run in the worker. "
+            "If you trust it, set trust_remote_code to true.",
+            Code.UNSUPPORTED,
+        )
+
+
+def _json(spec: ModelSpec, path: Path) -> Mapping[str, object]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_JSON + 1)
+        if len(text) > _MOST_JSON:
+            raise unfit(spec, f"{path.name} has more than {_MOST_JSON} bytes.")
+        told = json.loads(text)
+    except OSError as error:
+        raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise unfit(spec, f"{path} is no JSON: {error}.") from error
+    if not isinstance(told, dict):
+        raise unfit(spec, f"{path} holds no JSON object.")
+    return told
+
+
+def _weights(spec: ModelSpec, folder: Path) -> Iterator[Path]:
+    if (folder / WEIGHTS).is_file():
+        yield folder / WEIGHTS
+        return
+    if (folder / INDEX).is_file():
+        mapped = _json(spec, folder / INDEX).get("weight_map")
+        names = sorted({str(name) for name in mapped.values()}) if isinstance(mapped, dict) else []
+        for name in names:
+            if "/" in name or "\\" in name or not (folder / name).is_file():
+                raise unfit(spec, f"{INDEX} names the file '{name}', which is not in {folder}.")
+            yield folder / name
+        if names:
+            return
+    if pickles := sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern)):
+        raise unfit(
+            spec,
+            f"its weights are pickled ({pickles[0]}), and reading a pickle may run any code. Convert them once, where "
+            "you trust them: AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder) writes safetensors.",
+            Code.UNSUPPORTED,
+        )
+    raise unfit(spec, f"there are no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its files.")
+
+
+def _counts(spec: ModelSpec, path: Path) -> Mapping[str, int]:
+    """Return how many numbers of each data type a safetensors file holds. LOAD_FAILED for one that is not whole."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if not 2 <= length <= min(_MOST_HEAD, size - 8):
+                raise ValueError(f"its head would have {length} bytes, and the file has {size}")
+            head = json.loads(file.read(length))
+        counts: Counter[str] = Counter()
+        for name, tensor in head.items():
+            if name == "__metadata__":
+                continue
+            if tensor["data_offsets"][1] > size - 8 - length:
+                raise ValueError(f"it ends before the tensor '{name}' does: it is truncated")
+            counts[str(tensor["dtype"])] += math.prod(tensor["shape"])
+    except OSError as error:
+        raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        text = str(error) or type(error).__name__
+        raise unfit(spec, f"{path.name} is no whole safetensors file: {text}. Copy it again.") from error
+    return counts

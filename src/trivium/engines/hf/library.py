@@ -1,0 +1,40 @@
+"""Imports PyTorch and transformers when they are first needed, and keeps the latter quiet and off the network."""
+
+from typing import Any
+
+from trivium.types.errors import Code, ServeError
+
+_INSTALL = "Install it with: pip install 'trivium[llm]'"
+
+
+def libraries() -> tuple[Any, Any]:
+    """Return torch and transformers. UNSUPPORTED with the install command where one is missing."""
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        name = error.name or "a library"
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Language models need PyTorch and transformers, and {name} is not installed. {_INSTALL}",
+        ) from error
+    if not hasattr(transformers, "AttentionInterface"):
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Language models need transformers 5.24, and {transformers.__version__} is installed. {_INSTALL}",
+        )
+    words: Any = transformers.logging
+    words.set_verbosity_error()
+    words.disable_progress_bar()
+    return torch, transformers
+
+
+def gguf_library() -> Any:
+    """Return the library that reads GGUF. UNSUPPORTED with the install command where it is missing."""
+    try:
+        import gguf
+    except ImportError as error:
+        raise ServeError(
+            Code.UNSUPPORTED, f"GGUF files need the library gguf, which is not installed. {_INSTALL}"
+        ) from error
+    return gguf

@@ -1,0 +1,184 @@
+"""Opens a model: judges its memory, loads weights and tokenizer, and tests it before it serves.
+
+Nothing is fetched, no pickle is read, and code of the folder runs only where that is allowed. Whatever a broken or
+hostile file makes a library raise is LOAD_FAILED.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+
+from trivium.engines.hf.answers import TokenReading
+from trivium.engines.hf.attention import StepAttention
+from trivium.engines.hf.description import ModelDescription
+from trivium.engines.hf.folder import unfit
+from trivium.engines.hf.memory import fitting_slots, shortage
+from trivium.engines.hf.plan import StepSettings
+from trivium.engines.hf.requests import GenerationLimits
+from trivium.engines.hf.self_test import self_test
+from trivium.machine.memory import FreeMemory
+from trivium.types.errors import Code, ServeError
+from trivium.types.spec import Device, ModelSpec
+
+log = logging.getLogger(__name__)
+
+_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that has passed its test, and all that serving it takes."""
+
+    model: Any
+    attention: StepAttention
+    tokenizer: Any
+    reading: TokenReading
+    limits: GenerationLimits
+    settings: StepSettings
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return how many bytes are free where a model is to lie; None where nobody can tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return FreeMemory().read(with_gpus=False).get((Device.CPU, 0))
+
+
+def load(spec: ModelSpec, told: ModelDescription, device: torch.device, free: int | None) -> LoadedModel:
+    """Return the opened model. LOAD_FAILED, OUT_OF_MEMORY, or UNSUPPORTED with what would serve it."""
+    slots = told.chosen.slots or fitting_slots(told.need, told.context, free)
+    if short := shortage(told.need, slots, told.context, free, told.dtype):
+        raise unfit(spec, short, Code.OUT_OF_MEMORY)
+    if told.chosen.threads is not None:
+        torch.set_num_threads(told.chosen.threads)
+    tokenizer = _tokenizer(spec, told)
+    model = _model(spec, told).to(device).eval().requires_grad_(False)
+    if not model._supports_attention_backend:
+        raise unfit(
+            spec,
+            f"{type(model).__name__} computes its attention in a way of its own, which cannot be done in "
+            f"steps. {_OTHERS}",
+            Code.UNSUPPORTED,
+        )
+    attention = StepAttention(slots, told.context)
+    transformers.AttentionInterface.register(attention.name, attention.attend)
+    width = int(model.get_input_embeddings().weight.shape[1])
+    limits = GenerationLimits(spec.name, told.context, told.vocabulary, width)
+    _test(spec, model, attention, limits, slots)
+    log.info(
+        "model '%s': %s in %s, %d slots of %d tokens, about %.2f GB",
+        *(
+            spec.name,
+            told.architecture,
+            told.dtype,
+            slots,
+            told.context,
+            told.need.total(slots, told.context) / 1e9,
+        ),
+    )
+    settings = StepSettings(slots, told.chosen.prefill_chunk)
+    return LoadedModel(model, attention, tokenizer, _reading(model, tokenizer), limits, settings)
+
+
+def _model(spec: ModelSpec, told: ModelDescription) -> Any:
+    extra: dict[str, Any] = {"gguf_file": told.files.gguf} if told.files.gguf else {"use_safetensors": True}
+    try:
+        loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            told.files.folder,
+            config=told.config if not told.files.gguf else None,
+            dtype=_TYPES[told.dtype],
+            attn_implementation="eager",
+            local_files_only=True,
+            trust_remote_code=told.chosen.trust_remote_code,
+            output_loading_info=True,
+            **extra,
+        )
+    except Exception as error:
+        raise _unopened(spec, "weights", error) from error
+    model, info = loaded
+    if missing := sorted(info["missing_keys"]):
+        raise unfit(
+            spec,
+            f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again.",
+        )
+    return model
+
+
+def _tokenizer(spec: ModelSpec, told: ModelDescription) -> Any:
+    extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            told.files.folder,
+            local_files_only=True,
+            trust_remote_code=told.chosen.trust_remote_code,
+            **extra,
+        )
+    except Exception as error:
+        raise _unopened(spec, "tokenizer", error) from error
+
+
+def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:
+    if isinstance(error, MemoryError) or "out of memory" in str(error):
+        return unfit(spec, f"there is not memory enough for its {what}: {error}", Code.OUT_OF_MEMORY)
+    text = f"{type(error).__name__}: {error}".strip()
+    return unfit(spec, f"transformers {transformers.__version__} cannot open its {what}: {text[:1000]}")
+
+
+def _test(
+    spec: ModelSpec, model: Any, attention: StepAttention, limits: GenerationLimits, slots: int
+) -> None:
+    try:
+        with torch.inference_mode():
+            differs = self_test(model, attention, limits, slots > 1)
+    except ServeError as error:
+        raise unfit(spec, error.message, error.code) from error
+    except Exception as error:
+        raise _unopened(spec, "layers", error) from error
+    if differs:
+        raise unfit(
+            spec,
+            f"{type(model).__name__} computes something that this engine does not know: {differs}. {_OTHERS}",
+            Code.UNSUPPORTED,
+        )
+
+
+def _reading(model: Any, tokenizer: Any) -> TokenReading:
+    names: dict[int, str] = {}
+
+    def decode(tokens: Any) -> str:
+        return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    def decode_all(tokens: Any) -> str:
+        return str(tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def name(token: int) -> str:
+        found = names.get(token)
+        if found is None:
+            found = names[token] = decode_all([token])
+        return found
+
+    return TokenReading(
+        decode, decode_all, name, frozenset(tokenizer.all_special_ids), _ends(model, tokenizer)
+    )
+
+
+def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the tokens with which the model ends by itself: as its generation settings say, else its configuration."""
+    for told in (
+        getattr(model.generation_config, "eos_token_id", None),
+        getattr(model.config, "eos_token_id", None),
+        tokenizer.eos_token_id,
+    ):
+        found = told if isinstance(told, list) else [told]
+        ends = frozenset(
+            one
+            for one in found
+            if isinstance(one, int) and 0 <= one < model.config.get_text_config().vocab_size
+        )
+        if ends:
+            return ends
+    return frozenset()

@@ -1,0 +1,261 @@
+"""Serves many requests with one model, a step at a time: joins, one forward pass, one choice of tokens, the answers.
+
+What a step does is `plan`'s to decide; this acts on it, and owns the slots. A fault of one request ends that one.
+"""
+
+import time
+from itertools import count
+from os import urandom
+from typing import Any
+
+import torch
+
+from trivium.engines.hf.answers import ChosenToken, TokenReading
+from trivium.engines.hf.attention import StepAttention
+from trivium.engines.hf.forward import ForwardPass
+from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
+from trivium.engines.hf.processors import LogitsProcessors
+from trivium.engines.hf.requests import GenerationLimits, judge, refusal
+from trivium.engines.hf.sampling import Sampler
+from trivium.engines.hf.sequences import GenerationRequest, SequenceState
+from trivium.engines.hf.texts import RequestReader
+from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generate
+from trivium.types.interfaces import StepOutlet, StepReport
+from trivium.types.operations import Infer
+from trivium.types.running import ItemId
+
+
+class RollingRunner:
+    """See `StepRunner`."""
+
+    def __init__(  # noqa: PLR0913 - what a loaded model consists of
+        self,
+        model: Any,
+        attention: StepAttention,
+        tokenizer: Any,
+        reading: TokenReading,
+        limits: GenerationLimits,
+        settings: StepSettings,
+        processors: LogitsProcessors,
+        outlet: StepOutlet,
+    ) -> None:
+        device = next(model.parameters()).device
+        self._attention = attention
+        self._forward = ForwardPass(model, attention, device)
+        self._sampler = Sampler(settings.slots, limits.vocabulary, sorted(reading.ends), device)
+        self._reading = reading
+        self._limits = limits
+        self._settings = settings
+        self._outlet = outlet
+        self._reader = RequestReader(tokenizer, limits, processors, outlet.wake)
+        self._keys = count()
+        self._requests: dict[ItemId, GenerationRequest] = {}
+        self._unread: dict[ItemId, GenerationRequest] = {}
+        self._free = set(range(settings.slots))
+        self._wasted = self._unread_tokens = 0
+
+    @property
+    def slots(self) -> int:
+        """See `StepRunner`."""
+        return self._settings.slots
+
+    def add(self, item: ItemId, infer: Infer) -> None:
+        """See `StepRunner`."""
+        generate = infer.payload
+        assert isinstance(generate, Generate), "the engine takes nothing else"
+        try:
+            judge(generate, self._limits)
+        except TypeError as error:
+            raise refusal(self._limits.model, "sampling", "numbers", error) from error
+        seed = generate.sampling.seed
+        chosen = int.from_bytes(urandom(8), "little") if seed is None else seed
+        self._unread[item] = GenerationRequest(item, generate, chosen)
+        self._reader.read(item, generate)
+
+    def step(self) -> StepReport | None:
+        """See `StepRunner`."""
+        self._take_read()
+        decided = plan(self._view(), self._settings)
+        if not (decided.rows or decided.pieces):
+            return self._report(0, 0, 0) if self._wasted or self._unread_tokens else None
+        with torch.inference_mode():
+            self._join(decided)
+            return self._compute(decided)
+
+    def abort(self, item: ItemId) -> int:
+        """See `StepRunner`."""
+        self._unread.pop(item, None)
+        request = self._requests.get(item)
+        if request is None:
+            return 0
+        self._forget(request)
+        return request.new_tokens + sum(prompt.read for prompt in request.prompts)
+
+    def reset(self) -> None:
+        """See `StepRunner`."""
+        self._requests.clear()
+        self._unread.clear()
+        self._free = set(range(self._settings.slots))
+        self._wasted = self._unread_tokens = 0
+        with torch.inference_mode():
+            self._attention.clear_all()
+
+    def close(self) -> None:
+        """See `StepRunner`."""
+        self._reader.close()
+        self.reset()
+
+    def debug_state(self) -> dict[str, int]:
+        """Return what there is: requests that are read or computed, and slots that nobody has."""
+        return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._free)}
+
+    # -- joining --
+
+    def _take_read(self) -> None:
+        while (prepared := self._reader.take()) is not None:
+            request = self._unread.pop(prepared.item, None)
+            if request is None:
+                continue
+            if prepared.error is not None:
+                self._outlet.end(prepared.item, prepared.error)
+                continue
+            request.begin(prepared, self._keys, self._limits.context, self._reading)
+            self._requests[prepared.item] = request
+            if request.is_over:
+                self._unread_tokens += request.prompt_tokens
+                self._end(request)
+
+    def _view(self) -> StepView:
+        holders: list[SlotHolder] = []
+        seekers: list[SlotSeeker] = []
+        for request in self._requests.values():
+            holders += [
+                SlotHolder(one.key, one.place, one.left, one.slot != request.own) for one in request.running
+            ]
+            own = request.own if request.is_own_idle else None
+            is_first = request.own is None
+            for one in request.seekers(self._settings.slots) if request.waiting else ():
+                source = request.source(one)
+                left = one.left if source is None else max(1, one.left - source[1])
+                seekers.append(SlotSeeker(one.key, left, own, is_first))
+                own, is_first = None, False
+        return StepView(tuple(self._free), tuple(holders), tuple(seekers))
+
+    def _join(self, decided: StepPlan) -> None:
+        sequences = self._sequences()
+        for key in decided.returns:
+            given = sequences[key]
+            self._clear(given)
+            self._free.add(given.request.give_back(given))
+        for join in decided.joins:
+            sequence = sequences[join.key]
+            self._free.discard(join.slot)
+            copied = sequence.request.enter(sequence, join.slot)
+            if copied is not None:
+                self._attention.copy(copied[0], join.slot, copied[1])
+            self._sampler.begin(sequence)
+
+    def _sequences(self) -> dict[int, SequenceState]:
+        return {
+            one.key: one
+            for request in self._requests.values()
+            for one in (*request.running, *request.waiting)
+        }
+
+    # -- computing --
+
+    def _compute(self, decided: StepPlan) -> StepReport:
+        sequences = {one.key: one for request in self._requests.values() for one in request.running}
+        reads = [(sequences[key], 1) for key in decided.rows]
+        pieces = [(sequences[piece.key], piece.count) for piece in decided.pieces]
+        reads += [piece for piece in pieces if piece[1] == 1] + [piece for piece in pieces if piece[1] > 1]
+        rows, prompt_tokens = self._count(reads)
+        logits, ended = self._forward.run(reads)
+        if ended:
+            self._choose(logits, ended)
+        return self._report(rows, prompt_tokens, len(ended))
+
+    def _count(self, reads: list[tuple[SequenceState, int]]) -> tuple[int, int]:
+        """Count what is computed: tokens of sequences, and tokens of prompts that nobody had read yet."""
+        rows = prompt_tokens = 0
+        for sequence, size in reads:
+            prompt = sequence.prompt
+            new = max(0, min(sequence.done + size, prompt.size) - max(prompt.read, sequence.done))
+            prompt.read += new
+            prompt_tokens += new
+            if size == 1 and not new:
+                rows += 1
+            else:
+                self._wasted += (
+                    size - new
+                )  # read a second time, since the slot was needed for another request
+        return rows, prompt_tokens
+
+    def _choose(self, logits: torch.Tensor, sequences: list[SequenceState]) -> None:
+        choices = self._sampler.choose(logits, sequences)
+        now = time.monotonic()
+        touched: dict[ItemId, GenerationRequest] = {}
+        for row, (sequence, token) in enumerate(zip(sequences, choices.tokens, strict=True)):
+            request = sequence.request
+            if request.item not in self._requests:
+                continue  # another sequence of it failed in this step
+            error = choices.failed.get(row) or self._take(sequence, token)
+            if error is not None:
+                touched.pop(request.item, None)
+                self._fail(request, error)
+                continue
+            request.first_at = request.first_at or now
+            request.last_at = now
+            touched[request.item] = request
+        for request in touched.values():
+            if request.is_over:
+                self._end(request)
+            elif request.generate.streams:
+                self._outlet.offer(request.item, request.parts())
+
+    def _take(self, sequence: SequenceState, token: ChosenToken) -> ServeError | None:
+        sequence.new.append(token.id)
+        try:
+            sequence.answer.take(token)
+        except Exception as error:
+            return ServeError(
+                Code.MODEL_FAILED,
+                f"Model '{self._limits.model}': token {token.id} cannot be read as text: "
+                f"{type(error).__name__}: {error}",
+            )
+        if sequence.answer.finish is not None:
+            slot = sequence.request.leave(sequence)
+            if slot is not None:
+                self._free.add(slot)
+        return None
+
+    def _end(self, request: GenerationRequest) -> None:
+        self._forget(request)
+        answer, wasted = request.whole()
+        self._wasted += wasted
+        self._outlet.end(request.item, answer)
+
+    def _fail(self, request: GenerationRequest, error: ServeError) -> None:
+        self._forget(request, is_clean=False)
+        self._wasted += request.new_tokens + sum(prompt.read for prompt in request.prompts)
+        self._outlet.end(request.item, error)
+
+    def _forget(self, request: GenerationRequest, is_clean: bool = True) -> None:
+        del self._requests[request.item]
+        self._free |= request.slots
+        for sequence in request.running:
+            if not (is_clean and sequence.new):
+                self._clear(sequence)
+
+    def _clear(self, sequence: SequenceState) -> None:
+        """Leave nothing that may be no number to whoever gets the slot: nobody has seen logits of it, or bad ones."""
+        with torch.inference_mode():
+            self._attention.clear(sequence.place, sequence.done)
+
+    def _report(self, rows: int, prompt_tokens: int, new_tokens: int) -> StepReport:
+        wasted, self._wasted = self._wasted, 0
+        prompt_tokens, self._unread_tokens = prompt_tokens + self._unread_tokens, 0
+        used = sum(one.done for request in self._requests.values() for one in request.running)
+        share = used / (self._settings.slots * self._limits.context)
+        return StepReport(rows, prompt_tokens, new_tokens, share, wasted)

@@ -1,0 +1,322 @@
+"""Chooses the next token of every sequence of a step, for all of them at once.
+
+Order: repetition, presence and frequency penalty, bias, minimum of tokens, a processor of the model's folder; then
+temperature, top-k, top-p, min-p and typical-p, each over what the one before it left. A token is drawn by one number
+per sequence: the first one, the likeliest leading, whose probability added to those before it exceeds that number. Log
+probabilities are the model's own, before all of this.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from trivium.engines.hf.answers import ChosenToken
+from trivium.engines.hf.draws import draw
+from trivium.engines.hf.processors import LogitsCall
+from trivium.engines.hf.requests import is_greedy
+from trivium.engines.hf.token_counts import TokenCounts, uses_counts
+from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Sampling
+
+CANDIDATES = 512
+"""Likeliest tokens that are looked at first: sorting a whole vocabulary takes longer than most steps may."""
+
+
+class SampledSequence(Protocol):
+    """What choosing a token needs to know of a sequence."""
+
+    key: int
+    number: int
+    seed: int
+    sampling: Sampling
+    new: list[int]
+    processor: LogitsCall | None
+    wants_logprob: bool
+
+    def known(self) -> list[int]:
+        """Return the tokens of its prompt, if it has any, and its own."""
+        ...
+
+    @property
+    def place(self) -> int:
+        """Return its slot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The token of each sequence, and in its place the error of those that failed, by their row."""
+
+    tokens: Sequence[ChosenToken]
+    failed: Mapping[int, ServeError]
+
+
+class Sampler:
+    """One per model: what it knows of the step before is used again while the sequences are the same ones."""
+
+    def __init__(self, slots: int, vocabulary: int, ends: Sequence[int], device: torch.device) -> None:
+        self._counts = TokenCounts(slots, vocabulary, device)
+        self._ends = list(ends)
+        self._device = device
+        self._keys: tuple[tuple[int, int], ...] = ()
+        self._controls = _Controls([], device)
+
+    def begin(self, sequence: SampledSequence) -> None:
+        """A sequence got a slot."""
+        if uses_counts(sequence.sampling):
+            self._counts.begin(sequence.place, sequence.known(), sequence.new)
+
+    def choose(self, logits: torch.Tensor, sequences: Sequence[SampledSequence]) -> Choices:
+        """Return the next token of each sequence, whose logits are the row of the same number."""
+        keys = tuple((sequence.key, sequence.place) for sequence in sequences)
+        if keys != self._keys:
+            self._keys, self._controls = keys, _Controls(sequences, self._device)
+        controls = self._controls
+        raw = logits.float()
+        scores, failed = self._changed(raw, sequences, controls)
+        best, picks = scores.max(-1)
+        if controls.cut is not None or controls.plain is not None:
+            drawn = torch.tensor([draw(one.seed, one.number, len(one.new)) for one in sequences])
+            _draw(scores, picks, controls, drawn.to(self._device))
+        for row, is_good in enumerate(torch.isfinite(best).tolist()):
+            if not is_good and row not in failed:
+                failed[row] = _no_number()
+        if controls.counted:
+            self._counts.add(controls.slots, picks[controls.counted_rows])
+        return Choices(self._told(raw, picks, controls, sequences), failed)
+
+    def _changed(
+        self, raw: torch.Tensor, sequences: Sequence[SampledSequence], controls: "_Controls"
+    ) -> tuple[torch.Tensor, dict[int, ServeError]]:
+        """Return the logits as the requests want them changed. Rows whose processor failed keep theirs."""
+        failed: dict[int, ServeError] = {}
+        young = [
+            i for i in controls.with_least if len(sequences[i].new) < (sequences[i].sampling.min_tokens or 0)
+        ]
+        if not (controls.counted or controls.biased or controls.processed or young):
+            return raw, failed
+        scores = raw.clone()
+        if controls.counted:
+            rows = controls.counted_rows
+            scores[rows] = self._counts.penalise(scores[rows], controls.slots, *controls.penalties)
+        if controls.biased:
+            scores.index_put_(controls.bias_at, controls.bias, accumulate=True)
+        self._hold_ends(scores, sequences, young)
+        for row in controls.processed:
+            error = _process(scores, row, sequences[row])
+            if error is not None:
+                failed[row] = error
+        return scores, failed
+
+    def _hold_ends(
+        self, scores: torch.Tensor, sequences: Sequence[SampledSequence], young: Sequence[int]
+    ) -> None:
+        pairs = [(row, end) for row in young for end in (*self._ends, *sequences[row].sampling.stop_ids)]
+        if pairs:
+            rows, ends = (torch.tensor(column, device=self._device) for column in zip(*pairs, strict=True))
+            scores[rows, ends] = -torch.inf
+
+    def _told(
+        self,
+        raw: torch.Tensor,
+        picks: torch.Tensor,
+        controls: "_Controls",
+        sequences: Sequence[SampledSequence],
+    ) -> list[ChosenToken]:
+        tokens = picks.tolist()
+        if not controls.logprob_rows:
+            return [ChosenToken(token) for token in tokens]
+        rows = torch.tensor(controls.logprob_rows, device=self._device)
+        logprobs = torch.log_softmax(raw[rows], -1)
+        chosen = logprobs.gather(1, picks[rows, None])[:, 0].tolist()
+        most = max(sequences[row].sampling.logprobs or 0 for row in controls.logprob_rows)
+        best, at = logprobs.topk(min(most, raw.shape[1]), -1)
+        told = {
+            row: (chosen[i], list(zip(ids, values, strict=True))[: sequences[row].sampling.logprobs or 0])
+            for i, (row, ids, values) in enumerate(
+                zip(controls.logprob_rows, at.tolist(), best.tolist(), strict=True)
+            )
+        }
+        return [ChosenToken(token, *told.get(row, (None, ()))) for row, token in enumerate(tokens)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """Rows of which tokens are drawn, and how each is cut: a number per row."""
+
+    rows: torch.Tensor
+    temperature: torch.Tensor
+    top_k: torch.Tensor
+    top_p: torch.Tensor
+    min_p: torch.Tensor
+    typical_p: torch.Tensor
+    has_typical: bool
+
+    def of(self, which: torch.Tensor) -> "_Cuts":
+        """Return those of some of the rows."""
+        return _Cuts(
+            self.rows[which],
+            self.temperature[which],
+            self.top_k[which],
+            self.top_p[which],
+            self.min_p[which],
+            self.typical_p[which],
+            self.has_typical,
+        )
+
+
+@dataclass(slots=True)
+class _Controls:
+    """What the sequences of a step ask for, as one tensor for all of them."""
+
+    sequences: Sequence[SampledSequence]
+    device: torch.device
+    plain: _Cuts | None = None
+    cut: _Cuts | None = None
+    counted: list[int] = field(default_factory=list)
+    processed: list[int] = field(default_factory=list)
+    with_least: list[int] = field(default_factory=list)
+    logprob_rows: list[int] = field(default_factory=list)
+    biased: bool = False
+    counted_rows: Any = None
+    slots: Any = None
+    penalties: Any = None
+    bias_at: Any = None
+    bias: Any = None
+
+    def __post_init__(self) -> None:
+        told = [sequence.sampling for sequence in self.sequences]
+        drawn = [row for row, one in enumerate(told) if not is_greedy(one)]
+        self.plain = self._cuts([row for row in drawn if not _is_cut(told[row])], told)
+        self.cut = self._cuts([row for row in drawn if _is_cut(told[row])], told)
+        self.processed = [row for row, one in enumerate(self.sequences) if one.processor is not None]
+        self.with_least = [row for row, one in enumerate(told) if one.min_tokens]
+        self.logprob_rows = [row for row, one in enumerate(self.sequences) if one.wants_logprob]
+        self.counted = [row for row, one in enumerate(told) if uses_counts(one)]
+        if self.counted:
+            self.counted_rows = torch.tensor(self.counted, device=self.device)
+            self.slots = torch.tensor([self.sequences[row].place for row in self.counted], device=self.device)
+            some = [told[row] for row in self.counted]
+            self.penalties = (
+                self._numbers([one.repetition_penalty or 1.0 for one in some]),
+                self._numbers([one.presence_penalty or 0.0 for one in some]),
+                self._numbers([one.frequency_penalty or 0.0 for one in some]),
+            )
+        biases = [(row, at, value) for row, one in enumerate(told) for at, value in one.logit_bias.items()]
+        if biases:
+            self.biased = True
+            rows, at, values = zip(*biases, strict=True)
+            self.bias_at = torch.tensor(rows, device=self.device), torch.tensor(at, device=self.device)
+            self.bias = self._numbers(values)
+
+    def _numbers(self, values: Sequence[float]) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float32, device=self.device)
+
+    def _cuts(self, rows: list[int], told: Sequence[Sampling]) -> _Cuts | None:
+        if not rows:
+            return None
+        some = [told[row] for row in rows]
+        top_k = [one.top_k if one.top_k and one.top_k > 0 else 2**31 for one in some]
+        typical = [1.0 if one.typical_p is None else one.typical_p for one in some]
+        return _Cuts(
+            torch.tensor(rows, device=self.device),
+            self._numbers([1.0 if one.temperature is None else one.temperature for one in some])[:, None],
+            torch.tensor(top_k, device=self.device)[:, None],
+            self._numbers([1.0 if one.top_p is None else one.top_p for one in some])[:, None],
+            self._numbers([one.min_p or 0.0 for one in some])[:, None],
+            self._numbers(typical)[:, None],
+            any(value < 1 for value in typical),
+        )
+
+
+def _is_cut(sampling: Sampling) -> bool:
+    shares = sampling.top_p, sampling.typical_p
+    has_share = any(share is not None and share < 1 for share in shares)
+    return bool(has_share or sampling.min_p or (sampling.top_k or 0) > 0)
+
+
+def _draw(scores: torch.Tensor, picks: torch.Tensor, controls: _Controls, drawn: torch.Tensor) -> None:
+    """Draw the tokens of the rows that want it, into `picks`."""
+    if controls.plain is not None:
+        rows = controls.plain.rows
+        shares = torch.softmax(scores[rows] / controls.plain.temperature, -1).double()
+        picks[rows] = _at(shares, drawn[rows])
+    if controls.cut is not None:
+        cuts = controls.cut
+        scaled = scores[cuts.rows] / cuts.temperature
+        found, is_enough = _cut_draw(scaled, cuts, drawn[cuts.rows], CANDIDATES)
+        picks[cuts.rows] = found
+        if not bool(is_enough.all()):
+            rest = (~is_enough).nonzero()[:, 0]
+            some = cuts.of(rest)
+            picks[some.rows] = _cut_draw(scaled[rest], some, drawn[some.rows], scores.shape[1])[0]
+
+
+def _cut_draw(
+    scaled: torch.Tensor, cuts: _Cuts, drawn: torch.Tensor, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw among the likeliest `most` tokens of each row; second, whether no other could have been drawn."""
+    size = min(most, scaled.shape[1])
+    values, order = scaled.topk(size, -1)
+    ranks = torch.arange(size, device=scaled.device)
+    kept = ranks < cuts.top_k
+    has_top = cuts.top_k <= size
+    whole = torch.where(
+        has_top, values.masked_fill(~kept, -torch.inf).logsumexp(-1, True), scaled.logsumexp(-1, True)
+    )
+    shares = (values - whole).exp().masked_fill(~kept, 0.0)
+    before = shares.double().cumsum(-1) - shares
+    kept &= (before < cuts.top_p) | (ranks == 0)
+    kept &= (values - values[:, :1]).exp() >= cuts.min_p
+    is_enough = (has_top | ~kept[:, -1:])[:, 0] if size < scaled.shape[1] else torch.ones_like(has_top[:, 0])
+    if cuts.has_typical:
+        kept &= _typical(values, kept, cuts.typical_p)
+    shares = (values - values[:, :1]).exp().masked_fill(~kept, 0.0).double()
+    return order.gather(1, _at(shares, drawn)[:, None])[:, 0], is_enough
+
+
+def _typical(values: torch.Tensor, kept: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+    """Return which tokens are about as surprising as the mean: the nearest ones that have the mass together."""
+    logs = torch.log_softmax(values.masked_fill(~kept, -torch.inf), -1)
+    shares = logs.exp()
+    entropy = -(shares * logs.masked_fill(~kept, 0.0)).sum(-1, True)
+    distance = (-logs - entropy).abs().masked_fill(~kept, torch.inf)
+    nearest, order = distance.sort(-1)
+    summed = shares.gather(1, order).double().cumsum(-1)
+    last = (summed < mass).sum(-1, True).clamp(max=values.shape[1] - 1)
+    return (distance <= nearest.gather(1, last)) | (mass >= 1)
+
+
+def _at(shares: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
+    """Return the first place of each row whose share, added to those before it, exceeds the drawn part of all."""
+    summed = shares.cumsum(-1)
+    target = summed[:, -1:] * drawn[:, None].double()
+    return torch.searchsorted(summed, target, right=True)[:, 0].clamp(max=shares.shape[1] - 1)
+
+
+def _process(scores: torch.Tensor, row: int, sequence: SampledSequence) -> ServeError | None:
+    """Let a processor of the model's folder change a row; what it does wrong is its request's fault alone."""
+    assert sequence.processor is not None
+    name = sequence.sampling.processor
+    try:
+        known = torch.tensor([sequence.known()], dtype=torch.long, device=scores.device)
+        made = sequence.processor(known, scores[row : row + 1].clone())
+        if not isinstance(made, torch.Tensor) or made.shape != scores[row : row + 1].shape:
+            shape = getattr(made, "shape", type(made).__name__)
+            raise ValueError(f"it returned {shape}, and expected were scores of shape {(1, scores.shape[1])}")
+        scores[row] = made[0]
+    except Exception as error:
+        return ServeError(
+            Code.MODEL_FAILED, f"The logits processor '{name}' failed: {type(error).__name__}: {error}"
+        )
+    return None
+
+
+def _no_number() -> ServeError:
+    return ServeError(
+        Code.MODEL_FAILED,
+        "The model's logits are no numbers (NaN, or all infinite), so that no token can be chosen. Look at the "
+        "embeddings or the processor of the request, or load the model with dtype fp32.",
+    )

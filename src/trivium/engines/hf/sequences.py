@@ -1,0 +1,232 @@
+"""What the runner knows of its requests: their prompts, their sequences, and which slots they have.
+
+Sequence `i` of a request is choice `i % n` of prompt `i // n`, of the `n` that are made of each. A request keeps one
+slot of its own until it ends; in an idle slot its last prompt stays, for another choice of it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+
+from trivium.engines.hf.answers import SequenceAnswer, TokenReading
+from trivium.engines.hf.requests import sequences_per_prompt
+from trivium.engines.hf.texts import PreparedRequest, PromptInput
+from trivium.types.generation import Generate, Generated, GeneratedChoice, GenerationUsage, Sampling
+from trivium.types.running import ItemId
+
+
+class Prompt:
+    """A prompt whose inputs are computed; `read` of them have been counted."""
+
+    def __init__(self, told: PromptInput) -> None:
+        self.ids = told.ids
+        self.size = told.size
+        self.text = told.text
+        self.read = 0
+        self.embeds: torch.Tensor | None = None
+        if told.embeds is not None:
+            data = bytearray(told.embeds.data)
+            self.embeds = torch.frombuffer(data, dtype=torch.float32).reshape(
+                told.embeds.tokens, told.embeds.width
+            )
+
+
+class SequenceState:
+    """One sequence: `done` inputs of the prompt and its own `new` tokens have their keys and values in its slot."""
+
+    def __init__(self, request: "GenerationRequest", key: int, index: int, prompt: Prompt) -> None:
+        self.request = request
+        self.key = key
+        self.number = index
+        self.prompt = prompt
+        self.sampling: Sampling = request.sampling
+        self.seed = request.seed
+        self.wants_logprob = request.wants_logprob
+        self.new: list[int] = []
+        self.slot: int | None = None
+        self.done = 0
+        self.processor: Callable[..., Any] | None = None
+        self.answer: SequenceAnswer
+
+    @property
+    def place(self) -> int:
+        """Return its slot, which it has."""
+        assert self.slot is not None, "it was given one"
+        return self.slot
+
+    @property
+    def left(self) -> int:
+        """Return how many inputs are not computed."""
+        return self.prompt.size + len(self.new) - self.done
+
+    def known(self) -> list[int]:
+        """Return the tokens of its prompt, if it has any, and its own."""
+        return [*self.prompt.ids, *self.new]
+
+    def tokens(self, count: int) -> list[int]:
+        """Return the next tokens to compute; 0 in place of what is embedded."""
+        end = self.done + count
+        start, size = self.done, self.prompt.size
+        of_prompt = (
+            self.prompt.ids[start:end] if self.prompt.embeds is None else [0] * max(0, min(end, size) - start)
+        )
+        return [*of_prompt, *self.new[max(0, start - size) : max(0, end - size)]]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The prompt whose first `size` keys and values lie in the request's own slot while that is idle."""
+
+    prompt: Prompt
+    size: int
+
+
+class GenerationRequest:
+    """One item. `own` is the slot that it keeps, once it has one."""
+
+    def __init__(self, item: ItemId, generate: Generate, seed: int) -> None:
+        self.item = item
+        self.generate = generate
+        self.sampling = generate.sampling
+        self.seed = seed
+        self.per_prompt = sequences_per_prompt(generate.sampling)
+        self.wants_logprob = self.sampling.logprobs is not None or self.per_prompt > self.sampling.choices
+        self.prompts: list[Prompt] = []
+        self.all: list[SequenceState] = []
+        self.waiting: deque[SequenceState] = deque()
+        self.running: list[SequenceState] = []
+        self.own: int | None = None
+        self._kept: _Kept | None = None
+        self.first_at = 0.0
+        self.last_at = 0.0
+
+    def begin(
+        self, prepared: PreparedRequest, keys: Iterator[int], context: int, reading: TokenReading
+    ) -> None:
+        """Take the prompts, and have the sequences wait."""
+        self.prompts = [Prompt(told) for told in prepared.prompts]
+        asked = self.sampling.max_tokens
+        for index in range(len(self.prompts) * self.per_prompt):
+            prompt = self.prompts[index // self.per_prompt]
+            sequence = SequenceState(self, next(keys), index, prompt)
+            room = context - prompt.size
+            room = room if asked is None else min(asked, room)
+            sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text)
+            if prepared.processors:
+                sequence.processor = prepared.processors[index]
+            self.all.append(sequence)
+        self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether all of its sequences have ended."""
+        return not self.waiting and not self.running
+
+    @property
+    def new_tokens(self) -> int:
+        """Return how many tokens were generated for it."""
+        return sum(len(sequence.new) for sequence in self.all)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return how many tokens its prompts have."""
+        return sum(prompt.size for prompt in self.prompts)
+
+    @property
+    def slots(self) -> set[int]:
+        """Return all slots that it has."""
+        own = set() if self.own is None else {self.own}
+        return own | {sequence.place for sequence in self.running}
+
+    @property
+    def is_own_idle(self) -> bool:
+        """Return whether none of its sequences is in its own slot."""
+        return self.own is not None and all(sequence.slot != self.own for sequence in self.running)
+
+    def seekers(self, most: int) -> list[SequenceState]:
+        """Return the sequences that may get a slot now: not those whose prompt is just being read."""
+        reading = {id(one.prompt) for one in self.running if one.done < one.prompt.size - 1}
+        found: list[SequenceState] = []
+        for sequence in self.waiting:
+            if len(found) == most:
+                break
+            if id(sequence.prompt) not in reading:
+                found.append(sequence)
+                if self.source(sequence) is None:
+                    reading.add(id(sequence.prompt))  # it will read it
+        return found
+
+    def source(self, sequence: SequenceState) -> tuple[int, int] | None:
+        """Return a slot with keys and values of a sequence's prompt, and how many; None where nobody has them."""
+        found = [
+            (min(one.done, one.prompt.size), one.place)
+            for one in self.running
+            if one.prompt is sequence.prompt
+        ]
+        if self._kept is not None and self.own is not None and self._kept.prompt is sequence.prompt:
+            found.append((self._kept.size, self.own))
+        size, slot = max(found, default=(0, -1))
+        return (slot, size) if size >= max(1, sequence.prompt.size - 1) else None
+
+    def enter(self, sequence: SequenceState, slot: int) -> tuple[int, int] | None:
+        """Give a sequence a slot, and return from which one to copy how many keys and values, if from any."""
+        source = self.source(sequence)
+        self.waiting.remove(sequence)
+        sequence.slot = slot
+        sequence.done = 0 if source is None else min(source[1], sequence.left - 1 + sequence.done)
+        self.running.append(sequence)
+        if self.own is None:
+            self.own = slot
+        if slot == self.own:
+            self._kept = None
+        return None if source is None or source[0] == slot else (source[0], sequence.done)
+
+    def give_back(self, sequence: SequenceState) -> int:
+        """Have a sequence wait again, and return its slot, which was lent."""
+        slot = sequence.place
+        self.running.remove(sequence)
+        sequence.slot, sequence.done = None, 0
+        self.waiting.appendleft(sequence)
+        return slot
+
+    def leave(self, sequence: SequenceState) -> int | None:
+        """Let a sequence go that has ended, and return the slot that becomes free, if one does."""
+        slot = sequence.place
+        self.running.remove(sequence)
+        sequence.slot = None
+        if slot != self.own:
+            return slot
+        if self.waiting:
+            self._kept = _Kept(sequence.prompt, min(sequence.done, sequence.prompt.size))
+            return None
+        self.own = self.running[0].place if self.running else None
+        return slot
+
+    def parts(self) -> Generated:
+        """Return what has come of all sequences since the last time."""
+        made = (sequence.answer.part(sequence.number) for sequence in self.all)
+        return Generated(tuple(part for part in made if part is not None))
+
+    def whole(self) -> tuple[Generated, int]:
+        """Return the end of the answer, and how many tokens are nobody's: those of sequences that are not the best."""
+        usage = GenerationUsage(self.prompt_tokens, self.new_tokens, self.first_at, self.last_at)
+        if self.per_prompt == self.sampling.choices:
+            return Generated(self.parts().choices, usage), 0
+        groups = (self.all[i : i + self.per_prompt] for i in range(0, len(self.all), self.per_prompt))
+        best = [sorted(group, key=_score, reverse=True)[: self.sampling.choices] for group in groups]
+        chosen = list(chain.from_iterable(best))
+        wasted = self.new_tokens - sum(len(one.new) for one in chosen)
+        return Generated(_numbered(chosen), usage), wasted
+
+
+def _score(sequence: SequenceState) -> float:
+    return sequence.answer.score
+
+
+def _numbered(sequences: Sequence[SequenceState]) -> tuple[GeneratedChoice, ...]:
+    made = (sequence.answer.part(index) for index, sequence in enumerate(sequences))
+    return tuple(part for part in made if part is not None)

@@ -1,0 +1,224 @@
+"""Tiny language models with random weights, written to a folder by a seed, and the specs that serve them.
+
+Their tokenizer is trained on the standard library's own documentation. Weights are scaled so that the two best logits lie
+apart, as those of trained models do. Needs torch and transformers.
+"""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+from tests.harness.virtual_models import make_spec
+
+from trivium.engines.hf.engine import ENGINE
+from trivium.types.errors import ServeError
+from trivium.types.generation import Generate, Generated, Sampling, joined
+from trivium.types.operations import Infer
+from trivium.types.running import Placement
+from trivium.types.spec import Isolation
+
+HERE = Placement("m_0", Isolation.PROCESS)
+VOCABULARY = 768
+TEMPLATE = (
+    "{% for message in messages %}{% if message['role'] == 'refuse' %}{{ raise_exception('no such role') }}{% endif %}"
+    "<|{{ message['role'] }}|>{{ message['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+_SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 512,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 1,
+}
+_GROUPED = {"num_key_value_heads": 2, "intermediate_size": 128}
+_KINDS = {
+    "llama": ("LlamaConfig", _SIZES | _GROUPED),
+    "mistral": ("MistralConfig", _SIZES | _GROUPED | {"sliding_window": 24}),
+    "qwen2": ("Qwen2Config", _SIZES | _GROUPED),
+    "qwen3": ("Qwen3Config", _SIZES | _GROUPED | {"head_dim": 16}),
+    "gemma2": ("Gemma2Config", _SIZES | _GROUPED | {"head_dim": 16, "sliding_window": 24}),
+    "gemma3": (
+        "Gemma3TextConfig",
+        _SIZES
+        | _GROUPED
+        | {
+            "head_dim": 16,
+            "sliding_window": 24,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "phi3": ("Phi3Config", _SIZES | _GROUPED),
+    "gpt2": ("GPT2Config", _SIZES),
+    "gpt_neox": ("GPTNeoXConfig", _SIZES | {"intermediate_size": 128}),
+    "opt": ("OPTConfig", _SIZES | {"ffn_dim": 128, "word_embed_proj_dim": 64}),
+    "mixtral": ("MixtralConfig", _SIZES | _GROUPED | {"num_local_experts": 4}),
+    "deepseek_v3": (
+        "DeepseekV3Config",
+        _SIZES
+        | {
+            "num_key_value_heads": 4,
+            "intermediate_size": 128,
+            "moe_intermediate_size": 32,
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 2,
+            "n_group": 2,
+            "topk_group": 1,
+            "first_k_dense_replace": 1,
+            "q_lora_rank": 16,
+            "kv_lora_rank": 16,
+            "qk_rope_head_dim": 8,
+            "qk_nope_head_dim": 16,
+            "v_head_dim": 16,
+        },
+    ),
+    "gpt_oss": (
+        "GptOssConfig",
+        _SIZES | _GROUPED | {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2},
+    ),
+    "bloom": ("BloomConfig", {"vocab_size": VOCABULARY, "hidden_size": 64, "n_layer": 2, "n_head": 4}),
+}
+SERVED = tuple(kind for kind in _KINDS if kind not in ("gpt_oss", "bloom"))
+
+
+def text(start: int, length: int) -> str:
+    """Some English, the same for the same arguments."""
+    whole = _documentation()
+    start = start * 7919 % (len(whole) - length)
+    return whole[start : start + length]
+
+
+def write(folder: Path, kind: str, seed: int = 0) -> Path:
+    """Write a model of a kind, and return its folder."""
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    name, sizes = _KINDS[kind]
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**sizes)).eval()
+    scale(model, torch)
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def scale(model, torch):
+    """Spread the weights, and the logits, until the two best of half the tokens lie 0.1 apart at least."""
+    with torch.inference_mode():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+        ids = torch.tensor([tokenizer()(text(3, 600))["input_ids"][:200]])
+        for _ in range(12):
+            best = model(input_ids=ids).logits[0].topk(2, -1).values
+            if float((best[:, 0] - best[:, 1]).median()) >= 0.2:
+                return
+            model.get_output_embeddings().weight.mul_(1.5)
+
+
+@cache
+def tokenizer():
+    """A byte-level tokenizer with a chat template."""
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<s>", "</s>", "<|user|>", "<|assistant|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator([_documentation()[:200_000]], trainer)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", chat_template=TEMPLATE
+    )
+
+
+def spec(folder: Path, **parameters: object):
+    """The spec of a model in a folder."""
+    texts = {"threads": "1"} | {name: str(value) for name, value in parameters.items()}
+    return replace(make_spec(), root=folder, engine="hf", entry="", parameters=texts)
+
+
+class Steps:
+    """An opened model, whose steps the test makes, and what it sent."""
+
+    def __init__(self, folder: Path, **parameters: object) -> None:
+        self.parts: dict[int, list[Generated]] = {}
+        self.ends: dict[int, Generated | ServeError] = {}
+        self.reports = []
+        self._woken = threading.Event()
+        self._count = 0
+        self.wake = self._woken.set
+        self.runner = ENGINE.open_steps(spec(folder, **parameters), HERE, self)
+
+    def __enter__(self) -> "Steps":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.runner.close()
+
+    def offer(self, item, part):
+        self.parts.setdefault(item, []).append(part)
+
+    def end(self, item, part):
+        assert item not in self.ends, "an item ends once"
+        self.ends[item] = part
+
+    def add(self, sampling=Sampling(), **fields) -> int:  # noqa: B008 - it is frozen
+        """Add a request, and return its number."""
+        self._count += 1
+        self.runner.add(self._count, Infer("m", Generate(sampling=sampling, **fields)))
+        return self._count
+
+    def step(self):
+        """Make one step that computes something, and return its report; None where all has ended."""
+        for _ in range(100):
+            self._woken.clear()
+            report = self.runner.step()
+            if report is not None:
+                self.reports.append(report)
+                return report
+            state = self.runner.debug_state()
+            if not state["unread"] and not state["requests"]:
+                return None
+            assert self._woken.wait(20), "nothing to compute, and nobody wakes it"
+        raise AssertionError("it is woken for nothing")
+
+    def run(self) -> None:
+        """Step until all has ended."""
+        while self.step() is not None:
+            pass
+
+    def settled(self, count: int) -> None:
+        """Step until `count` items have ended."""
+        while len(self.ends) < count and self.step() is not None:
+            pass
+
+    def answer(self, item) -> Generated:
+        """The whole answer of an item."""
+        end = self.ends[item]
+        if isinstance(end, ServeError):
+            raise end
+        return joined([*self.parts.get(item, []), end])
+
+    def answers(self, requests: Iterable[dict]) -> list[Generated]:
+        """Add requests, step until all have ended, and return the answers."""
+        items = [self.add(**request) for request in requests]
+        self.run()
+        return [self.answer(item) for item in items]
+
+
+@cache
+def _documentation() -> str:
+    return "\n".join(topics[name] for name in sorted(topics))
