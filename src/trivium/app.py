@@ -50,6 +50,7 @@ from trivium.protocols.djl import http as djl
 from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
+from trivium.protocols.openai import http as openai
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
 from trivium.translators.engine import engine_finder
@@ -90,6 +91,7 @@ TRANSLATORS = kinds(file_gate(FETCHERS, seconds=30.0))
 FIND_ENGINE = engine_finder(ENGINES, TRANSLATORS)
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
+    "openai": openai,
     "djl": djl,
     "torchserve": torchserve,
     "prometheus": prometheus,
@@ -203,7 +205,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
     original = PROFILES[config.server.profile].original
-    context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
+    own = {"djl": asdict(config.djl), "openai": {"takes_only": original == "djl"}}
+    context = replace(context, own=own.get(protocol, {}))
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
     not_ready = _NOT_READY.get(original, context.not_ready)

@@ -81,7 +81,7 @@ def test_a_body_that_nothing_converts():
 
 
 def test_prompts_are_not_taken():
-    error = refusal(door(), item(Generate(prompt="once upon a time")))
+    error = refusal(door(), item(Generate(prompts=("once upon a time",))))
     assert (error.code, "cannot take a Generate payload" in error.message) == (Code.UNSUPPORTED_MEDIA, True)
 
 
