@@ -477,7 +477,8 @@ class ServedModel:
 
     def report(self) -> VersionStatistics:
         """The counters, frozen."""
-        return self._counters.report(self.spec.name, self.spec.version, self._queue.count + self._pool.ahead)
+        waiting, running = self._queue.count + self._pool.ahead, self._pool.running
+        return self._counters.report(self.spec.name, self.spec.version, waiting, running)
 
     def cancel(self, item: Item, why: ServeError) -> None:
         """End it with `why`, wherever it is. It waits for no other's answer."""

@@ -22,24 +22,34 @@ def inputs(width: int) -> tuple[TensorSpec, ...]:
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
-    return ModelFacts(inputs(told.width), OUTPUTS, False, (*unknown(spec.parameters), *notes(told)))
-
-
-def notes(told: ModelDescription) -> tuple[str, ...]:
-    """Return sentences for people, each with where it comes from."""
-    chosen, need = told.chosen, told.need
-    source = told.files.gguf or "config.json"
-    slots = chosen.slots or DEFAULT_SLOTS
-    known = "does not say" if told.known_context is None else f"knows {told.known_context}"
-    return (
-        f"architecture {told.architecture}, vocabulary of {told.vocabulary} tokens ({source})",
-        f"slots {slots} ({_from(chosen.slots, 'the default, or as many as memory is free for')})",
-        f"context of {told.context} tokens per slot ({_from(chosen.max_context, f'the default: the model {known}')})",
-        f"data type {told.dtype} ({'the checkpoint and the processor' if chosen.dtype == 'auto' else 'parameter'})",
-        f"memory of about {need.total(slots, told.context) / 1e9:.2f} GB: weights {need.weights / 1e9:.2f} GB, keys "
-        f"and values {need.per_token} bytes for each token of each slot (an estimate)",
+    return ModelFacts(
+        inputs(told.width), OUTPUTS, False, unknown(spec.parameters), details=details(spec, told)
     )
 
 
-def _from(value: object, default: str) -> str:
-    return default if value is None else "parameter"
+def details(spec: ModelSpec, told: ModelDescription) -> dict[str, tuple[str, str]]:
+    """Return what people want to know of a model, each with where it comes from."""
+    chosen, need = told.chosen, told.need
+    source = told.files.gguf or "config.json"
+    slots = chosen.slots or DEFAULT_SLOTS
+    known = (
+        "the model does not say" if told.known_context is None else f"the model knows {told.known_context}"
+    )
+    whole, weights = need.total(slots, told.context) / 1e9, need.weights / 1e9
+    memory = (
+        f"{whole:.2f} GB: weights {weights:.2f} GB, and {need.per_token} bytes for each token of each slot"
+    )
+    return {
+        "architecture": (told.architecture, f"{source} (architectures)"),
+        "vocabulary": (f"{told.vocabulary} tokens", source),
+        "slots": (str(slots), _from(spec, "slots", "default, or as many as memory is free for")),
+        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {known}")),
+        "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
+        "memory": (memory, "an estimate: weights, and slots times context"),
+    }
+
+
+def _from(spec: ModelSpec, parameter: str, default: str) -> str:
+    if spec.parameters.get(parameter, "auto").strip().lower() == "auto":
+        return default
+    return str(spec.origin.get(f"parameters[{parameter}]", "parameter"))

@@ -85,7 +85,7 @@ class Translation:
         folder, choice, settings = self._folder, self._choice, self._settings
         groups = self._groups.translate()
         memory = self._memory({group.device for group in groups})
-        own = parameters(settings, choice.engine.value, folder, groups)
+        own = {**parameters(settings, choice.engine.value, folder, groups), **choice.parameters}
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -93,7 +93,8 @@ class Translation:
             is_versioned=False,
             in_turns=True,
             version_policy=All(),
-            root=folder.path,
+            root=choice.root.value if choice.root else folder.path,
+            streams=choice.engine.value.generates,
             engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),
             batching=batching,
@@ -106,12 +107,15 @@ class Translation:
             functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
             standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
             translator=self._translated(),
+            details=choice.checkpoint.details if choice.checkpoint else {},
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
         self._rule("rule for a folder without a version", "version", "version_policy")
-        self._rule(str(folder.path), "root")
+        self._origin["root"] = choice.root.origin if choice.root else Origin(str(folder.path), "")
         self._rule("option.enable_lora, and the folder adapters", "functions", "standing")
+        if choice.checkpoint:
+            self._origin |= choice.checkpoint.origin()
         return spec
 
     def _translated(self) -> TranslatorSpec | None:
@@ -132,6 +136,9 @@ class Translation:
 
     def _batching(self) -> Batching:
         settings = self._settings
+        if self._choice.engine.value.generates:
+            self._rule("rule for generated text: the engine joins requests, step by step", "batching")
+            return Batching()
         size = settings.number(_BATCH, 1)
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
@@ -165,6 +172,8 @@ class Translation:
         delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
+        if self._choice.engine.value.generates:
+            delay = Setting(0, Origin("rule for generated text: a request joins at the next step", ""))
         seconds = self._from("scheduling.max_delay", delay) / 1000
         return Dynamic(max_delay=seconds, levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
 
@@ -211,7 +220,7 @@ class Translation:
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
         made = replace(made, run_deadline=deadline)
-        if not self._is_python:
+        if not self._is_python and not self._choice.engine.value.generates:
             return made
         start = settings.number(["option.model_loading_timeout"], 240)
         return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))
