@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def main(file: Path, folder: Path) -> None:
@@ -11,13 +12,14 @@ def main(file: Path, folder: Path) -> None:
 
     torch.set_num_threads(1)
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    model = AutoModelForCausalLM.from_pretrained(
+    model: Any = AutoModelForCausalLM.from_pretrained(
         file.parent,
         gguf_file=file.name,
         dtype=torch.float32,
         quantization_config=GgufConfig(dequantize=True),
     )
-    model.to(torch.bfloat16).save_pretrained(folder)
+    model = model.to(torch.bfloat16)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 

@@ -28,7 +28,7 @@ RunCommand = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 class DemoModelUnavailable(Exception):
-    """The model cannot be had; says what lacks, and what to fetch."""
+    """The model cannot be had; says what is missing, and what to fetch."""
 
 
 def cache(variables: Mapping[str, str]) -> Path:
