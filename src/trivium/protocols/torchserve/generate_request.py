@@ -76,6 +76,7 @@ def read_request(raw: Raw, parameters: Mapping[str, str]) -> Generate:
     given, as_text = _given(raw)
     embeds = given.pop(EMBEDS, None)
     fields = RequestFields(given, as_text=as_text)
+    fields.take("model_name")  # by which /invocations finds the model
     text = fields.text(TEXT)
     said = read_sampling(fields, SAMPLING)
     for name, (way_out, neutral) in REFUSED.items():
