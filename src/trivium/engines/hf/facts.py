@@ -1,22 +1,16 @@
 """Says what a model's files tell, for a probe process: sizes, memory, and a request as tensors."""
 
+from dataclasses import replace
+
+from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
-from trivium.types.datatype import DataType
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
-
-OUTPUTS = (TensorSpec("text_output", DataType.BYTES, (-1,)),)
 
 
 def inputs(width: int) -> tuple[TensorSpec, ...]:
     """Return a request as a client of tensors sends it; `width` is that of an embedding."""
-    return (
-        TensorSpec("text_input", DataType.BYTES, (1,), optional=True),
-        TensorSpec("stream", DataType.BOOL, (1,), optional=True),
-        TensorSpec("sampling_parameters", DataType.BYTES, (1,), optional=True),
-        TensorSpec("input_ids", DataType.INT64, (-1,), optional=True),
-        TensorSpec("inputs_embeds", DataType.FP32, (-1, width), optional=True),
-    )
+    return tuple(replace(spec, dims=(-1, width)) if spec.name == EMBEDS else spec for spec in INPUTS)
 
 
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
