@@ -1,7 +1,7 @@
 """Tiny language models with random weights, written to a folder by a seed, and the specs that serve them.
 
-Their tokenizer is trained on the standard library's own documentation. Weights are scaled so that the two best logits lie
-apart, as those of trained models do. Needs torch and transformers.
+Their tokenizer is trained on the standard library's own documentation. Weights are scaled so that the two best logits
+lie apart, as those of trained models do. Needs torch and transformers.
 """
 
 import threading
@@ -16,7 +16,7 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.engines.hf.engine import ENGINE
 from trivium.types.errors import ServeError
-from trivium.types.generation import Generate, Generated, Sampling, joined
+from trivium.types.generation import Embeddings, Generate, Generated, Sampling, joined
 from trivium.types.operations import Infer
 from trivium.types.running import Placement
 from trivium.types.spec import Isolation
@@ -103,6 +103,7 @@ def write(folder: Path, kind: str, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**sizes)).eval()
     scale(model, torch)
     model.save_pretrained(folder)
@@ -142,6 +143,11 @@ def tokenizer():
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, bos_token="<s>", eos_token="</s>", chat_template=TEMPLATE
     )
+
+
+def embeddings(rows) -> Embeddings:
+    """Rows of numbers as a prompt."""
+    return Embeddings(*rows.shape, rows.astype("<f4").tobytes())
 
 
 def spec(folder: Path, **parameters: object):

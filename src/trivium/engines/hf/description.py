@@ -159,6 +159,7 @@ def _judge_layers(spec: ModelSpec, text: Any) -> None:
         raise unfit(
             spec,
             f"its layers are of the kind {', '.join(sorted(map(str, kinds)))}, and this engine computes "
-            "full_attention and sliding_attention. Serve it with vLLM, or with a handler in Python that calls generate.",
+            "full_attention and sliding_attention. Serve it with vLLM, or with a handler in Python that calls "
+            "generate.",
             Code.UNSUPPORTED,
         )

@@ -125,7 +125,8 @@ def _weights(spec: ModelSpec, folder: Path) -> Iterator[Path]:
         raise unfit(
             spec,
             f"its weights are pickled ({pickles[0]}), and reading a pickle may run any code. Convert them once, where "
-            "you trust them: AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder) writes safetensors.",
+            "you trust them: AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder) writes "
+            "safetensors.",
             Code.UNSUPPORTED,
         )
     raise unfit(spec, f"there are no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its files.")

@@ -20,7 +20,7 @@ _TOLERANCE = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 1e-1}
 
 
 def self_test(model: Any, attention: StepAttention, limits: GenerationLimits, has_two: bool) -> str:
-    """Say where the logits differ; empty where they agree. The model keeps our attention; it `has_two` slots, or one."""
+    """Say where the logits differ; empty where they agree. The model keeps our attention."""
     device = next(model.parameters()).device
     window = getattr(model.config.get_text_config(), "sliding_window", None)
     size = min(window + 4 if window and window + 4 <= _LONGEST else _SHORT, limits.context)

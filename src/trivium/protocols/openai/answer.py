@@ -59,7 +59,7 @@ class Chunks(Protocol):
 
 
 class OpenAiEncoder:
-    """Reads one request to generate, and writes its answer. `document` is the body, of which the model is known."""
+    """Reads one request to generate, and writes its answer. `document` is the JSON of the body."""
 
     __slots__ = (
         "_accept",

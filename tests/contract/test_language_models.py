@@ -1,0 +1,180 @@
+"""Greedy tokens of tiny language models: those of `generate`, alone and with requests that join and leave."""
+
+import pytest
+from tests.harness import language_models
+from tests.harness.language_models import SERVED, Steps, text, write
+
+from trivium.types.generation import Finish, Sampling
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+ALL_PROMPTS = ("llama", "qwen2", "gemma3", "mixtral", "gpt2")
+"""The shapes of which all prompts are tried, of the others a part."""
+
+CLOSE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    made = {}
+
+    def folder(kind):
+        if kind not in made:
+            made[kind] = write(tmp_path_factory.mktemp(kind), kind)
+        return made[kind]
+
+    return folder
+
+
+def requests(count):
+    """Prompts of 5 to 300 tokens, and answers of 4 to 40."""
+    return [
+        {
+            "prompts": (text(i, 20 + (i * 53) % 180 + (700 if i % 16 == 5 else 0)),),
+            "sampling": Sampling(max_tokens=4 + i * 7 % 37),
+        }
+        for i in range(count)
+    ]
+
+
+def generated(folder, told):
+    """What `generate` answers: of each request the tokens, and how far the two best logits lie apart."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    found = []
+    for request in told:
+        ids = tokenizer(request["prompts"][0], return_tensors="pt").input_ids
+        out = model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=request["sampling"].max_tokens,
+            do_sample=False,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+        best = torch.stack(out.logits)[:, 0].topk(2, -1).values
+        found.append((out.sequences[0, ids.shape[1] :].tolist(), (best[:, 0] - best[:, 1]).tolist()))
+    return found
+
+
+def compare(answers, reference):
+    """Every answer is that of `generate`, or differs first where two logits are all but the same; most are the same."""
+    same = 0
+    for answer, (tokens, gaps) in zip(answers, reference, strict=True):
+        (choice,) = answer.choices
+        first = next(
+            (i for i, pair in enumerate(zip(choice.ids, tokens, strict=False)) if len(set(pair)) > 1), None
+        )
+        if first is None:
+            assert list(choice.ids) == tokens
+            same += 1
+        else:
+            assert gaps[first] < CLOSE, f"token {first} is {choice.ids[first]} instead of {tokens[first]}"
+    assert same >= len(reference) * 60 / 64
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_greedy_tokens_are_those_of_generate(folders, kind):
+    told = requests(64 if kind in ALL_PROMPTS else 16)
+    folder = folders(kind)
+    reference = generated(folder, told)
+    gaps = sorted(gap for _, gaps in reference for gap in gaps)
+    assert gaps[len(gaps) // 2] >= 0.1, "the model's tokens are decided, as those of a trained one"
+    with Steps(folder, slots=8, prefill_chunk=48) as steps:
+        items = []
+        for i, request in enumerate(told):
+            items.append(steps.add(**request))
+            for _ in range(i % 3):
+                steps.step()
+            while steps.runner.debug_state()["free"] == 0:
+                steps.step()
+        steps.run()
+        compare([steps.answer(item) for item in items], reference)
+        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}
+        assert max(report.rows for report in steps.reports) > 4, "they run together"
+        assert all(report.rows + report.prompt_tokens <= 8 + 48 for report in steps.reports)
+        used = sum(steps.answer(item).usage.prompt_tokens for item in items)
+        assert sum(report.prompt_tokens for report in steps.reports) == used
+        new = sum(steps.answer(item).usage.new_tokens for item in items)
+        assert sum(report.new_tokens for report in steps.reports) == new
+        few = slice(None, None, 8)
+        compare([steps.answers([request])[0] for request in told[few]], reference[few])
+
+
+def test_a_model_with_one_slot_serves_one_after_the_other(folders):
+    told = requests(4)
+    with Steps(folders("llama"), slots=1) as steps:
+        compare(steps.answers(told), generated(folders("llama"), told))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_other_data_types_answer(folders, dtype):
+    with Steps(folders("llama"), slots=2, dtype=dtype) as steps:
+        (answer,) = steps.answers(requests(1))
+    assert answer.choices[0].finish in (Finish.LENGTH, Finish.EOS)
+
+
+def test_prompts_as_tokens_and_as_embeddings_answer_alike(folders):
+    folder = folders("llama")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    ids = tuple(language_models.tokenizer()(text(1, 200))["input_ids"])
+    rows = model.get_input_embeddings()(torch.tensor(ids)).detach()
+    embeds = language_models.embeddings(rows.numpy())
+    with Steps(folder, slots=4, prefill_chunk=16) as steps:
+        by_ids, by_rows = steps.answers(
+            {"sampling": Sampling(max_tokens=20), **prompt}
+            for prompt in ({"ids": (ids,)}, {"embeds": embeds})
+        )
+    assert by_ids.choices[0].ids == by_rows.choices[0].ids
+    assert by_ids.usage.prompt_tokens == by_rows.usage.prompt_tokens == len(ids)
+
+
+def test_choices_and_prompts_of_one_request_are_those_of_many(folders):
+    prompts = tuple(text(i, 60 + 50 * i) for i in range(3))
+    sampling = Sampling(max_tokens=12, choices=3, temperature=0.9, seed=5)
+    with Steps(folders("llama"), slots=4) as steps:
+        (whole,) = steps.answers([{"prompts": prompts, "sampling": sampling}])
+        greedy = steps.answers({"prompts": (one,), "sampling": Sampling(max_tokens=12)} for one in prompts)
+        (together,) = steps.answers([{"prompts": prompts, "sampling": Sampling(max_tokens=12, choices=2)}])
+        assert steps.runner.debug_state()["free"] == 4
+    assert [choice.index for choice in whole.choices] == list(range(9))
+    assert len({choice.ids for choice in whole.choices}) == 9, "each choice draws its own numbers"
+    assert [one.choices[0].ids for one in greedy for _ in range(2)] == [one.ids for one in together.choices]
+    assert together.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in greedy)
+
+
+def test_a_slot_that_was_lent_is_given_back_and_its_sequence_goes_on_later(folders):
+    sampling = Sampling(max_tokens=30, choices=4, temperature=1.0, seed=3)
+    with Steps(folders("llama"), slots=4) as steps:
+        (alone,) = steps.answers([{"prompts": (text(1, 100),), "sampling": sampling}])
+        steps.reports.clear()
+        first = steps.add(prompts=(text(1, 100),), sampling=sampling)
+        for _ in range(8):
+            steps.step()
+        others = [steps.add(prompts=(text(i, 50),), sampling=Sampling(max_tokens=5)) for i in range(3)]
+        steps.settled(4)
+        assert all(item in steps.ends for item in others), (
+            "they did not wait for the many choices of the first"
+        )
+        steps.run()
+        assert [one.ids for one in steps.answer(first).choices] == [one.ids for one in alone.choices]
+        used = sum(steps.answer(item).usage.prompt_tokens for item in (first, *others))
+        assert sum(report.prompt_tokens for report in steps.reports) == used
+        assert sum(report.wasted_tokens for report in steps.reports) > 0, "some was read a second time"
+        assert steps.runner.debug_state()["free"] == 4
+
+
+def test_the_best_are_answered_and_the_others_are_wasted(folders):
+    sampling = Sampling(max_tokens=10, choices=2, best_of=5, temperature=1.5, seed=1, logprobs=0)
+    with Steps(folders("llama"), slots=3) as steps:
+        (best,) = steps.answers([{"prompts": (text(1, 100),), "sampling": sampling}])
+        wasted = sum(report.wasted_tokens for report in steps.reports)
+        everything = Sampling(max_tokens=10, choices=5, temperature=1.5, seed=1, logprobs=0)
+        (whole,) = steps.answers([{"prompts": (text(1, 100),), "sampling": everything}])
+    scores = sorted(
+        (sum(token.logprob for token in one.tokens) / len(one.tokens), one.ids) for one in whole.choices
+    )
+    assert [one.ids for one in best.choices] == [ids for _, ids in scores[:-3:-1]]
+    assert best.usage.new_tokens == whole.usage.new_tokens
+    assert wasted == whole.usage.new_tokens - sum(len(one.ids) for one in best.choices)
