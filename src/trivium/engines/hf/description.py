@@ -83,10 +83,8 @@ def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, trusts_code: 
 
 def _class_of(transformers: Any, config: Any) -> str:
     """Return the class that serves a GGUF file's configuration, which names none."""
-    try:
-        return str(transformers.AutoModelForCausalLM._model_mapping[type(config)].__name__)
-    except KeyError:
-        return type(config).__name__
+    known = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return str(known.get(config.model_type, type(config).__name__))
 
 
 def _gguf_numbers(spec: ModelSpec, files: Checkpoint) -> int:

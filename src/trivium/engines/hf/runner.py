@@ -43,7 +43,7 @@ class RollingRunner:
         device = next(model.parameters()).device
         self._attention = attention
         self._forward = ForwardPass(model, attention, device)
-        self._sampler = TokenSampler(settings.slots, limits.vocabulary, sorted(reading.ends), device)
+        self._sampler = TokenSampler(sorted(reading.ends), device)
         self._reading = reading
         self._limits = limits
         self._settings = settings
