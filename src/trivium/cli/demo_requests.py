@@ -24,7 +24,7 @@ def requests(url: str, model: str, profile: str) -> list[tuple[str, str]]:
     messages = [{"role": "user", "content": QUESTION}]
     chat: dict[str, object] = {"model": model, "messages": messages, "max_tokens": _MOST, "temperature": 0}
     lmi = {"inputs": PROMPT, "parameters": {"max_new_tokens": _MOST}}
-    told = {"text_input": PROMPT, "max_tokens": _MOST, "temperature": 0}
+    told = {"text_input": PROMPT, "max_tokens": _MOST, "temperature": 0, "exclude_input_in_output": True}
     fields = {"text": PROMPT, "max_new_tokens": _MOST}
     form = " ".join(f"--data-urlencode {_quoted(f'{key}={value}')}" for key, value in fields.items())
     openai = [

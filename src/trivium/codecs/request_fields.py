@@ -209,8 +209,12 @@ def unknown_field(place: str, name: str, known: Collection[str]) -> ServeError:
 
 def _range(lowest: float, highest: float) -> str:
     if lowest == -inf:
-        return "" if highest == inf else f" up to {highest:g}"
-    return f" from {lowest:g}" + ("" if highest == inf else f" to {highest:g}")
+        return "" if highest == inf else f" up to {_number(highest)}"
+    return f" from {_number(lowest)}" + ("" if highest == inf else f" to {_number(highest)}")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def _shown(value: object) -> str:

@@ -235,7 +235,7 @@ class VersionCounters:
 
     def stepped(self, model: str, step: Stepped) -> None:
         """An instance has computed a step, which is an execution of as many rows."""
-        self._generating(model).stepped(step)
+        self.begin_generation(model).stepped(step)
         if step.rows or step.prompt_tokens:
             times = self._runs.setdefault((max(step.rows, 1), 0), [0, 0.0, 0.0, 0.0])
             times[0] += 1
@@ -243,9 +243,10 @@ class VersionCounters:
 
     def generated(self, model: str, item: Item, usage: GenerationUsage) -> None:
         """An item was answered with what was generated."""
-        self._generating(model).ended(usage, item.enqueued_at)
+        self.begin_generation(model).ended(usage, item.enqueued_at)
 
-    def _generating(self, model: str) -> GenerationCounters:
+    def begin_generation(self, model: str) -> GenerationCounters:
+        """Count tokens from now on: of a model that generates also before its first one."""
         if self._generation is None:
             self._generation = GenerationCounters(model)
         return self._generation

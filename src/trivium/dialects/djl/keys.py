@@ -70,7 +70,8 @@ PYTHON = {
     **used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
     **used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
     **used("option.enable_lora"),
-    **passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
+    **used("option.rolling_batch", "option.max_rolling_batch_size"),
+    **passed_on("option.model_id", "option.max_output_size"),
     **passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
     **used("option.mpi_mode", "option.use_passive_workers"),
     **used("option.tensor_parallel_degree", "option.pipeline_parallel_degree"),
@@ -78,11 +79,6 @@ PYTHON = {
         "formatters of generated text are not supported in this version: format the text in the handler",
         "option.output_formatter",
         "option.input_formatter",
-    ),
-    **refused(
-        "Continuous batching is not supported in this version: remove it, or set it to disable.",
-        "option.rolling_batch",
-        harmless=frozenset({"", "disable"}),
     ),
 }
 """Keys of models that run a handler."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
-from trivium.engines.hf.description import ModelDescription, describe
+from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
@@ -21,7 +21,7 @@ def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     )
 
 
-def details(spec: ModelSpec, told: ModelDescription) -> dict[str, tuple[str, str]]:
+def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:
     """Return what people want to know of a model, each with where it comes from."""
     chosen, need = told.chosen, told.need
     source = told.files.gguf or "config.json"

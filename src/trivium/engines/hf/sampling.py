@@ -53,7 +53,7 @@ class Choices:
     failed: Mapping[int, ServeError]
 
 
-class Sampler:
+class TokenSampler:
     """One per model: what it knows of the step before is used again while the sequences are the same ones."""
 
     def __init__(self, slots: int, vocabulary: int, ends: Sequence[int], device: torch.device) -> None:

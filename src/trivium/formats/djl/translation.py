@@ -45,6 +45,8 @@ HEADROOM_MB = 500
 """Megabytes that DJL leaves free, by its own default."""
 
 _BATCH = ("batch_size", "max_dynamic_batch_size")
+_ROLLING, _ROLLING_SIZE = "option.rolling_batch", "option.max_rolling_batch_size"
+ROLLING_SIZE = 32
 JOINS = {
     "none": Join.ROWS,
     "stack": Join.STACK,
@@ -143,6 +145,9 @@ class Translation:
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
+        if self._rolls() and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: a handler with {_ROLLING} forms its batch by itself")
+            size = Setting(1, settings.text([_ROLLING]).origin)
         if self._choice.is_asynchronous.value and size.value > 1:
             settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
             size = Setting(1, self._choice.is_asynchronous.origin)
@@ -244,7 +249,7 @@ class Translation:
             path=(folder.path,),
             directory=folder.path,
             environment=environment,
-            settings={"properties": settings.options(), **self._in_flight()},
+            settings={"properties": settings.options(), **self._in_flight(), **self._slots()},
             own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
 
@@ -257,6 +262,24 @@ class Translation:
                 settings.notice(key, f"{key} has no effect: the handler is not asynchronous")
             return {}
         return {"in_flight": self._from("handler.settings[in_flight]", bound)}
+
+    def _slots(self) -> dict[str, object]:
+        """Return how many requests a worker has in work at once, of a handler that forms a rolling batch by itself."""
+        if not self._rolls():
+            return {}
+        size = self._settings.number([_ROLLING_SIZE], ROLLING_SIZE, why="DJL's default")
+        return {"slots": self._from("handler.settings[slots]", size)}
+
+    def _rolls(self) -> bool:
+        """Does the handler get all requests that have not ended, again and again?"""
+        settings = self._settings
+        word = settings.text([_ROLLING]).value.lower()
+        if not self._is_python or word in ("", "disable"):
+            return False
+        if self._choice.is_asynchronous.value:
+            found = f"{_ROLLING}={word}: the handler is asynchronous, and has its requests at once already"
+            settings.fault(_ROLLING, found, "one of the two", f"Remove {_ROLLING}, or option.async_mode.")
+        return True
 
     def _from(self, field: str, setting: Setting[Value]) -> Value:
         self._origin[field] = setting.origin

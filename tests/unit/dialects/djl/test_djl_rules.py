@@ -175,7 +175,6 @@ def test_unknown_keys_are_the_handlers_or_reported():
     [
         ("option.tensor_parallel_degree=2", PYTHON, None),
         ("option.tensor_parallel_degree=1", PYTHON, None),
-        ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
         ("option.rolling_batch=Disable", PYTHON, None),
         ("option.async_mode=true", PYTHON, None),
         ("trivium_in_flight=9", PYTHON, None),
