@@ -1,4 +1,4 @@
-"""A TorchServe handler that streams what a Hugging Face model generates from `text` or `inputs_embeds`, in forms or JSON.
+"""A TorchServe handler that streams what a Hugging Face model generates from `text` or `inputs_embeds`.
 
 Variables: MODEL_PATH, MAX_INPUT_TOKENS, MAX_NEW_TOKENS, DTYPE, END_OF_STREAM_TOKEN. Any other field goes to `generate`.
 """
