@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e soak soak-hour audit bench bench-djl path lines overload food11 docs clean
+.PHONY: demo test check e2e soak soak-hour audit bench bench-djl bench-llm path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -68,6 +68,9 @@ bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; 
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
 	touch $@
+
+bench-llm: .venv-test/.made  ## What a language model's tokens cost beside generate; writes docs/benchmarks/llm.md.
+	.venv-test/bin/python -m bench.llm
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.
 	.venv-test/bin/python -m bench.djl

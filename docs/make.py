@@ -16,6 +16,8 @@ from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.config.options import GROUPS, KEYS, OPTIONS
+from trivium.dialects.djl.keys import EVERY, DjlKey, DjlKeyRole
+from trivium.dialects.djl.language_model_keys import LANGUAGE_MODEL
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import HTTP
 from trivium.protocols.kserve.errors import STATUS
@@ -79,6 +81,20 @@ def djl_config_keys() -> str:
     for row in CONFIG_KEYS.values():
         default = f"`{row.default}`" if row.default else ""
         lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
+    return "\n".join(lines)
+
+
+def language_model_options() -> str:
+    """Every option of a language model that is not used as it is, by what becomes of it."""
+    words = {DjlKeyRole.REPORTED: "no, reported", DjlKeyRole.REFUSED: "no, refused"}
+    grouped: dict[DjlKey, list[str]] = {}
+    for key, row in LANGUAGE_MODEL.items():
+        if row.role in words and EVERY.get(key) != row:
+            grouped.setdefault(row, []).append(f"`{key}`")
+    lines = ["| key | served | not a word of |", "|---|---|---|"]
+    for row, names in grouped.items():
+        harmless = ", ".join(f"`{word}`" for word in sorted(row.harmless) if word)
+        lines.append(f"| {', '.join(names)} | {words[row.role]}: {row.text} | {harmless} |")
     return "\n".join(lines)
 
 
@@ -213,6 +229,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
     "djl config keys": djl_config_keys,
+    "language model options": language_model_options,
     "djl_python names": djl_python_names,
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),

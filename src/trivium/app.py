@@ -35,7 +35,8 @@ from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.formats.djl import repository as djl_format
-from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE
+from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
+from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
@@ -49,6 +50,7 @@ from trivium.protocols.djl import http as djl
 from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
+from trivium.protocols.openai import http as openai
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import http as torchserve
 from trivium.translators.engine import engine_finder
@@ -80,12 +82,16 @@ _ENGINES: tuple[Engine, ...] = (
     _python("triton", _TENSORS, words=translate_error),
 )
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
-FORMATS: Sequence[Format] = (BARE, TRITON, TORCHSERVE, djl_format.made(os.environ))
+FORMATS: Sequence[Format] = (
+    *(BARE, TRITON, torchserve_format.made(os.environ)),
+    *(HUGGING_FACE, djl_format.made(os.environ)),
+)
 FETCHERS: Sequence[Fetcher] = (WEB, S3)
 TRANSLATORS = kinds(file_gate(FETCHERS, seconds=30.0))
 FIND_ENGINE = engine_finder(ENGINES, TRANSLATORS)
 HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
+    "openai": openai,
     "djl": djl,
     "torchserve": torchserve,
     "prometheus": prometheus,
@@ -103,6 +109,7 @@ def build(
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
+    _check_engines(settings.defaults.engine_parameters)
     guard, exporter = ServerGuard(), tracing.exporter(config)
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
@@ -110,6 +117,17 @@ def build(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
     )
     return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
+
+
+def _check_engines(parameters: Iterable[str]) -> None:
+    """Refuse a parameter of an engine that there is not: it would be ignored in silence."""
+    for name in parameters:
+        engine = name.partition(".")[0]
+        if engine not in ENGINES:
+            raise ServeError(
+                Code.INVALID,
+                f"--engine-parameters: there is no engine '{engine}' ({name}); there are {', '.join(sorted(ENGINES))}.",
+            )
 
 
 @asynccontextmanager
@@ -187,7 +205,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
     original = PROFILES[config.server.profile].original
-    context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
+    own = {"djl": asdict(config.djl), "openai": {"takes_only": original == "djl"}}
+    context = replace(context, own=own.get(protocol, {}))
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
     not_ready = _NOT_READY.get(original, context.not_ready)

@@ -15,8 +15,8 @@ HTTP, GRPC, METRICS, MANAGEMENT = "HTTP", "gRPC", "metrics", "management"
 
 _SCRAPED = "prometheus"
 _SERVED: Mapping[str, Sequence[str]] = {
-    "djl": ("v2", "djl", _SCRAPED),
-    "torchserve": ("v2", "torchserve", _SCRAPED),
+    "djl": ("v2", "openai", "djl", _SCRAPED),
+    "torchserve": ("v2", "openai", "torchserve", _SCRAPED),
     "triton": ("v2",),
 }
 """Profile that stands in for another server -> its protocols; the first to claim a route owns it."""

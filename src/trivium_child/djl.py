@@ -234,6 +234,10 @@ def ADAPTER(setup: Setup, host: Host) -> Adapter:
         )  # it needs this module
 
         return DjlFunctionAdapter(setup)
+    if setup.settings.get("slots"):
+        from trivium_child.djl_rolling import RollingDjlAdapter  # it needs this module
+
+        return RollingDjlAdapter(setup, host)
     if not setup.settings.get("in_flight"):
         return DjlAdapter(setup, host)
     from trivium_child.djl_async import (

@@ -84,6 +84,19 @@ def piece_of(output: Any) -> Tuple[Raw, bool]:
     return Raw([part], said.properties, (), int(code), texts.get("error", said.reason)), True
 
 
+def item_of(data: Any) -> Dict[str, str]:
+    """Read an item of a rolling batch. Failure for what is none."""
+    texts = _item_texts(data)
+    if texts is None:
+        raise Failure(
+            "an item of a rolling batch is no text by name with data, last or code among them; write it by "
+            "Output.binary_encode",
+            "model failed",
+            424,
+        )
+    return texts
+
+
 def _item_texts(data: Any) -> Optional[Dict[str, str]]:
     """Read an item as `Output.binary_encode` writes it. None where the bytes are none."""
     view, at, found = bytes(data), 2, []

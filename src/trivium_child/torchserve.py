@@ -51,22 +51,18 @@ class TorchServeAdapter(Adapter):
 
     def run(self, items: List[Item]) -> List[Outcome]:
         """Every request of the batch fails by what the handler raises; SystemExit ends the worker."""
-        context = self.context
         rows: List[Dict[str, Any]] = []
         processors = []
         for item in items:
             row, headers = row_of(item, self._decodes)
             rows.append(row)
             processors.append(self._processor(self._headers(headers)))
-        context.request_processor = processors
-        context.request_ids = {index: _id_of(item) for index, item in enumerate(items)}
-        context.metrics.request_ids = context.request_ids
-        context.stopping_criteria = None
+        self._show([id_of(item) for item in items], processors)
         self._items = items
         try:
-            elements = elements_of(self.entry(rows, context), len(items))
+            elements = elements_of(self.entry(rows, self.context), len(items))
             self._check_criteria(elements)
-            return [answer_of(element, own) for element, own in zip(elements, context.request_processor)]
+            return [answer_of(element, own) for element, own in zip(elements, self.context.request_processor)]
         except Exception as error:
             failure = failure_of(error)
             return [failure] * len(items)
@@ -81,12 +77,23 @@ class TorchServeAdapter(Adapter):
         elements = elements_of(ret, len(items))
         for item, element, processor in zip(items, elements, processors):
             if code == 200:
-                item.send(answer_of(element, processor))
+                self._part(item, answer_of(element, processor))
             else:
                 item.send(Failure(message, status=code if 400 <= code <= 599 else 500))
 
     def close(self) -> None:
         """Do nothing: handlers of this dialect have no method for the end."""
+
+    def _show(self, ids: List[str], processors: List[Any]) -> None:
+        """Let the context tell of the requests that the next call is about."""
+        context = self.context
+        context.request_processor = processors
+        context.request_ids = dict(enumerate(ids))
+        context.metrics.request_ids = context.request_ids
+        context.stopping_criteria = None
+
+    def _part(self, item: Item, answer: Any) -> None:
+        item.send(answer)
 
     def _check_criteria(self, elements: List[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
@@ -94,14 +101,23 @@ class TorchServeAdapter(Adapter):
         if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
             raise Failure(
                 "The handler set context.stopping_criteria to be called again for the same requests: that is "
-                "continuous batching, which is not supported in this version. Send parts by "
-                " send_intermediate_predict_response instead.",
+                "continuous batching. Set continuousBatching: true in model-config.yaml, or send parts by "
+                "send_intermediate_predict_response.",
                 "unsupported",
             )
 
 
-def _id_of(item: Item) -> str:
+def id_of(item: Item) -> str:
+    """Return the id of a request as the handler sees it."""
     return item.request_id or str(uuid.uuid4())
 
 
-ADAPTER = TorchServeAdapter
+def ADAPTER(setup: Setup, host: Host) -> Adapter:
+    """Make the adapter for batches, or the one for continuous batching."""
+    if not setup.settings.get("slots"):
+        return TorchServeAdapter(setup, host)
+    from trivium_child.torchserve_steps import (
+        SteppingTorchServeAdapter,
+    )  # it needs this module
+
+    return SteppingTorchServeAdapter(setup, host)

@@ -12,6 +12,7 @@ from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, RunAgain, ServeError
 from trivium.types.findings import Finding, Severity
+from trivium.types.generation import Generate, Generated, GeneratedChoice
 from trivium.types.log_settings import LogSettings
 from trivium.types.metrics import CacheUse, GpuUse, MachineUse, MetricFamily, MetricSeries
 from trivium.types.operations import (
@@ -26,7 +27,7 @@ from trivium.types.operations import (
     TraceReport,
     VersionStatus,
 )
-from trivium.types.payload import NOT_MADE, Generate, PackedTensor, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import NOT_MADE, PackedTensor, Raw, RawPart, Tensor, Tensors
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import (
@@ -162,7 +163,7 @@ def odd_parts() -> list[ResponsePart]:
     """Parts of every shape that the types allow, and some that they do not; each as a final one and, but for errors,
     as one that another follows.
     """
-    payloads = [*_tensors(), *_raws(), Generate(prompt="x")]
+    payloads = [*_tensors(), *_raws(), Generate(prompts=("x",)), Generated((GeneratedChoice(0, "x"),))]
     good = floats(1.0)
     found = [ResponsePart(payload, final=final) for payload in payloads for final in (True, False)]
     found += [ResponsePart(final=final) for final in (True, False)]

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.harness.llm_folders import checkpoint
 
 from trivium.app import FORMATS
 from trivium.core.models.source_policy import applied
@@ -126,7 +127,10 @@ def an_archive(root):
     return root
 
 
-MODELS = {"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive}
+MODELS = {
+    **{"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive},
+    "huggingface": checkpoint,
+}
 """A path per format that it claims: a new format needs a row here."""
 
 

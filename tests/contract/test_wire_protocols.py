@@ -35,6 +35,7 @@ from tests.contract.wire_protocols import (
 from trivium.protocols.djl.http import DjlHttp
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.http import KServeHttp
+from trivium.protocols.openai.http import OpenAiHttp
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.errors import Code, ServeError
@@ -105,6 +106,19 @@ def check_djl_object(answer: HttpAnswer, error: ServeError) -> None:
     assert content(answer).endswith(b"\n")
 
 
+def check_openai_form(answer: HttpAnswer, error: ServeError) -> None:
+    """OpenAI's error object."""
+    assert value_of(answer, b"content-type") == b"application/json", answer
+    check_openai_object(answer, error)
+
+
+def check_openai_object(answer: HttpAnswer, error: ServeError) -> None:
+    """The JSON alone, which is also the last piece of an answer that failed."""
+    found = document(content(answer))["error"]
+    assert isinstance(found, dict)
+    assert list(found) == ["message", "type", "param", "code"], answer
+
+
 def check_torchserve_form(answer: HttpAnswer, error: ServeError) -> None:
     """Code, type and message; empty where Netty refuses."""
     assert answer.closes, answer
@@ -171,7 +185,6 @@ _DJL_ROUTES = (
     WireRoute("/predictions/m/2", METHODS, _FORM_BODY, _FORM, "a=1", streams=True),
     WireRoute("/invocations", POST, b"hello", {b"x-priority": b"3"}, "model_name=m", streams=True),
     _INVOKE,
-    WireRoute("/v1/chat/completions", POST, b"hello", query="model_name=m", streams=True),
     WireRoute("/ping", METHODS),
     WireRoute("/", frozenset({"OPTIONS"}), others=dict.fromkeys(METHODS, 404)),
     WireRoute("/models", _BOTH, b'{"url": "/m", "batch_size": 2}', {b"content-type": b"application/json"}),
@@ -184,6 +197,17 @@ _DJL_ROUTES = (
     WireRoute("/adapters/a", frozenset({"GET", "HEAD", "DELETE"})),
     WireRoute("/models/m/adapters/a/update", POST, query="pin=true"),
     WireRoute("/server/logging", METHODS, query="level=debug"),
+)
+_OPENAI_ROUTES = (
+    WireRoute("/v1/models"),
+    WireRoute("/v1/models/m"),
+    WireRoute("/v1/completions", POST, b'{"model":"m","prompt":["a"],"n":2}', streams=True),
+    WireRoute(
+        "/v1/chat/completions",
+        POST,
+        b'{"model":"m","messages":[{"role":"user","content":"a"}]}',
+        streams=True,
+    ),
 )
 _NO_OPENAPI = {"OPTIONS": 501}
 _ANY = METHODS - {"OPTIONS"}
@@ -205,6 +229,14 @@ KSERVE = WireSubject(
 )
 _TRITON = KServeOptions(may_change=True, as_triton=True)
 _TRITON_STATUSES = {Code.METHOD: 501, Code.TOO_LARGE: 400, Code.UNSUPPORTED_MEDIA: 400}
+OPENAI = WireSubject(
+    "openai",
+    lambda: OpenAiHttp(lambda: "made"),
+    _OPENAI_ROUTES,
+    check_openai_form,
+    check_openai_object,
+    {Code.QUEUE_FULL: 429},
+)
 DJL = WireSubject("djl", lambda: DjlHttp(lambda: "made"), _DJL_ROUTES, check_djl_form, check_djl_object)
 TORCHSERVE = WireSubject(
     "torchserve",
@@ -223,6 +255,7 @@ SUBJECTS = (
         statuses=_TRITON_STATUSES,
         names_methods=False,
     ),
+    OPENAI,
     DJL,
     TORCHSERVE,
     replace(TORCHSERVE, name="torchserve, exact texts", make=lambda: TorchServeHttp(lambda: "made", True)),

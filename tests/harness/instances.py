@@ -157,7 +157,11 @@ class InstanceHarness:
         self.workers = WorkerHarness(spec) if kind == "process" else None
         isolation = Isolation.PROCESS if self.workers else Isolation.THREAD
         self.submits, self.metrics = NoCore(), []
-        means = ModelContext(frozenset(PayloadKind), self.workers.arena) if self.workers else ModelContext()
+        means = (
+            ModelContext(frozenset(PayloadKind) - {PayloadKind.GENERATE}, self.workers.arena)
+            if self.workers
+            else ModelContext()
+        )
         with kept_parts() as self.pieces:
             self.model = ServedModel(spec, isolation, self.launch, Mailbox(signal), self.clock, means)
         self.parts, self.leases, self.ended = {}, [], []

@@ -44,7 +44,7 @@ class ModelCallHarness:
             spec = make_spec(Batching(batch_axis=True), groups=(InstanceGroup(name, count, count),))
             workers = self.workers[name] = WorkerHarness(replace(spec, name=name))
             workers.around = WorkerServices(self, self.metrics.take, None)
-            means = ModelContext(frozenset(PayloadKind), workers.arena, self.calls)
+            means = ModelContext(frozenset(PayloadKind) - {PayloadKind.GENERATE}, workers.arena, self.calls)
             with kept_parts() as self.pieces[name]:
                 self.models[name] = ServedModel(
                     workers.spec, Isolation.PROCESS, workers.launch, mailbox, clock, means

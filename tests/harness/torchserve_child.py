@@ -55,6 +55,7 @@ class TorchServeChildHarness:
             "server_version": "0.12.0",
             "limit_max_image_pixels": True,
             "decode_input_request": told.pop("decodes", True),
+            "slots": told.pop("slots", 0),
         }
         setup = {
             "dialect": "torchserve",

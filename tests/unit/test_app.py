@@ -33,3 +33,12 @@ def test_quantiles_that_are_none_are_refused_at_the_start():
 
     with pytest.raises(ServeError, match="is no quantile"):
         asyncio.run(scene())
+
+
+def test_parameters_of_an_engine_that_there_is_not_are_refused():
+    async def scene():
+        build(configured(engine_parameters="hff.slots=8"))
+
+    with pytest.raises(ServeError, match="there is no engine 'hff'") as caught:
+        asyncio.run(scene())
+    assert caught.value.code is Code.INVALID

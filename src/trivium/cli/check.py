@@ -33,13 +33,23 @@ from trivium.types.sources import Place, SourceSetting
     help="Places that models may be fetched from, as for `trivium serve`.",
 )
 @click.option(
+    "--engine-parameters",
+    default="",
+    envvar=OPTIONS["engine_parameters"].variable,
+    help="Parameters of engines for models without a configuration, as for `trivium serve`.",
+)
+@click.option(
     "--djl-config",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Configuration of DJL Serving (config.properties) to check, and to read DJL models under.",
 )
 def command(
-    paths: tuple[Place, ...], model_config_name: str, fetch_from: str, djl_config: Path | None
+    paths: tuple[Place, ...],
+    model_config_name: str,
+    fetch_from: str,
+    engine_parameters: str,
+    djl_config: Path | None,
 ) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     if not paths and djl_config is None:
@@ -53,7 +63,10 @@ def command(
             print_file(console, djl_config, checked.findings)
             is_servable, under = checked.is_servable, checked.under
         if paths:
-            config = ServerConfig(models=ModelsConfig(config_name=model_config_name, fetch_from=fetch_from))
+            models = ModelsConfig(
+                config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
+            )
+            config = ServerConfig(models=models)
             formats = app.FORMATS
             if under:
                 form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))

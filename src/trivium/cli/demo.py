@@ -1,7 +1,10 @@
 """`trivium demo`: serve the shipped digit classifier, and print requests that show it at work."""
 
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,21 +13,31 @@ from typing import Any
 import click
 from rich.console import Console
 
+from trivium.cli.demo_requests import print_language_model
 from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.cli.serve import serve
 from trivium.cli.stopping import keep_hangups
-from trivium.demo import places
+from trivium.config.options import ServerConfig
+from trivium.demo import language_model, places
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
 
+PARAMETERS = "hf.slots=8,hf.max_context=2048"
+
 
 @click.command("demo", cls=ServerCommand)
+@click.option(
+    "--llm", is_flag=True, help="Serve a small language model in place of the classifier; fetched once."
+)
 @server_options
-def command(config_file: Path | None, **flags: Any) -> None:
+def command(config_file: Path | None, llm: bool, **flags: Any) -> None:
     """Serve a classifier of handwritten digits until Ctrl-C: as a Triton repository, as a bare file, behind a handler
     of each of the three dialects, and, with Pillow installed, in a workflow with a translator of pictures.
     """
     keep_hangups()
+    if llm:
+        _serve_language_model(configure(config_file, flags))
+        return
     with TemporaryDirectory(prefix="trivium-demo-") as folder:
         made = [places.workflow(Path(folder))] if find_spec("PIL") else []
         serve(
@@ -32,6 +45,18 @@ def command(config_file: Path | None, **flags: Any) -> None:
             configure(config_file, flags),
             _print_requests,
         )
+
+
+def _serve_language_model(config: ServerConfig) -> None:
+    """Serve the language model, with less memory for it than its context would take unless somebody says how much."""
+    say = partial(print, file=sys.stderr, flush=True)
+    try:
+        folder = language_model.prepared(language_model.cache(os.environ), say)
+    except (language_model.DemoModelUnavailable, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if not config.models.engine_parameters:
+        config = replace(config, models=replace(config.models, engine_parameters=PARAMETERS))
+    serve([folder], config, partial(print_language_model, profile=config.server.profile))
 
 
 def _print_requests(console: Console, url: str, specs: Sequence[ModelSpec]) -> None:

@@ -5,6 +5,7 @@ Decides which value of an option means that something is off. Must not know what
 
 import os
 
+from trivium.config.engine_parameters import parse_engine_parameters
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
@@ -34,6 +35,7 @@ def core_config(
             completes=not models.no_completion,
             installs=models.install_packages != "none",
             places=models.fetch_from,
+            engine_parameters=parse_engine_parameters(models.engine_parameters),
         ),
         loads_at_once=models.load_threads,
         load_retries=models.load_retries,

@@ -165,6 +165,12 @@ class ModelsConfig:
     no_completion: bool = option(
         "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
     )
+    engine_parameters: str = option(
+        "--engine-parameters",
+        "",
+        "Parameters of engines for models without a configuration of their own (a .gguf or .onnx file, a Hugging Face "
+        "folder): ENGINE.NAME=VALUE, with commas between, like hf.slots=8,hf.dtype=bf16.",
+    )
     fetch_from: str = option(
         "--fetch-from",
         "",

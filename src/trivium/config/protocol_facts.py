@@ -55,6 +55,7 @@ def on_listener(
         forwards=forwards,
         roles=listener.roles if is_http else context.roles,
         now=time.monotonic,
+        epoch=time.time,
         host=socket.gethostname(),
         shared={} if shared is None else shared,
     )

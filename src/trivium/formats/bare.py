@@ -59,6 +59,9 @@ class BareFormat:
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
         origin["engine"] = Origin(f"the file's suffix {suffix}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
+        parameters = defaults.parameters_of(ENGINES[suffix])
+        option = Origin("--engine-parameters of the server", "")
+        origin |= {f"parameters[{name}]": option for name in parameters}
         spec = ModelSpec(
             name=path.stem,
             version="1",
@@ -68,6 +71,7 @@ class BareFormat:
             batching=Batching(),
             groups=(InstanceGroup(path.stem),),
             limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+            parameters=parameters,
             origin=origin,
         )
         return ReadResult((spec,))

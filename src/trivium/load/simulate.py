@@ -16,7 +16,7 @@ import numpy as np
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.served_model import PLAIN, ModelContext, ServedModel
 from trivium.types.datatype import DataType
-from trivium.types.interfaces import Check, Port
+from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.operations import Infer, SequenceRef
 from trivium.types.payload import Payload, Tensor, Tensors
 from trivium.types.running import Batch, Credit, Dead, Executed, ItemId, Outcome, Part, Placement
@@ -161,8 +161,20 @@ def load_virtually(
 ) -> ServedModel:
     """The core of one model on the virtual clock, open. `run` runs the coroutine that opens it."""
 
-    async def launch(placement: Placement, port: Port) -> VirtualInstance:
-        return VirtualInstance(clock, port, service, in_flight)
+    return opened(spec, clock, lambda port: VirtualInstance(clock, port, service, in_flight), run, context)
+
+
+def opened(
+    spec: ModelSpec,
+    clock: VirtualClock,
+    open_instance: Callable[[Port], Instance],
+    run: Callable[[Coroutine[object, object, None]], None] = asyncio.run,
+    context: ModelContext = PLAIN,
+) -> ServedModel:
+    """The core of one model on the virtual clock, open, over made-up instances of any kind."""
+
+    async def launch(placement: Placement, port: Port) -> Instance:
+        return open_instance(port)
 
     model = ServedModel(spec, Isolation.INLINE, launch, Mailbox(clock.call_soon), clock, context)
     run(model.open())

@@ -56,7 +56,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
     must have. `method` is what a handler shall do with it: predict, explain, or the function of its own that it names.
     It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate` reads a body in the
-    protocol's own form: it raises ServeError, and is called once, in any thread.
+    protocol's own form, with the parameters of the model: it raises ServeError, and is called once, in any thread.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -79,7 +79,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     context: str = ""
     method: str = PREDICT
     adapter: str = ""
-    as_generate: Callable[[Raw], Generate] | None = None
+    as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None
 
 
 class InferLazily(msgspec.Struct, frozen=True):

@@ -35,9 +35,10 @@ class ProtocolContext:
     shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose
     whole name `forwards` matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all
     that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's own, by name; in `shared`
-    it keeps what is one for all listeners of a server. `restricted_apis` and `restricted_rpcs` are the operator's
-    texts; the protocol reads them. Of the last four three say which optional families of metrics are shown, and
-    `own_metrics` makes further ones in the words of the server that is stood in for.
+    it keeps what is one for all listeners of a server. `epoch` says the time in seconds of the Unix epoch, `now` that
+    of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads
+    them. Of the last four three say which optional families of metrics are shown, and `own_metrics` makes further ones
+    in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -61,6 +62,7 @@ class ProtocolContext:
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False
+    epoch: Callable[[], float] = lambda: 0.0
     own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 
 

@@ -49,3 +49,5 @@ NO_ENGINE: Final = "no_engine"  # model, version, engine
 TRANSLATION: Final = "translation"  # words, as the original has them
 TRACE_UNFIT: Final = "trace_unfit"  # why
 SEQUENCE: Final = "sequence"  # told
+FIELD: Final = "field"  # field, of a request to generate
+UNSERVED_FIELD: Final = "unserved_field"  # the same

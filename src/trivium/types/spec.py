@@ -309,9 +309,9 @@ class ModelSpec:
     that name none. `in_order`: answers leave in the order in which their requests came; `caches`: what was answered to
     the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
     calls that each instance makes before it serves, from the start; of a graph those that its steps need of their
-    models. With a `translator` clients may send what that
-    takes, beside the model's own tensors. `origin` maps a field's name (`inputs[0].dims`,
-    `batching.max_rows`) to where its value was found.
+    models. `details` are what is known of the model beside its tensors, for people: its architecture, its memory. With
+    a `translator` clients may send what that takes, beside the model's own tensors. `origin` maps a field's name
+    (`inputs[0].dims`, `batching.max_rows`) to where its value was found.
     """
 
     name: str
@@ -343,6 +343,7 @@ class ModelSpec:
     standing: tuple[StandingCall, ...] = ()
     shown_root: Path | None = None
     translator: TranslatorSpec | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dynamic(self) -> Dynamic:
@@ -356,7 +357,8 @@ class ModelFacts:
 
     Dims here are whole, as the file declares them, -1 for a symbolic one. `batchable`: every input and
     output has a first dimension of any size. `notes` are sentences for `trivium check`. `document` is the whole
-    configuration as a handler completed it, a text in its dialect's own words; empty for all others.
+    configuration as a handler completed it, a text in its dialect's own words; empty for all others. `details` are
+    those of a spec, each with the place or rule that it comes from.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -364,6 +366,7 @@ class ModelFacts:
     batchable: bool
     notes: tuple[str, ...] = ()
     document: str = ""
+    details: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +375,7 @@ class Defaults:
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
     a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     `places` is where requests may have something fetched from: the entries of the server's list, split by commas.
+    `engine_parameters` are those of models that have no configuration, by "engine.name".
     """
 
     queue_items: int = 1000
@@ -384,6 +388,12 @@ class Defaults:
     config_name: str = ""
     installs: bool = False
     places: str = ""
+    engine_parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters_of(self, engine: str) -> dict[str, str]:
+        """Return the parameters of one engine, by its own names."""
+        prefix, asked = f"{engine}.", self.engine_parameters.items()
+        return {name.removeprefix(prefix): value for name, value in asked if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True)

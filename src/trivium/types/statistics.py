@@ -29,7 +29,7 @@ class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
 class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     """Counters of a version that generates, by tokens: read of prompts, generated, and generated for nobody. `steps` of
     its instances; times from a request's receipt to its `first_token`, by seconds in `first_token_buckets`, and
-    `between_tokens` of a request. `running`: sequences in the last step; `share` of the room for keys and values.
+    `between_tokens` of a request. `running`: requests in work; `share` of the room for keys and values.
     """
 
     prompt_tokens: int

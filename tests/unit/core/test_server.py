@@ -126,7 +126,7 @@ WRONG = {
     "no such version": (Infer(model="m", version="7", payload=Tensors(())), Code.NOT_FOUND),
     "no input": (Infer(model="m", payload=Tensors(())), Code.INVALID),
     "raw bytes": (Infer(model="m", payload=Raw(())), Code.INVALID),
-    "a prompt": (Infer(model="m", payload=Generate(prompt="hi")), Code.UNSUPPORTED_MEDIA),
+    "a prompt": (Infer(model="m", payload=Generate(prompts=("hi",))), Code.UNSUPPORTED_MEDIA),
     "a deadline that has passed": (make_infer(deadline=-1.0), Code.EXPIRED),
     "describe what is not there": (Describe("x"), Code.NOT_FOUND),
     "describe a version that is not there": (Describe("m", "7"), Code.NOT_FOUND),

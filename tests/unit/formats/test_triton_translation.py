@@ -99,7 +99,17 @@ def test_a_run_timeout_that_cannot_be_is_named_with_its_line(tmp_path: Path, own
 
 
 ABOUT_THE_READING = {
-    *("foreign", "functions", "handler", "in_turns", "is_versioned", "origin", "reports", "shown_root"),
+    *(
+        "details",
+        "foreign",
+        "functions",
+        "handler",
+        "in_turns",
+        "is_versioned",
+        "origin",
+        "reports",
+        "shown_root",
+    ),
     *("standing", "translator"),
 }
 

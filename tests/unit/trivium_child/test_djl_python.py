@@ -64,8 +64,6 @@ LEFT = [
     ("djl_python.lmi_vllm.vllm_async_service", "VLLMHandler"),
     ("djl_python.output_formatter", "output_formatter"),
     ("djl_python.input_parser", "input_formatter"),
-    ("djl_python.request", "Request"),
-    ("djl_python.rolling_batch", "RollingBatch"),
     ("djl_python.huggingface", "HuggingFaceService"),
 ]
 

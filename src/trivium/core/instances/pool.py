@@ -200,6 +200,11 @@ class Pool:
         starts = [slot.instance.running_since for slot in self.in_work() if slot.instance is not None]
         return [now - since for since in starts if since is not None]
 
+    @property
+    def running(self) -> int:
+        """Return how many items the instances have, open or retired, those in advance among them."""
+        return sum(len(slot.held) for slot in (*self._slots.values(), *self._leaving.values()))
+
     def held(self) -> list[Item]:
         """Every item that an instance has, open or retired."""
         slots = (*self._slots.values(), *self._leaving.values())

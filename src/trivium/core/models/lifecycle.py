@@ -43,7 +43,7 @@ from trivium.types.interfaces import Clock, Engine, FindEngine, Format, Supports
 from trivium.types.operations import Scale, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
-from trivium.types.spec import Device, InvalidModel, Isolation, ModelFacts, ModelSpec
+from trivium.types.spec import Device, InvalidModel, Isolation, ModelFacts, ModelSpec, Origin
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -124,6 +124,9 @@ class Lifecycle:
                 facts = await self._services.facts(spec)
         file = str((spec.shown_root or spec.root) / spec.entry)
         notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
+        details = {name: value for name, (value, _) in facts.details.items()}
+        sources = {f"details[{name}]": Origin(source, "") for name, (_, source) in facts.details.items()}
+        spec = replace(spec, details={**details, **spec.details}, origin={**sources, **spec.origin})
         return form.finish(replace(spec, reports=spec.reports + notes), facts)
 
     async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:

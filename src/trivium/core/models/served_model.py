@@ -110,6 +110,8 @@ class ServedModel:
         # The pipeline, in the order in which an item passes it.
         self._adapter = PayloadAdapter(spec, context.takes)
         self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
+        if PayloadKind.GENERATE in context.takes:
+            self._counters.begin_generation(spec.name)
         self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)
@@ -477,7 +479,8 @@ class ServedModel:
 
     def report(self) -> VersionStatistics:
         """The counters, frozen."""
-        return self._counters.report(self.spec.name, self.spec.version, self._queue.count + self._pool.ahead)
+        waiting, running = self._queue.count + self._pool.ahead, self._pool.running
+        return self._counters.report(self.spec.name, self.spec.version, waiting, running)
 
     def cancel(self, item: Item, why: ServeError) -> None:
         """End it with `why`, wherever it is. It waits for no other's answer."""

@@ -21,7 +21,6 @@ class GenerationCounters:
         self._prompt_tokens = self._new_tokens = self._wasted_tokens = 0
         self._steps = 0
         self._step_seconds = 0.0
-        self._running = 0
         self._share = 0.0
         self._first_seconds = self._between_seconds = 0.0
         self._between = 0
@@ -35,7 +34,7 @@ class GenerationCounters:
         self._prompt_tokens += step.prompt_tokens
         self._new_tokens += step.new_tokens
         self._wasted_tokens += step.wasted_tokens
-        self._running, self._share = step.rows, step.share
+        self._share = step.share
         if STEP_LOG.isEnabledFor(logging.DEBUG):
             STEP_LOG.debug(
                 "step of model '%s': rows %d, prompt tokens %d, new tokens %d, wasted tokens %d, share %.3f, "
@@ -60,8 +59,8 @@ class GenerationCounters:
         self._between += usage.new_tokens - 1
         self._between_seconds += usage.last_at - usage.first_at
 
-    def report(self) -> GenerationStatistics:
-        """A frozen copy of the counters."""
+    def report(self, running: int) -> GenerationStatistics:
+        """A frozen copy of the counters, with the requests that instances have."""
         return GenerationStatistics(
             self._prompt_tokens,
             self._new_tokens,
@@ -70,6 +69,6 @@ class GenerationCounters:
             Duration(sum(self._firsts), round(self._first_seconds * 1e9)),
             tuple(zip((*FIRST_TOKEN_BUCKETS, float("inf")), self._firsts, strict=True)),
             Duration(self._between, round(self._between_seconds * 1e9)),
-            self._running,
+            running,
             self._share,
         )

@@ -235,18 +235,21 @@ class VersionCounters:
 
     def stepped(self, model: str, step: Stepped) -> None:
         """An instance has computed a step, which is an execution of as many rows."""
-        if self._generation is None:
-            self._generation = GenerationCounters(model)
-        self._generation.stepped(step)
+        self.begin_generation(model).stepped(step)
         if step.rows or step.prompt_tokens:
             times = self._runs.setdefault((max(step.rows, 1), 0), [0, 0.0, 0.0, 0.0])
             times[0] += 1
             times[2] += step.ended - step.began
 
-    def generated(self, item: Item, usage: GenerationUsage) -> None:
+    def generated(self, model: str, item: Item, usage: GenerationUsage) -> None:
         """An item was answered with what was generated."""
-        if self._generation is not None:
-            self._generation.ended(usage, item.enqueued_at)
+        self.begin_generation(model).ended(usage, item.enqueued_at)
+
+    def begin_generation(self, model: str) -> GenerationCounters:
+        """Count tokens from now on: of a model that generates also before its first one."""
+        if self._generation is None:
+            self._generation = GenerationCounters(model)
+        return self._generation
 
     def _charge(self, run: Executed, since: float, ended: float) -> None:
         """An item is charged its execution as far as that had gone when it ended."""
@@ -287,8 +290,8 @@ class VersionCounters:
         self._fail_time += now - item.enqueued_at
         self._failures[code] = self._failures.get(code, 0) + 1
 
-    def report(self, model: str, version: str, queued_items: int) -> VersionStatistics:
-        """A frozen copy of the counters."""
+    def report(self, model: str, version: str, queued_items: int, running: int = 0) -> VersionStatistics:
+        """A frozen copy of the counters, with the items that wait and those that instances have."""
         compute_times = list(self._early_times)
         batches: dict[int, list[float]] = {}
         done, executions = self._others, 0
@@ -327,7 +330,7 @@ class VersionCounters:
             first_part_buckets=_buckets(self._first_bounds, self._firsts),
             cache_hit=Duration(self._hits, _ns(self._hit_time)),
             cache_miss=Duration(self._misses, _ns(self._miss_time)),
-            generation=None if self._generation is None else self._generation.report(),
+            generation=None if self._generation is None else self._generation.report(running),
         )
 
     def _recent_quantiles(self) -> dict[str, tuple[tuple[float, float], ...]]:

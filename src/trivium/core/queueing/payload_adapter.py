@@ -25,6 +25,8 @@ from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
 ONLY_TENSORS = frozenset({TENSORS})
+LONG_PROMPT = 2**16
+"""Bytes of a body beyond which reading a request to generate may take long."""
 
 
 class PayloadAdapter:
@@ -78,7 +80,8 @@ class PayloadAdapter:
         """Return a request of another form as one to generate. INVALID for what is none."""
         payload = infer.payload
         if isinstance(payload, Raw) and infer.as_generate is not None:
-            return msgspec.structs.replace(infer, payload=_leased(infer.as_generate(payload), payload.lease))
+            generate = infer.as_generate(payload, self._spec.parameters)
+            return msgspec.structs.replace(infer, payload=_leased(generate, payload.lease))
         if not isinstance(payload, Tensors | Raw):
             refuse_kind(self._spec.name, payload)
         generate, parameters = to_generate(payload, infer.parameters, self._spec.name)
@@ -86,12 +89,16 @@ class PayloadAdapter:
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
+        if self._generates:
+            return type(payload) is Raw and sum(len(part.data) for part in payload.parts) > LONG_PROMPT
         return type(payload) is Raw and not self._takes_raw and is_slow_to_read(payload)
 
     def read(self, infer: Infer) -> Infer | ServeError:
         """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""
         assert isinstance(infer.payload, Raw), "only bodies are read"
         try:
+            if self._generates:
+                return self._as_generate(infer)
             infer, payload = self._as_tensors(infer, infer.payload)
             return msgspec.structs.replace(infer, payload=pack_strings(payload))
         except ServeError as error:
@@ -111,7 +118,10 @@ class PayloadAdapter:
         if type(outcome) is Generated and item.operation.as_generate is None:
             if item.operation.wants is PayloadKind.GENERATE:
                 return outcome, {}
-            return as_tensors(outcome), {}
+            try:
+                return as_tensors(outcome), {}
+            except ServeError as error:
+                return error, {}
         if item.operation.wants is TENSORS and type(outcome) is Raw:
             try:
                 names = [output.name for output in item.operation.outputs]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trivium.dialects.djl import keys
 from trivium.dialects.djl.keys import DjlKey, DjlKeyRole
+from trivium.dialects.djl.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 
 _SWITCH = {"true": "1", "false": "0"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
@@ -30,7 +31,8 @@ class DjlEngine:
 
     `spellings` are further names in serving.properties, and what is reported of them, if anything. A file named after
     the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine. A file with a key of
-    `built_in` needs that handler of DJL's own, which is not served.
+    `built_in` needs that handler of DJL's own, which is not served. An engine that `generates` serves language models,
+    without a handler. `unknown` says what a key without a row is, where nobody takes it.
     """
 
     name: str
@@ -42,7 +44,9 @@ class DjlEngine:
     keys: Mapping[str, DjlKey] = field(default_factory=dict)
     options: tuple[EngineOption, ...] = ()
     runs_handlers: bool = False
+    generates: bool = False
     way_out: str = _EXPORT
+    unknown: str = "an argument for a translator, and there is none"
 
 
 _RANKS = "its processes are started without mpirun"
@@ -78,6 +82,15 @@ ONNX = DjlEngine(
         EngineOption("option.profilerOutput", "profile_output"),
     ),
 )
+LANGUAGE_MODEL = DjlEngine(
+    "hf",
+    engine="hf",
+    keys=LANGUAGE_MODEL_KEYS,
+    generates=True,
+    unknown="no option of language models in this version",
+)
+"""Serves the folders that DJL serves by its own handlers for language models; no folder names it by `engine`."""
+
 MXNET = DjlEngine("MXNet")
 
 ENGINES = (
@@ -87,7 +100,11 @@ ENGINES = (
     DjlEngine("XGBoost", (".json", ".xgb", ".bst")),
     DjlEngine("TensorRT", (".trt", ".uff")),
     DjlEngine("TFLite", (".tflite",)),
-    DjlEngine("Llama", (".gguf",)),
+    DjlEngine(
+        "Llama",
+        (".gguf",),
+        way_out="Write option.rolling_batch=auto in place of engine.",
+    ),
     DjlEngine("TensorFlow", files=("saved_model.pb",)),
     DjlEngine("PaddlePaddle", files=("__model__", "inference.pdmodel")),
     MXNET,
@@ -118,7 +135,6 @@ UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
 """Stands for the engine of a folder that has none that is served: its other settings are judged all the same."""
 
 _UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
-_NOBODYS = DjlKey(DjlKeyRole.REPORTED, "an argument for a translator, and there is none")
 
 
 def row_of(engine: DjlEngine, key: str, translates: bool = False) -> DjlKey:
@@ -128,5 +144,5 @@ def row_of(engine: DjlEngine, key: str, translates: bool = False) -> DjlKey:
     row = engine.keys.get(key)
     if row is None:
         is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
-        row = _UNKNOWN if is_taken else _NOBODYS
+        row = _UNKNOWN if is_taken else DjlKey(DjlKeyRole.REPORTED, engine.unknown)
     return row

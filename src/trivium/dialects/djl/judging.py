@@ -6,7 +6,7 @@ DJL's is named, too. Pure.
 
 from collections.abc import Iterator
 
-from trivium.dialects.djl.engines import ENGINES, DjlEngine, row_of
+from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, DjlEngine, row_of
 from trivium.dialects.djl.keys import DjlKey, DjlKeyRole
 from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
 from trivium.dialects.djl.properties import Properties
@@ -19,7 +19,7 @@ MOST_COMPARED = 300
 _LONG_ENOUGH = 9
 KNOWN = tuple(
     dict.fromkeys(
-        [key for engine in ENGINES for key in engine.keys]
+        [key for engine in (*ENGINES, LANGUAGE_MODEL) for key in engine.keys]
         + sorted(OPTION + name for name in LANGUAGE_MODEL_OPTIONS if len(name) >= _LONG_ENOUGH)
     )
 )

@@ -32,80 +32,78 @@ class DjlKey:
 _NO = frozenset({"", "false"})
 
 
-def _used(*keys: str) -> dict[str, DjlKey]:
+def used(*keys: str) -> dict[str, DjlKey]:
+    """Return rows of keys that are used."""
     return {key: DjlKey(DjlKeyRole.USED) for key in keys}
 
 
-def _passed_on(*keys: str) -> dict[str, DjlKey]:
+def passed_on(*keys: str) -> dict[str, DjlKey]:
+    """Return rows of keys that the handler gets."""
     return {key: DjlKey(DjlKeyRole.PASSED_ON) for key in keys}
 
 
-def _reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+def reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+    """Return rows of keys without which answers are the same; `text` says why."""
     return {key: DjlKey(DjlKeyRole.REPORTED, text, harmless) for key in keys}
 
 
-def _refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+def refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
+    """Return rows of keys that refuse a model; `text` says the way out."""
     return {key: DjlKey(DjlKeyRole.REFUSED, text, harmless) for key in keys}
 
 
 EVERY = {
-    **_used("engine", "load_on_devices", "job_queue_size", "batch_size", "max_dynamic_batch_size"),
-    **_used("max_batch_delay", "max_idle_time", "option.max_batch_delay", "option.max_idle_time"),
-    **_used(
+    **used("engine", "load_on_devices", "job_queue_size", "batch_size", "max_dynamic_batch_size"),
+    **used("max_batch_delay", "max_idle_time", "option.max_batch_delay", "option.max_idle_time"),
+    **used(
         "minWorkers", "maxWorkers", "cpu.minWorkers", "cpu.maxWorkers", "gpu.minWorkers", "gpu.maxWorkers"
     ),
-    **_reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
-    **_used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
-    **_used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
-    **_used("log_model_metric", "log_request_metric", "metrics_aggregation", "option.parallel_loading"),
-    **_reported("the model directory is the folder that is served", "option.model_dir"),
+    **reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
+    **used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
+    **used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
+    **used("log_model_metric", "log_request_metric", "metrics_aggregation", "option.parallel_loading"),
+    **reported("the model directory is the folder that is served", "option.model_dir"),
 }
 
 PYTHON = {
     **EVERY,
-    **_used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
-    **_used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
-    **_used("option.enable_lora"),
-    **_passed_on("option.model_id", "option.max_output_size", "option.max_rolling_batch_size"),
-    **_passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
-    **_used("option.mpi_mode", "option.use_passive_workers"),
-    **_used("option.tensor_parallel_degree", "option.pipeline_parallel_degree"),
-    **_reported(
+    **used("option.pythonExecutable", "option.entryPoint", "option.handler", "option.env"),
+    **used("option.predict_timeout", "option.enable_venv", "option.async_mode", "trivium_in_flight"),
+    **used("option.enable_lora"),
+    **used("option.rolling_batch", "option.max_rolling_batch_size"),
+    **passed_on("option.model_id", "option.max_output_size"),
+    **passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
+    **used("option.mpi_mode", "option.use_passive_workers"),
+    **used("option.tensor_parallel_degree", "option.pipeline_parallel_degree"),
+    **reported(
         "formatters of generated text are not supported in this version: format the text in the handler",
         "option.output_formatter",
         "option.input_formatter",
-    ),
-    **_refused(
-        "Continuous batching is not supported in this version: remove it, or set it to disable.",
-        "option.rolling_batch",
-        harmless=frozenset({"", "disable"}),
     ),
 }
 """Keys of models that run a handler."""
 
 NATIVE = {
     **EVERY,
-    **_used("batchifier", "translatorFactory", "translator", "application", "task"),
-    **_refused("Blocks written in Java cannot run here: export the model to a file.", "blockFactory"),
+    **used("batchifier", "translatorFactory", "translator", "application", "task"),
+    **refused("Blocks written in Java cannot run here: export the model to a file.", "blockFactory"),
 }
 
 PYTORCH = {
     **NATIVE,
-    **_reported(
+    **reported(
         "the model is loaded to the instance's device", "option.mapLocation", harmless=frozenset({"true"})
     ),
-    **_reported("files inside the archive that nothing here reads", "option.extraFiles"),
-    **_reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
+    **reported("files inside the archive that nothing here reads", "option.extraFiles"),
+    **reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
 }
 """Keys of TorchScript files."""
 
 ONNX = {
     **NATIVE,
-    **_used(
-        "option.interOpNumThreads", "option.intraOpNumThreads", "option.executionMode", "option.optLevel"
-    ),
-    **_used("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
-    **_reported("each instance has its own threads", "option.disablePerSessionThreads", harmless=_NO),
-    **_used("option.ortDevice", "option.profilerOutput", "option.customOpLibrary"),
+    **used("option.interOpNumThreads", "option.intraOpNumThreads", "option.executionMode", "option.optLevel"),
+    **used("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
+    **reported("each instance has its own threads", "option.disablePerSessionThreads", harmless=_NO),
+    **used("option.ortDevice", "option.profilerOutput", "option.customOpLibrary"),
 }
 """Keys of ONNX files."""

@@ -99,11 +99,7 @@ ROWS: Mapping[str, TorchServeKey] = {
         ValueKind.ANY,
         "workers started by torchrun are not supported in this version: let the handler start its processes",
     ),
-    "continuousBatching": _refused(
-        ValueKind.FLAG,
-        "continuous batching is not supported in this version: let batchSize and maxBatchDelay form batches",
-        False,
-    ),
+    "continuousBatching": _used(ValueKind.FLAG),
     "sequenceBatching": _refused(
         ValueKind.FLAG,
         "stateful sequences are not supported in this version: keep state in a store of the handler's own",

@@ -26,9 +26,10 @@ BUILT_IN = frozenset(
         "dali_image_classifier",
         "vllm_handler",
         "trt_llm_handler",
+        "llm_api",
     }
 )
-"""Handlers that TorchServe ships and archives name without holding them."""
+"""Handlers that TorchServe ships and archives name without holding them, and `llm_api`, which is ours."""
 
 DEFAULT_VERSION = "1.0"
 _LONGEST = 255

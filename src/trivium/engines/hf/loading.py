@@ -85,7 +85,12 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
 
 
 def _model(spec: ModelSpec, told: DescribedModel) -> Any:
-    extra: dict[str, Any] = {"gguf_file": told.files.gguf} if told.files.gguf else {"use_safetensors": True}
+    extra: dict[str, Any] = {"use_safetensors": True}
+    if told.files.gguf:  # its blocks are unpacked: kernels for them would be fetched from a hub
+        extra = {
+            "gguf_file": told.files.gguf,
+            "quantization_config": transformers.GgufConfig(dequantize=True),
+        }
     try:
         loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
             told.files.folder,

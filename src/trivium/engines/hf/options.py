@@ -33,6 +33,11 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 """Parameter -> what it says, its range and its default."""
 
+PROTOCOLS = frozenset(
+    {"output_formatter", "tgi_compat", "end_of_stream_token", "max_new_tokens", "max_input_tokens"}
+)
+"""Parameters of such models that protocols read, and not the engine."""
+
 _TRUTH = {"1": True, "true": True, "0": False, "false": False}
 _RANGES = {
     "slots": (1, MOST_SLOTS),
@@ -69,7 +74,7 @@ def faults(parameters: Mapping[str, str]) -> Mapping[str, str]:
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """Return a sentence for each parameter that means nothing to this engine."""
-    return tuple(_unknown(name) for name in parameters if name not in DESCRIPTIONS)
+    return tuple(_unknown(name) for name in parameters if name not in DESCRIPTIONS and name not in PROTOCOLS)
 
 
 def options(spec: ModelSpec) -> GenerationOptions:

@@ -5,13 +5,15 @@ model could not work is an error with a way out.
 """
 
 import difflib
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from trivium.dialects.djl.detection import Detected, detect, find_file
 from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.settings import DjlSettings, Setting
+from trivium.formats.checkpoint import CheckpointReading
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Origin
 
@@ -25,12 +27,18 @@ _STORES = ("s3://", "djl://", "gs://", "hdfs://")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The engine and its entry. `function` is what to call in user code; is it an async function?"""
+    """The engine and its entry. `function` is what to call in user code; is it an async function? The entry lies in
+    `root`, where that is not the model's folder. Of a language model `parameters` are what its options say to the
+    engine, and `checkpoint` its weights.
+    """
 
     engine: Setting[DjlEngine]
     entry: Setting[str]
     function: Setting[str]
     is_asynchronous: Setting[bool]
+    root: Setting[Path] | None = None
+    parameters: Mapping[str, Setting[str]] = field(default_factory=dict)
+    checkpoint: CheckpointReading | None = None
 
 
 def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:

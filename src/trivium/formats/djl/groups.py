@@ -140,6 +140,8 @@ class GroupTranslation:
             kind, number = device.value
             is_gpu = kind is Device.GPU
             default, why = (1, "DJL's default: one per GPU") if is_gpu else self._most_on_cpus()
+            if not is_gpu and self._choice.engine.value.generates:
+                default, why = 1, "rule: one copy of the weights"
             least, most = self._counts(kind, max(default // processes, 1), why)
             group = self._group(index, kind, str(number) if is_gpu else "", least, most, device.origin)
             yield replace(group, device_ids=(number,) if is_gpu else ())

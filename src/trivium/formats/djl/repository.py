@@ -18,6 +18,7 @@ from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without
 from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.files import open_file
 from trivium.formats import archive
+from trivium.formats.djl import language_model
 from trivium.formats.djl.engine_choice import Choice, choose
 from trivium.formats.djl.environment import EnvironmentRules, environment_rules
 from trivium.formats.djl.folder import (
@@ -235,7 +236,10 @@ def _read_model(
     folder: DjlModelFolder, properties: Properties, rules: EnvironmentRules, defaults: Defaults
 ) -> ModelSpec:
     settings = DjlSettings(properties, list(properties.findings))
-    choice = choose(settings, folder)
+    if language_model.is_language_model(settings, folder):
+        choice = language_model.choose(settings, folder, defaults)
+    else:
+        choice = choose(settings, folder)
     if choice is None:
         raise ConfigError((*settings.findings, *judge(properties, UNDECIDED)))
     translator = _translator(settings, folder, choice, rules, defaults)
@@ -252,7 +256,7 @@ def _translator(
 ) -> Setting[TranslatorSpec] | None:
     """Return the translator of a model file; a handler translates by itself."""
     engine = choice.engine.value
-    if engine.runs_handlers:
+    if engine.runs_handlers or engine.generates:
         return None
     entries = settings.properties.entries
     arguments = {

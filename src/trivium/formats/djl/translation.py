@@ -45,6 +45,8 @@ HEADROOM_MB = 500
 """Megabytes that DJL leaves free, by its own default."""
 
 _BATCH = ("batch_size", "max_dynamic_batch_size")
+_ROLLING, _ROLLING_SIZE = "option.rolling_batch", "option.max_rolling_batch_size"
+ROLLING_SIZE = 32
 JOINS = {
     "none": Join.ROWS,
     "stack": Join.STACK,
@@ -85,7 +87,7 @@ class Translation:
         folder, choice, settings = self._folder, self._choice, self._settings
         groups = self._groups.translate()
         memory = self._memory({group.device for group in groups})
-        own = parameters(settings, choice.engine.value, folder, groups)
+        own = {**parameters(settings, choice.engine.value, folder, groups), **choice.parameters}
         batching = self._batching()
         spec = ModelSpec(
             name=folder.name,
@@ -93,7 +95,8 @@ class Translation:
             is_versioned=False,
             in_turns=True,
             version_policy=All(),
-            root=folder.path,
+            root=choice.root.value if choice.root else folder.path,
+            streams=choice.engine.value.generates,
             engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),
             batching=batching,
@@ -106,12 +109,15 @@ class Translation:
             functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
             standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
             translator=self._translated(),
+            details=choice.checkpoint.details if choice.checkpoint else {},
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
         self._rule("rule for a folder without a version", "version", "version_policy")
-        self._rule(str(folder.path), "root")
+        self._origin["root"] = choice.root.origin if choice.root else Origin(str(folder.path), "")
         self._rule("option.enable_lora, and the folder adapters", "functions", "standing")
+        if choice.checkpoint:
+            self._origin |= choice.checkpoint.origin()
         return spec
 
     def _translated(self) -> TranslatorSpec | None:
@@ -132,10 +138,16 @@ class Translation:
 
     def _batching(self) -> Batching:
         settings = self._settings
+        if self._choice.engine.value.generates:
+            self._rule("rule for generated text: the engine joins requests, step by step", "batching")
+            return Batching()
         size = settings.number(_BATCH, 1)
         key = size.origin.key or _BATCH[0]
         if self._is_python and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
+        if self._rolls() and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: a handler with {_ROLLING} forms its batch by itself")
+            size = Setting(1, settings.text([_ROLLING]).origin)
         if self._choice.is_asynchronous.value and size.value > 1:
             settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
             size = Setting(1, self._choice.is_asynchronous.origin)
@@ -165,6 +177,8 @@ class Translation:
         delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
+        if self._choice.engine.value.generates:
+            delay = Setting(0, Origin("rule for generated text: a request joins at the next step", ""))
         seconds = self._from("scheduling.max_delay", delay) / 1000
         return Dynamic(max_delay=seconds, levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
 
@@ -211,7 +225,7 @@ class Translation:
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
         made = replace(made, run_deadline=deadline)
-        if not self._is_python:
+        if not self._is_python and not self._choice.engine.value.generates:
             return made
         start = settings.number(["option.model_loading_timeout"], 240)
         return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))
@@ -235,7 +249,7 @@ class Translation:
             path=(folder.path,),
             directory=folder.path,
             environment=environment,
-            settings={"properties": settings.options(), **self._in_flight()},
+            settings={"properties": settings.options(), **self._in_flight(), **self._slots()},
             own=own_environment(settings, folder, self._rules, self._defaults.installs),
         )
 
@@ -248,6 +262,24 @@ class Translation:
                 settings.notice(key, f"{key} has no effect: the handler is not asynchronous")
             return {}
         return {"in_flight": self._from("handler.settings[in_flight]", bound)}
+
+    def _slots(self) -> dict[str, object]:
+        """Return how many requests a worker has in work at once, of a handler that forms a rolling batch by itself."""
+        if not self._rolls():
+            return {}
+        size = self._settings.number([_ROLLING_SIZE], ROLLING_SIZE, why="DJL's default")
+        return {"slots": self._from("handler.settings[slots]", size)}
+
+    def _rolls(self) -> bool:
+        """Does the handler get all requests that have not ended, again and again?"""
+        settings = self._settings
+        word = settings.text([_ROLLING]).value.lower()
+        if not self._is_python or word in ("", "disable"):
+            return False
+        if self._choice.is_asynchronous.value:
+            found = f"{_ROLLING}={word}: the handler is asynchronous, and has its requests at once already"
+            settings.fault(_ROLLING, found, "one of the two", f"Remove {_ROLLING}, or option.async_mode.")
+        return True
 
     def _from(self, field: str, setting: Setting[Value]) -> Value:
         self._origin[field] = setting.origin

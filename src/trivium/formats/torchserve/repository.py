@@ -4,6 +4,8 @@ Decides the order of the steps: find, unpack, read both files, check them agains
 cannot be served is named with all its faults, and its neighbours load.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from trivium.dialects.torchserve.manifest import (
@@ -20,6 +22,7 @@ from trivium.files import open_file
 from trivium.formats.each import read_each, unopened
 from trivium.formats.torchserve import translation
 from trivium.formats.torchserve.folder import models, name_of, open_model
+from trivium.formats.torchserve.language_model import LanguageModel
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import (
@@ -36,12 +39,18 @@ from trivium.types.spec import (
 DIALECT = "torchserve"
 ENGINE = "python-torchserve"
 SERVED_BUILT_IN = "base_handler"
+LLM_API = "llm_api"
 Document = tuple[Manifest, ModelConfig]
 """What `ModelSpec.foreign` holds: both files as they were read."""
 
 
 class TorchServeFormat:
-    """Archives and model stores of TorchServe 0.12 (sheet "torchserve", section 3)."""
+    """Archives and model stores of TorchServe 0.12 (sheet "torchserve", section 3). `variables` are the server's
+    environment, which sets up a language model.
+    """
+
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        self._variables = variables or {}
 
     name = DIALECT
     expects = (
@@ -64,7 +73,7 @@ class TorchServeFormat:
         known: set[tuple[str, str]] = set()
 
         def read_model(place: Path) -> list[ModelSpec]:
-            spec = _read_model(place, defaults)
+            spec = _read_model(place, self._variables, defaults)
             if (spec.name, spec.version) in known:
                 raise ConfigError((_twice(spec, place),))
             known.add((spec.name, spec.version))
@@ -73,16 +82,18 @@ class TorchServeFormat:
         return read_each(found, read_model, name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """Return the spec as it is: a handler declares no tensors."""
-        return spec
+        """Return the spec as it is, since a handler declares no tensors, but for a language model's."""
+        return spec if spec.handler is not None else replace(spec, inputs=facts.inputs, outputs=facts.outputs)
 
 
-def _read_model(place: Path, defaults: Defaults) -> ModelSpec:
+def _read_model(place: Path, variables: Mapping[str, str], defaults: Defaults) -> ModelSpec:
     folder = open_model(place, defaults.scratch)
     manifest = _manifest(folder, place)
     config = _config(folder, place, manifest)
     ref = handler_ref(manifest.handler)
     name = manifest.name or name_of(place)
+    if ref.name == LLM_API and not (folder / ref.file).is_file():
+        return LanguageModel(name, folder, manifest, config, variables).spec(defaults)
     groups, notices = translation.groups(name, config, defaults)
     findings = (
         *manifest.findings,
@@ -173,11 +184,12 @@ def _check_handler(folder: Path, manifest: Manifest, ref: HandlerRef) -> list[Fi
     if ref.name not in BUILT_IN:
         found = f"{manifest.handler}, of which the file {ref.file} is not there"
         return [manifest.fault("model.handler", found, _there(folder), "Pack the handler, too.")]
-    if ref.name == SERVED_BUILT_IN:
+    if ref.name in (SERVED_BUILT_IN, LLM_API):
         return []
     found = f"{ref.name}, a handler that TorchServe brings along"
     hint = "It is not supported in this version: pack a handler of your own, for example one that extends BaseHandler."
-    return [manifest.fault("model.handler", found, "a handler in the archive, or base_handler", hint)]
+    expected = f"a handler in the archive, {SERVED_BUILT_IN}, or {LLM_API} for a language model"
+    return [manifest.fault("model.handler", found, expected, hint)]
 
 
 def _there(folder: Path) -> str:
@@ -192,3 +204,8 @@ def _twice(spec: ModelSpec, place: Path) -> Finding:
 
 
 FORMAT = TorchServeFormat()
+
+
+def made(variables: Mapping[str, str]) -> TorchServeFormat:
+    """Make the format for a server with this environment."""
+    return TorchServeFormat(variables)

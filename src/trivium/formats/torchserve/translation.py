@@ -24,19 +24,25 @@ SERVER_VERSION = "0.12.0"
 """The version of TorchServe whose behaviour handlers see."""
 
 ENVIRONMENT = {"TS_DECODE_INPUT_REQUEST": "true", "TS_IPEX_ENABLE": "false", "TS_IPEX_GPU_ENABLE": "false"}
+CONTINUOUS = "continuousBatching"
 DELAY_MS = 100
 TIMEOUT_S = 120
+
+
+def is_continuous(config: ModelConfig) -> bool:
+    """Return whether the handler is called again and again with all requests that have not ended."""
+    return config.values.get(CONTINUOUS) is True
 
 
 def batching(config: ModelConfig) -> Batching:
     """A batch is a list of requests, which the handler goes through: nothing is stacked."""
     size = config.number("batchSize") or 1
-    return Batching(batch_axis=False, max_rows=size, merge=size > 1)
+    return Batching(batch_axis=False, max_rows=size, merge=size > 1 and not is_continuous(config))
 
 
 def scheduling(config: ModelConfig) -> Dynamic:
     """A batch that is not full always waits its whole delay; without batches nothing waits."""
-    if (config.number("batchSize") or 1) == 1:
+    if (config.number("batchSize") or 1) == 1 or is_continuous(config):
         return Dynamic()
     delay = config.number("maxBatchDelay")
     return Dynamic(max_delay=(DELAY_MS if delay is None else delay) / 1000)
@@ -102,6 +108,7 @@ def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
         "server_version": SERVER_VERSION,
         "limit_max_image_pixels": True,
         "decode_input_request": True,
+        **({"slots": config.number("batchSize") or 1} if is_continuous(config) else {}),
     }
 
 
@@ -148,6 +155,7 @@ def origins(
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),
         "handler.directory": Origin("rule: the model's folder", ""),
         "handler.settings[manifest]": Origin(manifest.file, ""),
+        **({"handler.settings[slots]": batch} if is_continuous(config) else {}),
         "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
         **{
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")

@@ -17,7 +17,13 @@ from trivium.protocols.djl.management import decode_management
 from trivium.protocols.djl.metrics import decode_metrics
 from trivium.protocols.djl.options import DjlOptions, options_of
 from trivium.protocols.djl.own_metrics import families
-from trivium.protocols.djl.paging import DjlDeferEncoder, DjlFetchEncoder, is_deferred, read_fetch
+from trivium.protocols.djl.paging import (
+    DjlDeferEncoder,
+    DjlFetchEncoder,
+    is_deferred,
+    not_deferred,
+    read_fetch,
+)
 from trivium.protocols.djl.request import DjlHead, decode_infer, read_head
 from trivium.protocols.djl.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.djl.routes import DjlVerb, find_target
@@ -30,7 +36,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "invocations", "v1", "models", "ping"),
+    Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
     Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
@@ -89,13 +95,17 @@ class DjlHttp:
             accept, content_type = known.accept, known.content_type
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
-            infer = decode_infer(known, target, body, request_id, options.handler_override)
+            encoder = DjlInferEncoder(request_id, accept, content_type, options)
+            is_later = is_deferred(head)
+            read = not_deferred if is_later else encoder.read
+            infer = decode_infer(known, target, body, request_id, options.handler_override, read)
+            if is_later:
+                return Defer(infer), DjlDeferEncoder(request_id, options)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise self._known(error, request_id) from error
-        if is_deferred(head):
-            return Defer(infer), DjlDeferEncoder(request_id, options)
-        return operation, DjlInferEncoder(request_id, accept, content_type, options, unknown)
+        encoder.unknown = unknown
+        return operation, encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""

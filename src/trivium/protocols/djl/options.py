@@ -1,7 +1,7 @@
 """Options of DJL's protocol: what an operator can set about it, and what a listener is for."""
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from trivium.dialects.djl.error_rate_policy import read_rates
@@ -41,6 +41,7 @@ class DjlOptions:
     `statuses` go before those of the table of errors, on inference. With `handler_override` a request may name the
     function of the handler that answers it; with `prometheus` metrics of models are at /server/metrics. The `meter`
     counts answers for all listeners of a server. By the rule `lazy` predictions register models.
+    `epoch` says the time in seconds of the Unix epoch.
     """
 
     tensors_as: str = "tensor/ndlist"
@@ -54,6 +55,7 @@ class DjlOptions:
     prometheus: bool = False
     meter: DjlMeter = field(default_factory=DjlMeter)
     lazy: LazyRule | None = None
+    epoch: Callable[[], float] = lambda: 0.0
 
 
 def options_of(context: ProtocolContext) -> DjlOptions:
@@ -74,6 +76,7 @@ def options_of(context: ProtocolContext) -> DjlOptions:
         bool(own.get("prometheus", False)),
         meter_of(context),
         _lazy_of(context),
+        context.epoch,
     )
 
 

@@ -4,6 +4,7 @@ Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the n
 """
 
 import re
+from collections.abc import Mapping
 
 from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.header_text import uncached_lines
@@ -12,7 +13,9 @@ from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
 from trivium.protocols.djl.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.generation import Generate
 from trivium.types.operations import Deferred, Fetch, Fetched, ResponsePart
+from trivium.types.payload import Raw
 from trivium.types.wire import Head, HttpAnswer, costly
 
 _SYNCHRONOUS, _TOKEN, _MOST = b"x-synchronous", b"x-starting-token", b"x-max-items"
@@ -49,6 +52,15 @@ def read_fetch(head: Head) -> Fetch | None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def not_deferred(raw: Raw, parameters: Mapping[str, str]) -> Generate:
+    """Refuse to put off the answer of a model that generates. INVALID."""
+    raise ServeError(
+        Code.INVALID,
+        "The answer of a model that generates text cannot be fetched later in this version. Send the request without "
+        "x-synchronous: false, and stream it.",
+    )
 
 
 class DjlDeferEncoder:

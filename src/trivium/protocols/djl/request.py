@@ -4,7 +4,7 @@ Source: spec sheet `djl`, sections 4.2, 4.3 and 4.7. How a handler sees all this
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -12,6 +12,7 @@ from trivium.codecs import forms
 from trivium.codecs.header_text import essence
 from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generate
 from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import Raw, RawForm, RawPart
 from trivium.types.wire import Body, Head, Target
@@ -68,11 +69,17 @@ def read_head(head: Head) -> DjlHead:
 
 
 def decode_infer(
-    known: DjlHead, target: Target, body: Body, request_id: str, may_name_handler: bool = False
+    known: DjlHead,
+    target: Target,
+    body: Body,
+    request_id: str,
+    may_name_handler: bool = False,
+    as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None,
 ) -> Infer:
     """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED.
 
-    Where it `may_name_handler`, the property `handler` names the function that answers.
+    Where it `may_name_handler`, the property `handler` names the function that answers. `as_generate` reads the body
+    for a model that generates.
     """
     if known.handler and not may_name_handler:
         raise DjlRefusal(
@@ -95,6 +102,7 @@ def decode_infer(
         priority=known.priority,
         method=known.handler or PREDICT,
         adapter=known.adapter or _adapter(known, parts),
+        as_generate=as_generate,
     )
 
 

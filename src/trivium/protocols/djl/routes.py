@@ -61,7 +61,6 @@ ENDPOINTS: Sequence[Endpoint] = (
         for end in ("", "/", "/{version}")
     ),
     Endpoint("POST", "/invocations", _INFER),
-    Endpoint("POST", "/v1/chat/completions", _INFER),
     Endpoint("POST", "/models/{model}/invoke", _INFER),
     *(
         Endpoint(method, f"/{what}", _OBSERVE if method == "GET" else _MANAGE)
@@ -86,9 +85,7 @@ ENDPOINTS: Sequence[Endpoint] = (
 )
 """All that this protocol answers."""
 
-_INFERENCE = (
-    "/predictions/MODEL[/VERSION], POST /invocations, POST /v1/chat/completions, POST /models/MODEL/invoke"
-)
+_INFERENCE = "/predictions/MODEL[/VERSION], POST /invocations, POST /models/MODEL/invoke"
 _MANAGEMENT = (
     "/models[/MODEL[/VERSION]], /workflows[/MODEL[/VERSION]], [/models/MODEL]/adapters[/ADAPTER[/update]], "
     "/server/logging, /server/metrics"
@@ -123,7 +120,7 @@ def _inference(head: Head, segments: Sequence[str]) -> Target | None:
             if head.method == "OPTIONS":
                 return Target(DjlVerb.OPTIONS, decoded(model), decoded(version), scope=_INFER)
             return Target(DjlVerb.INFER, decoded(model), decoded(version), True, scope=_INFER)
-        case ["invocations"] | ["v1", "chat", "completions"]:
+        case ["invocations"]:
             return _posted(head, Target(DjlVerb.INFER, takes_body=True, scope=_INFER))
         case ["models", model, "invoke"] if model:
             return _posted(head, Target(DjlVerb.INFER, decoded(model), takes_body=True, scope=_INFER))

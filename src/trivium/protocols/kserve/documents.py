@@ -36,6 +36,7 @@ from trivium.types.operations import (
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.statistics import (
     BatchStatistics,
+    GenerationStatistics,
     MetricsReport,
     StatisticsReport,
     VersionStatistics,
@@ -162,8 +163,8 @@ def _region(region: SharedRegion) -> dict[str, object]:
 
 
 def _statistics(version: VersionStatistics) -> dict[str, object]:
-    """All eight durations always: perf_analyzer indexes them."""
-    return {
+    """All eight durations always: perf_analyzer indexes them. Those of tokens only of a version that generates."""
+    found: dict[str, object] = {
         "name": version.model,
         "version": version.version,
         "last_inference": version.last,
@@ -182,6 +183,24 @@ def _statistics(version: VersionStatistics) -> dict[str, object]:
         "response_stats": {},
         "batch_stats": [_batch(batch) for batch in version.batches],
         "memory_usage": [],
+    }
+    if version.generation is not None:
+        found["generation_stats"] = _generation(version.generation, version.queued_items)
+    return found
+
+
+def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]:
+    """Return the object that the protocol does not have: counts by tokens."""
+    return {
+        "prompt_tokens": counts.prompt_tokens,
+        "generated_tokens": counts.new_tokens,
+        "wasted_tokens": counts.wasted_tokens,
+        "steps": counts.steps,
+        "first_token": counts.first_token,
+        "between_tokens": counts.between_tokens,
+        "running": counts.running,
+        "waiting": waiting,
+        "cache_share": counts.share,
     }
 
 

@@ -13,7 +13,7 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
-from trivium.protocols.prometheus import own, triton
+from trivium.protocols.prometheus import generation, own, triton
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -129,7 +129,8 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
     """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
     rows = triton.rows_of(report)
     report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
-    ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows), *own.loops(report)]
+    ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
+    ours += [*generation.tokens(rows), *own.loops(report)]
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []
     kinds: list[tuple[str, Iterable[ExposedMetric]]] = [

@@ -7,6 +7,7 @@ a part of a stream as one chunk. Framing headers belong to the front end; no pro
 from collections.abc import Mapping
 
 from trivium.codecs.conversion import is_slow_to_write, negotiated
+from trivium.codecs.generation import failure_of
 from trivium.codecs.header_text import (
     JSON,
     NOT_CACHED,
@@ -18,14 +19,17 @@ from trivium.codecs.header_text import (
 )
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
+from trivium.protocols.torchserve.generate_request import END_OF_STREAM, read_request
 from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
-from trivium.types.wire import HttpAnswer, Target, costly
+from trivium.types.wire import NOTHING_YET, HttpAnswer, Target, costly
 
 DEFAULT_TYPE = "application/json"
 STREAMS = "ts_stream_next"
+_TEXT = "text/plain; charset=utf-8"
 
 _FRAMING = frozenset(
     {
@@ -47,7 +51,7 @@ _FAILED = VersionState.FAILED
 class PredictionEncoder:
     """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_exact", "_request_id", "_target")
+    __slots__ = ("_accept", "_begun", "_content_type", "_end", "_exact", "_request_id", "_target")
 
     def __init__(self, request_id: str, target: Target, accept: str, content_type: str, exact: bool) -> None:
         self._request_id = request_id
@@ -56,6 +60,12 @@ class PredictionEncoder:
         self._content_type = content_type
         self._exact = exact
         self._begun = False
+        self._end: bytes | None = None
+
+    def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
+        """Read a body for a model that generates, whose answer is text, ended by a mark. INVALID, naming the field."""
+        self._end = parameters.get("end_of_stream_token", END_OF_STREAM).encode()
+        return read_request(raw, parameters)
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The part. An error after the first part has no body and a status of 500 or so: the front end breaks the
@@ -70,7 +80,7 @@ class PredictionEncoder:
             answer = self._failed(part.error) if part.error is not None else self._part(part)
         except Exception as error:
             answer = self._failed(unwritable(error))
-        self._begun = True
+        self._begun = self._begun or answer is not NOTHING_YET
         return answer
 
     def _failed(self, error: ServeError) -> HttpAnswer:
@@ -80,7 +90,9 @@ class PredictionEncoder:
     def _part(self, part: ResponsePart) -> HttpAnswer:
         payload = part.payload
         if payload is None:
-            payload = Raw(())
+            payload = Raw(()) if self._end is None else Generated()
+        if isinstance(payload, Generated) and self._end is not None:
+            return self._text(payload, self._end if part.final else b"", part.final)
         if isinstance(payload, Raw):
             return self._raw(payload, part.final)
         if isinstance(payload, Tensors):
@@ -91,6 +103,17 @@ class PredictionEncoder:
             Code.UNSUPPORTED,
             f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
         )
+
+    def _text(self, part: Generated, end: bytes, final: bool) -> HttpAnswer:
+        """Return a piece of text; behind the last one comes the `end`."""
+        failure = failure_of(part)
+        if failure is not None:
+            raise failure
+        text = b"".join([choice.text.encode() for choice in part.choices]) + end
+        if not (text or final):
+            return NOTHING_YET
+        fields = self._fields({"Content-Type": _TEXT}, False)
+        return HttpAnswer(200, fields, (text,) if text else (), len(text), final, b"")
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
         data = payload.parts[0].data if payload.parts else b""

@@ -55,7 +55,7 @@ class TorchServeHttp:
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
-        return decode_infer(head, target, body, request_id), encoder
+        return decode_infer(head, target, body, request_id, encoder.read), encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""

@@ -4,8 +4,11 @@ Source: spec sheet `torchserve`, sections 4.1 and 4.2. How a part reaches a hand
 handler dialect's business, not the wire's.
 """
 
+from collections.abc import Callable, Mapping
+
 from trivium.codecs.forms import parts
 from trivium.protocols.torchserve.routes import TorchServeVerb, arguments, url_path
+from trivium.types.generation import Generate
 from trivium.types.operations import EXPLAIN, PREDICT, Infer
 from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, Target
@@ -13,8 +16,16 @@ from trivium.types.wire import Body, Head, Target
 _LONGEST_NAME = 4096
 
 
-def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
-    """The operation of a target that takes a body. INVALID or TOO_LARGE for a form that cannot be read."""
+def decode_infer(
+    head: Head,
+    target: Target,
+    body: Body,
+    request_id: str,
+    as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None,
+) -> Infer:
+    """The operation of a target that takes a body, which `as_generate` reads for a model that generates. INVALID or
+    TOO_LARGE for a form that cannot be read.
+    """
     properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
     fields = parts(properties.get("content-type", ""), body.data)
     path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
@@ -25,7 +36,7 @@ def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Inf
         model = model or _model_named(fields)
     payload = Raw(fields, properties, query, lease=body.lease, path=path)
     method = EXPLAIN if target.verb == TorchServeVerb.EXPLAIN else PREDICT
-    return Infer(model, payload, target.version, request_id, method=method)
+    return Infer(model, payload, target.version, request_id, method=method, as_generate=as_generate)
 
 
 def _model_named(fields: tuple[RawPart, ...]) -> str:

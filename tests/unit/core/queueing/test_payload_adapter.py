@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.queueing.payload_adapter import LONG_PROMPT, PayloadAdapter
 from trivium.core.request import Item
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice
 from trivium.types.operations import Infer, WantedOutput
-from trivium.types.payload import Generate, PayloadKind, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
 from trivium.types.spec import Batching, TensorSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
@@ -81,8 +82,38 @@ def test_a_body_that_nothing_converts():
 
 
 def test_prompts_are_not_taken():
-    error = refusal(door(), item(Generate(prompt="once upon a time")))
+    error = refusal(door(), item(Generate(prompts=("once upon a time",))))
     assert (error.code, "cannot take a Generate payload" in error.message) == (Code.UNSUPPORTED_MEDIA, True)
+
+
+def test_a_model_that_generates_has_bodies_read_in_the_form_of_the_protocol_and_tensors_by_their_names():
+    made = door({PayloadKind.GENERATE}, parameters={"own": "1"})
+    lease, told = Lease(memoryview(bytearray(1)), lambda lease: None), []
+
+    def read(body, parameters):
+        told.append((body, dict(parameters)))
+        return Generate(("hi",))
+
+    body = raw(b"anything", lease=lease)
+    given = admitted(made, item(body, as_generate=read))
+    assert (given.operation.payload.prompts, given.operation.payload.lease) == (("hi",), lease)
+    assert told == [(body, {"own": "1"})]
+    named = Tensors.of({"text_input": np.array([b"hi"])})
+    assert admitted(made, item(named)).operation.payload.prompts == ("hi",)
+    assert refusal(made, item(make_infer().payload)).code is Code.INVALID
+    assert made.is_slow(raw(bytes(LONG_PROMPT + 1)))
+    assert not made.is_slow(body)
+    assert made.read(item(body, as_generate=read).operation).payload.prompts == ("hi",)
+
+
+def test_what_is_generated_goes_out_as_it_was_asked_for():
+    made = door({PayloadKind.GENERATE})
+    part = Generated((GeneratedChoice(0, "a"),))
+    assert made.answer(item(as_generate=lambda body, parameters: Generate()), part) == (part, {})
+    assert made.answer(item(wants=PayloadKind.GENERATE), part) == (part, {})
+    assert made.answer(item(wants=TENSORS), part)[0]["text_output"].tolist() == [b"a"]
+    failed = Generated((GeneratedChoice(0, finish=Finish.ERROR, error="why"),))
+    assert made.answer(item(wants=TENSORS), failed)[0].code is Code.MODEL_FAILED
 
 
 def test_a_handler_that_declares_nothing_takes_whatever_comes():

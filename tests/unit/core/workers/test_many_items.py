@@ -77,6 +77,6 @@ def test_a_credit_comes_back_once():
 
 def test_a_credit_brings_the_times_of_its_item():
     body = frames.CREDIT_BODY.pack(7, 3, 1.5, 2.5)
-    run = AnswerReader().credit(b"head" + body + b"next", 4, 4 + len(body))
+    run = AnswerReader().credit(b"head" + body + b"next", 4, 4 + len(body), False)
     assert (run.items, run.outcomes, run.batch, run.rows, run.is_one_of_many) == ([], [], (7,), 3, True)
     assert (run.began, run.input_ready, run.output_began, run.ended) == (1.5, 1.5, 2.5, 2.5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, DjlEngine
+from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, DjlEngine
 from trivium.dialects.djl.judging import KNOWN, MOST_COMPARED, judge
 from trivium.dialects.djl.names import SHEET, nearest
 from trivium.dialects.djl.properties import read
@@ -77,7 +77,7 @@ def test_a_file_of_ten_thousand_unknown_keys_is_compared_in_part() -> None:
 
 
 def test_every_form_belongs_to_a_key_of_some_engine() -> None:
-    known = {key for each in ENGINES for key in each.keys}
+    known = {key for each in (*ENGINES, LANGUAGE_MODEL) for key in each.keys}
     assert set(FORMS) <= known
 
 

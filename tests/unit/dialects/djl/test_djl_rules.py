@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trivium.dialects.djl.detection import detect
-from trivium.dialects.djl.engines import ENGINES, ONNX, PYTHON, PYTORCH, row_of
+from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, PYTORCH, row_of
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.keys import DjlKeyRole
@@ -175,7 +175,6 @@ def test_unknown_keys_are_the_handlers_or_reported():
     [
         ("option.tensor_parallel_degree=2", PYTHON, None),
         ("option.tensor_parallel_degree=1", PYTHON, None),
-        ("option.rolling_batch=auto", PYTHON, Severity.ERROR),
         ("option.rolling_batch=Disable", PYTHON, None),
         ("option.async_mode=true", PYTHON, None),
         ("trivium_in_flight=9", PYTHON, None),
@@ -199,7 +198,7 @@ def test_what_becomes_of_a_key(line, engine, severity):
 
 def test_the_manual_has_every_key():
     page = (Path(__file__).parents[4] / "docs" / "djl.md").read_text()
-    missing = {key for engine in ENGINES for key in engine.keys if f"`{key}`" not in page}
+    missing = {key for engine in (*ENGINES, LANGUAGE_MODEL) for key in engine.keys if f"`{key}`" not in page}
     assert missing == set()
 
 

@@ -250,7 +250,6 @@ def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
         (files(modelFile="net.py"), "model.modelFile", "net.py"),
         (files(configFile="c.yaml"), "model.configFile", "c.yaml"),
         (files(modelVersion=None), "model.modelVersion", "missing"),
-        (files("continuousBatching: true"), "continuousBatching", "not supported in this version"),
         (files("sequenceBatching: true"), "sequenceBatching", "not supported in this version"),
         (files("asyncCommunication: true"), "asyncCommunication", "not supported in this version"),
         (files("torchrun: {nproc-per-node: 4}"), "torchrun", "not supported in this version"),

@@ -88,7 +88,7 @@ def test_tensors_are_an_ndlist() -> None:
 def test_errors_end_the_call() -> None:
     _, encoder = decoded(request(model_name="m"))
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no m"))).code == NOT_FOUND
-    assert encoder.encode(ResponsePart(Generate("text"))).code != 0
+    assert encoder.encode(ResponsePart(Generate(("text",)))).code != 0
 
 
 @pytest.mark.parametrize(

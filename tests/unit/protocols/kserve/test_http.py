@@ -26,7 +26,13 @@ from trivium.types.operations import (
 from trivium.types.payload import Raw, RawPart
 from trivium.types.spec import Batching, ModelSpec, TensorSpec
 from trivium.types.state import ServerState, VersionState
-from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
+from trivium.types.statistics import (
+    BatchStatistics,
+    Duration,
+    GenerationStatistics,
+    StatisticsReport,
+    VersionStatistics,
+)
 from trivium.types.wire import Body, Head
 
 PROTOCOL: WireProtocol = KServeHttp("trivium", "1.2")
@@ -169,6 +175,27 @@ def test_statistics():
         Statistics(),
         [ok(b'{"model_stats":[]}')],
     )
+
+
+def test_statistics_by_tokens_are_an_object_of_their_own():
+    none = Duration()
+    counts = GenerationStatistics(3, 40, 2, Duration(20, 9), Duration(2, 5), (), Duration(38, 7), 4, 0.25)
+    version = VersionStatistics(
+        "m", "2", 0, 0, 0, none, none, none, none, none, none, (), {}, 0, 6, generation=counts
+    )
+    _, (text,) = exchange("GET", "/v2/models/m/stats", answer(StatisticsReport((version,))))
+    (row,) = json.loads(text.partition(b"\r\n\r\n")[2])["model_stats"]
+    assert row["generation_stats"] == {
+        "prompt_tokens": 3,
+        "generated_tokens": 40,
+        "wasted_tokens": 2,
+        "steps": {"count": 20, "ns": 9},
+        "first_token": {"count": 2, "ns": 5},
+        "between_tokens": {"count": 38, "ns": 7},
+        "running": 4,
+        "waiting": 6,
+        "cache_share": 0.25,
+    }
 
 
 def test_a_listing_is_the_index():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp, ReportEncoder
@@ -16,6 +17,7 @@ from trivium.types.operations import CollectMetrics, Listing, ResponsePart
 from trivium.types.statistics import (
     BatchStatistics,
     Duration,
+    GenerationStatistics,
     MetricsReport,
     VersionMetrics,
     VersionStatistics,
@@ -308,3 +310,45 @@ def test_the_manual_has_every_family():
     manual = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
     for name in names(written(MetricsReport((CACHING,), (), MachineUse(0, 0, 0), (GPU,), use))):
         assert f"`{name}`" in manual
+
+
+def test_tokens_are_counted_of_versions_that_generate_alone():
+    def told(report):
+        answer = ReportEncoder(ALL).encode(ResponsePart(answer=report))
+        text = b"".join(answer.buffers).decode()
+        return {family.name: family for family in text_string_to_metric_families(text)}
+
+    counts = GenerationStatistics(
+        3,
+        40,
+        2,
+        Duration(20, SECOND),
+        Duration(2, SECOND // 2),
+        ((0.1, 1), (INF, 1)),
+        Duration(38, SECOND),
+        4,
+        0.25,
+    )
+    assert not [name for name in told(REPORT) if "token" in name or "generation" in name]
+    generating = VersionMetrics(structs.replace(COUNTS, generation=counts))
+    found = told(MetricsReport((generating, CACHING)))
+    values = {
+        sample.name: sample.value
+        for family in found.values()
+        for sample in family.samples
+        if ("token" in sample.name or "generation" in sample.name) and "le" not in sample.labels
+    }
+    assert values == {
+        "trivium_prompt_tokens_total": 3,
+        "trivium_generated_tokens_total": 40,
+        "trivium_wasted_tokens_total": 2,
+        "trivium_generation_steps_total": 20,
+        "trivium_generation_step_seconds_total": 1,
+        "trivium_generation_running": 4,
+        "trivium_generation_waiting": 6,
+        "trivium_generation_cache_share": 0.25,
+        "trivium_first_token_seconds_count": 2,
+        "trivium_first_token_seconds_sum": 0.5,
+        "trivium_between_tokens_seconds_count": 38,
+        "trivium_between_tokens_seconds_sum": 1,
+    }

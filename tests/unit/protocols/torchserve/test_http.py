@@ -315,7 +315,7 @@ def test_hostile_texts_are_written():
 
 
 def test_what_cannot_be_answered():
-    assert answered(ResponsePart(Generate(prompt="x"))).status == 501
+    assert answered(ResponsePart(Generate(prompts=("x",)))).status == 501
 
 
 # -- health ------------------------------------------------------------------------------------------------

@@ -1,0 +1,159 @@
+"""The Hugging Face format: a folder with config.json and safetensors, a .gguf file, or a store of those -> specs.
+
+Decides by names what is a model; what its files say, `checkpoint` reads. Such a model has no settings of its own: those
+of its engine come from the server's options.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from trivium.dialects.huggingface import names
+from trivium.formats.checkpoint import ENGINE, checked, names_in, read_checkpoint
+from trivium.formats.each import read_each, unopened
+from trivium.types.spec import (
+    Defaults,
+    Device,
+    InstanceGroup,
+    Limits,
+    ModelFacts,
+    ModelSpec,
+    Origin,
+    ReadResult,
+    TensorSpec,
+)
+
+_TRUST = "trust_remote_code"
+_HOW_TO_TRUST = f"serve it with --engine-parameters {ENGINE}.{_TRUST}=true"
+_RULES = {
+    "version": "rule for a folder without a version",
+    "batching.batch_axis": "rule for generated text",
+    "batching.max_rows": "rule for generated text: the engine joins requests, step by step",
+    "batching.merge": "rule for generated text: the engine joins requests, step by step",
+    "streams": "rule for generated text",
+    "groups[0].name": "the model's name",
+    "groups[0].minimum": "rule: one copy of the weights",
+    "version_policy": "rule for a folder without a version",
+    "limits.queue_items": "the server's default bound",
+    "limits.run_deadline": "--run-timeout of the server",
+}
+
+
+class HuggingFaceFormat:
+    """Folders that `save_pretrained` writes, and GGUF files."""
+
+    name = "huggingface"
+    expects = (
+        "a Hugging Face folder of a causal language model (config.json and .safetensors), a .gguf file, or a folder of "
+        "those"
+    )
+
+    def claims(self, path: Path) -> bool:
+        """Return whether a model is here by its names, or a store of at least one and of no other format's."""
+        try:
+            return bool(_models(path))
+        except (OSError, ValueError):
+            return False
+
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
+        """Return one version, "1", of each model."""
+        if path.name in ("", ".."):
+            path = path.resolve()
+        try:
+            places = _models(path)
+        except OSError as error:
+            return ReadResult((), (unopened(path.name, path, error),))
+        return read_each(places, lambda place: [_spec(place, defaults)], _name_of)
+
+    def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
+        """Return the spec with the inputs and outputs that the engine has for generated text."""
+        source = Origin(f"the engine {spec.engine}", "")
+        origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
+        origin |= _sources("outputs", facts.outputs, source)
+        return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _models(path: Path) -> list[Path]:
+    """List the models at a path: itself, or those of a store. Raises OSError."""
+    if path.is_file():
+        return [path] if path.name.lower().endswith(names.GGUF) else []
+    if not path.is_dir():
+        return []
+    found = names_in(path)
+    if names.is_marked(found, path.name):
+        return []
+    if names.is_folder(found, path.name):
+        return [path]
+    files = [path / name for name in names.gguf_files(found) if (path / name).is_file()]
+    folders = _folders(path)
+    if folders is None:
+        return []
+    if len(files) == 1 and not folders:
+        return [path]
+    return sorted([*files, *folders])
+
+
+def _folders(path: Path) -> list[Path] | None:
+    """List the folders of a store that hold a model; None where one of its folders is another format's."""
+    models = []
+    for entry in path.iterdir():
+        if entry.name.startswith(".") or not entry.is_dir():
+            continue
+        inner = names_in(entry)
+        if names.is_marked(inner, entry.name):
+            return None
+        if names.is_folder(inner, entry.name) or len(names.gguf_files(inner)) == 1:
+            models.append(entry)
+    return models
+
+
+def _spec(place: Path, defaults: Defaults) -> ModelSpec:
+    """Raises ConfigError and OSError."""
+    is_file = place.is_file()
+    folder = place.parent if is_file else place
+    asked = defaults.parameters_of(ENGINE)
+    trusts = asked.get(_TRUST, "").strip().lower() in ("true", "1")
+    made = checked(read_checkpoint(folder, trusts, _HOW_TO_TRUST, place.name if is_file else ""))
+    name = _name_of(place)
+    option = Origin("--engine-parameters of the server", "")
+    origin = {
+        **{field: Origin(rule, "") for field, rule in _RULES.items()},
+        **{field: Origin(str(place), "") for field in ("name", "root", "entry")},
+        "engine": Origin("generated text is this engine's", ""),
+        "groups[0].device": Origin(f"a GPU where there is one: {defaults.gpus} here", ""),
+        **made.origin(),
+        **{f"parameters[{one}]": option for one in asked},
+    }
+    return ModelSpec(
+        name=name,
+        version="1",
+        is_versioned=False,
+        root=folder,
+        engine=ENGINE,
+        entry=made.entry,
+        groups=(_group(name, defaults),),
+        limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+        streams=True,
+        parameters=asked,
+        details=made.details,
+        origin=origin,
+        reports=made.findings,
+    )
+
+
+def _group(name: str, defaults: Defaults) -> InstanceGroup:
+    if not defaults.gpus:
+        return InstanceGroup(name)
+    return InstanceGroup(name, device=Device.GPU, device_ids=tuple(range(defaults.gpus)))
+
+
+def _name_of(place: Path) -> str:
+    name = place.name
+    return name[: -len(names.GGUF)] if name.lower().endswith(names.GGUF) and place.is_file() else name
+
+
+def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dict[str, Origin]:
+    parts = ("name", "datatype", "dims")
+    return {f"{field}[{i}].{part}": source for i in range(len(tensors)) for part in parts}
+
+
+FORMAT = HuggingFaceFormat()

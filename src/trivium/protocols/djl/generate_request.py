@@ -1,0 +1,214 @@
+"""Reads a request to generate in LMI's form, from any route of predictions: `inputs` with `parameters`, or `messages`.
+
+Source: spec sheet `djl`, sections 11.4 and 11.5, the current form where that differs from the old one. Every field is
+used or refused by name. A chat has the fields of OpenAI's, and LMI's defaults for what it does not say.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.request_fields import RequestFields, decode_request, field_error
+from trivium.codecs.sampling_fields import HIDES_SPECIAL, MOST_ALTERNATIVES, Said, read_sampling, sampling_of
+from trivium.types import reasons
+from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generate
+from trivium.types.payload import Raw, RawPart
+
+NEW_TOKENS = 30
+"""Tokens of an answer that does not say how many."""
+
+FORMATTERS = ("json", "jsonlines", "sse")
+_REFUSED_FORMATTERS = ("json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
+
+SAMPLING: Mapping[str, str] = {
+    "do_sample": "samples",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "typical_p": "typical_p",
+    "repetition_penalty": "repetition_penalty",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "logit_bias": "logit_bias",
+    "seed": "seed",
+    "max_new_tokens": "max_tokens",
+    "max_tokens": "max_tokens",
+    "min_new_tokens": "min_tokens",
+    "min_length": "min_tokens",
+    "ignore_eos_token": "ignores_eos",
+    "ignore_eos": "ignores_eos",
+    "stop_sequences": "stop",
+    "stop": "stop",
+    "stop_token_ids": "stop_ids",
+    "include_stop_str_in_output": "keeps_stop",
+    "top_n_tokens": "logprobs",
+    "n": "choices",
+    "best_of": "best_of",
+    "skip_special_tokens": HIDES_SPECIAL,
+    "truncate": "truncate",
+    "logits_processor": "processor",
+}
+CHAT_SAMPLING: Mapping[str, str] = {"max_completion_tokens": "max_tokens", **SAMPLING}
+_STATIC = "Leave it out, or serve the model with static batching."
+_Refused = Mapping[str, tuple[str, tuple[object, ...]]]
+REFUSED: _Refused = {
+    "decoder_input_details": ("Leave it out: of a prompt its text alone is told.", (False,)),
+    "prompt_logprobs": ("Leave it out.", (0,)),
+    "num_beams": (_STATIC, (1,)),
+    "length_penalty": (_STATIC, (1, 1.0)),
+    "early_stopping": (_STATIC, (False,)),
+    "penalty_alpha": (_STATIC, ()),
+    "decoding_strategy": ("Send do_sample.", ("greedy", "sample")),
+    "use_lru_kv_cache": ("Leave it out.", (False,)),
+    "bad_sequences": ("Use logit_bias against single tokens.", ([],)),
+    "logprobs": ("Send details, and top_n_tokens for alternatives.", ()),
+    "spaces_between_special_tokens": ("Leave it out.", (True,)),
+    "watermark": ("Leave it out.", (False,)),
+}
+CHAT_REFUSED: _Refused = {
+    "tools": ("Leave it out, or send tool_choice none.", ([],)),
+    "tool_choice": ("Send none, or leave it out.", ("none",)),
+    "response_format": ("Say in a message which form you want.", ({"type": "text"},)),
+    "decoder_input_details": REFUSED["decoder_input_details"],
+    "num_beams": REFUSED["num_beams"],
+}
+_TOP_REFUSED: _Refused = {
+    "cached_prompt": ("Put it in front of the inputs.", ("",)),
+    "adapters": ("Serve the merged model under a name of its own.", ([], "")),
+}
+_OWN = ("details", "return_full_text", "output_formatter")
+_CHAT_OWN = (
+    "messages",
+    "model",
+    "stream",
+    "user",
+    "logprobs",
+    "top_logprobs",
+    "output_formatter",
+    "chat_template_kwargs",
+)
+
+
+class LmiForm(msgspec.Struct, frozen=True, gc=False):
+    """Says how an answer is written: by which formatter, with details, with the prompt in front, and whether in the
+    spelling of TGI. Of a chat with log probabilities or not.
+    """
+
+    formatter: str = "json"
+    is_chat: bool = False
+    details: bool = False
+    prompt: str = ""
+    is_full: bool = False
+    alternatives: int = 0
+    as_tgi: bool = False
+    has_logprobs: bool = False
+
+
+def read_request(raw: Raw, parameters: Mapping[str, str]) -> tuple[Generate, LmiForm]:
+    """Return what is asked for of a model that has these parameters. INVALID, naming the field, or TOO_LARGE."""
+    document = _document(_body(raw))
+    option = parameters.get("output_formatter", "").strip()
+    as_tgi = parameters.get("tgi_compat", "").strip().lower() == "true"
+    if "messages" in document:
+        return _chat(document, option, as_tgi)
+    return _plain(document, option, as_tgi)
+
+
+def _body(raw: Raw) -> RawPart:
+    """Return the part that is the body: the only one, or the field of a form that is called data."""
+    named = [part for part in raw.parts if part.name in ("", "data", "body", "inputs")]
+    if len(named) != 1:
+        raise ServeError(
+            Code.INVALID,
+            'The request is no JSON. Send an object with "inputs", and "parameters" if you have some.',
+        )
+    return named[0]
+
+
+def _document(part: RawPart) -> dict[str, Any]:
+    if part.name == "inputs":
+        return {"inputs": str(part.data, "utf-8", "replace")}
+    return decode_request(part.data)
+
+
+def _plain(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate, LmiForm]:
+    top = RequestFields(document)
+    for name, (way_out, neutral) in _TOP_REFUSED.items():
+        top.refuse(name, way_out, *neutral)
+    inputs = top.take("inputs")
+    if not isinstance(inputs, str) or not inputs:
+        raise top.unfit("inputs", inputs, "a text that is not empty")
+    streams = top.flag("stream") or False
+    fields = RequestFields(top.objects("parameters"), "parameters.")
+    asked = fields.text("output_formatter") or top.text("output_formatter") or ""
+    top.refuse_others(("inputs", "parameters", "stream", "messages", *_TOP_REFUSED))
+    formatter = _formatter(asked, option, streams, as_tgi)
+    details = fields.flag("details") or False
+    is_full = fields.flag("return_full_text") or False
+    said = read_sampling(fields, SAMPLING)
+    for name, (way_out, neutral) in REFUSED.items():
+        fields.refuse(name, way_out, *neutral)
+    alternatives = said.pop("logprobs", 0)
+    if details or formatter != "json":
+        said["logprobs"] = alternatives
+    sampling = sampling_of(_filled(said), fields, SAMPLING)
+    fields.refuse_others((*_OWN, *SAMPLING, *REFUSED))
+    many = sampling.choices if sampling.best_of is None else max(sampling.best_of, sampling.choices)
+    if many > 1 and formatter != "json":
+        raise fields.contradiction("n", f"the formatter {formatter} writes one text alone. Ask for json.")
+    generate = Generate((inputs,), sampling=sampling, streams=formatter != "json")
+    return generate, LmiForm(formatter, False, details, inputs, is_full, alternatives, as_tgi)
+
+
+def _chat(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate, LmiForm]:
+    fields = RequestFields(document)
+    messages = read_messages(fields.take("messages"))
+    arguments = fields.objects("chat_template_kwargs")
+    fields.take("model")
+    fields.take("user")
+    streams = fields.flag("stream") or False
+    formatter = _formatter(fields.text("output_formatter") or "", option, streams, as_tgi)
+    if streams and formatter == "json":
+        formatter = "jsonlines"
+    has_logprobs = fields.flag("logprobs") or False
+    alternatives = fields.integer("top_logprobs", 0, MOST_ALTERNATIVES)
+    if alternatives is not None and not has_logprobs:
+        raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
+    if document.get("tool_choice") == "none":
+        fields.take("tools")
+    for name, (way_out, neutral) in CHAT_REFUSED.items():
+        fields.refuse(name, way_out, *neutral)
+    said = read_sampling(fields, CHAT_SAMPLING)
+    if has_logprobs:
+        said["logprobs"] = alternatives or 0
+    sampling = sampling_of(_filled(said), fields, CHAT_SAMPLING)
+    fields.refuse_others((*_CHAT_OWN, *CHAT_SAMPLING, *CHAT_REFUSED))
+    generate = Generate(
+        None, messages, sampling=sampling, streams=formatter != "json", template_arguments=arguments
+    )
+    return generate, LmiForm(formatter, True, alternatives=alternatives or 0, has_logprobs=has_logprobs)
+
+
+def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> str:
+    """Return the request's own formatter, else the model's, else what the request's `stream` stands for."""
+    found = asked or option or ("json" if not streams else "sse" if as_tgi else "jsonlines")
+    if found not in FORMATTERS:
+        whose = "request" if asked else "model"
+        words = f"The output_formatter of the {whose} is {found[:40]!r}; expected is one of {', '.join(FORMATTERS)}."
+        if found in _REFUSED_FORMATTERS:
+            words += " Others are not supported in this version; chats need none of their own."
+        raise field_error("output_formatter", words, reasons.UNSERVED_FIELD)
+    return found
+
+
+def _filled(said: Said) -> Said:
+    """Fill in LMI's defaults: 30 tokens, and the likeliest ones unless a temperature is given or do_sample is true."""
+    samples = said.get("samples")
+    if samples is None:
+        samples = said.get("temperature", 0) > 0
+    tokens = max(NEW_TOKENS, said.get("min_tokens", 0))
+    return {"max_tokens": tokens, **said, "samples": samples}

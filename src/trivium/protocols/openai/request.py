@@ -1,0 +1,226 @@
+"""Reads the JSON of a completion or a chat as a request to generate: every field is used, ignored or refused by name.
+
+Source: OpenAI's reference of both requests; the fields that it lacks (top_k, min_tokens, ...) have the names that other
+servers of its API gave them. `docs/openai.md` has the table of all fields, which a test holds against this one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.generation import MOST_PROMPTS, checked_ids
+from trivium.codecs.request_fields import RequestFields, field_error
+from trivium.codecs.sampling_fields import (
+    HIDES_SPECIAL,
+    MOST_ALTERNATIVES,
+    RULES,
+    Said,
+    integer,
+    number,
+    read_sampling,
+    sampling_of,
+)
+from trivium.types.generation import Generate, Sampling
+
+COMPLETION_TOKENS = 16
+"""Tokens of a completion that does not say how many."""
+
+_COMMON: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "n": "choices",
+    "stop": "stop",
+    "seed": "seed",
+    "max_tokens": "max_tokens",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "logit_bias": "logit_bias",
+}
+EXTENSIONS: Mapping[str, str] = {
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "typical_p": "typical_p",
+    "repetition_penalty": "repetition_penalty",
+    "min_tokens": "min_tokens",
+    "ignore_eos": "ignores_eos",
+    "stop_token_ids": "stop_ids",
+    "include_stop_str_in_output": "keeps_stop",
+    "skip_special_tokens": HIDES_SPECIAL,
+    "truncate_prompt_tokens": "truncate",
+    "logits_processor": "processor",
+}
+"""Fields that OpenAI's API does not have."""
+
+CHAT_SAMPLING: Mapping[str, str] = {"max_completion_tokens": "max_tokens", **_COMMON, **EXTENSIONS}
+COMPLETION_SAMPLING: Mapping[str, str] = {
+    **_COMMON,
+    "best_of": "best_of",
+    "logprobs": "logprobs",
+    **EXTENSIONS,
+}
+_RULES = {
+    **RULES,
+    "temperature": number(0, 2),
+    "best_of": integer(1, 20),
+    "logprobs": integer(0, 5),
+}
+
+IGNORED = frozenset(
+    {
+        "metadata",
+        "parallel_tool_calls",
+        "prediction",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "user",
+    }
+)
+"""Fields that change nothing of the text: they are for OpenAI's accounts, caches and tiers, or a hint to be faster."""
+
+_Refused = Mapping[str, tuple[str, tuple[object, ...]]]
+_LOCAL = "Leave it out: nothing is kept or looked up here."
+CHAT_REFUSED: _Refused = {
+    "tools": ("Leave it out, or send tool_choice none.", ([],)),
+    "tool_choice": ("Send none, or leave it out.", ("none",)),
+    "functions": ("Leave it out, or send function_call none.", ([],)),
+    "function_call": ("Send none, or leave it out.", ("none",)),
+    "response_format": (
+        'Say in a message which form you want, and send {"type": "text"}.',
+        ({"type": "text"},),
+    ),
+    "modalities": ('Send ["text"], or leave it out.', (["text"],)),
+    "audio": ("Leave it out: text alone is answered.", ()),
+    "store": (_LOCAL, (False,)),
+    "reasoning_effort": (
+        "Leave it out, or set what the template takes by 'chat_template_kwargs'.",
+        ("none",),
+    ),
+    "verbosity": ("Say in a message how long the answer shall be.", ("medium",)),
+    "web_search_options": (_LOCAL, ()),
+    "moderation": (_LOCAL, ()),
+    "echo": ("Send the text to /v1/completions.", (False,)),
+    "best_of": ("Send n and choose, or use /v1/completions.", (1,)),
+}
+COMPLETION_REFUSED: _Refused = {
+    "suffix": ("Leave it out: no model here fills in the middle.", ("",)),
+    "response_format": ("Say in the prompt which form you want.", ({"type": "text"},)),
+    "messages": ("Send them to /v1/chat/completions.", ()),
+}
+CHAT_FIELDS = (
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "logprobs",
+    "top_logprobs",
+    "chat_template_kwargs",
+)
+COMPLETION_FIELDS = ("model", "prompt", "stream", "stream_options", "echo")
+
+
+class OpenAiForm(msgspec.Struct, frozen=True, gc=False):
+    """Says how the answer to a request is written: as events or whole, with the usage as an event of its own, with log
+    probabilities, and how many alternatives of each token.
+    """
+
+    streams: bool
+    tells_usage: bool
+    has_logprobs: bool
+    alternatives: int = 0
+
+
+def read_chat(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
+    """Return what a chat asks for. INVALID, naming the field."""
+    fields = RequestFields(document)
+    fields.take("model")
+    form = _form(fields, fields.flag("logprobs") or False)
+    alternatives = fields.integer("top_logprobs", 0, MOST_ALTERNATIVES)
+    if alternatives is not None and not form.has_logprobs:
+        raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
+    messages = read_messages(fields.take("messages"))
+    arguments = fields.objects("chat_template_kwargs")
+    for choice, tools in (("tool_choice", "tools"), ("function_call", "functions")):
+        if document.get(choice) == "none":
+            fields.take(tools)
+    _refuse(fields, CHAT_REFUSED)
+    said = read_sampling(fields, CHAT_SAMPLING, _RULES)
+    if form.has_logprobs:
+        said["logprobs"] = alternatives or 0
+    sampling = _sampling(said, fields, CHAT_SAMPLING, {})
+    _end(fields, (*CHAT_FIELDS, *CHAT_SAMPLING, *CHAT_REFUSED))
+    form = msgspec.structs.replace(form, alternatives=alternatives or 0)
+    generate = Generate(None, messages, sampling=sampling, streams=form.streams, template_arguments=arguments)
+    return generate, form
+
+
+def read_completion(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
+    """Return what a completion asks for. INVALID, naming the field."""
+    fields = RequestFields(document)
+    fields.take("model")
+    has_logprobs = document.get("logprobs") is not None
+    form = _form(fields, has_logprobs)
+    prompts, ids = _prompts(fields.take("prompt"))
+    echoes = fields.flag("echo") or False
+    if echoes and has_logprobs:
+        raise fields.contradiction(
+            "echo", "there are no log probabilities of a prompt. Leave out one of the two."
+        )
+    _refuse(fields, COMPLETION_REFUSED)
+    said = read_sampling(fields, COMPLETION_SAMPLING, _RULES)
+    sampling = _sampling(said, fields, COMPLETION_SAMPLING, {"max_tokens": COMPLETION_TOKENS})
+    if form.streams and sampling.best_of is not None and sampling.best_of > sampling.choices:
+        raise fields.contradiction(
+            "best_of", "which is the best is known in the end, so it cannot be streamed."
+        )
+    _end(fields, (*COMPLETION_FIELDS, *COMPLETION_SAMPLING, *COMPLETION_REFUSED))
+    form = msgspec.structs.replace(form, alternatives=sampling.logprobs or 0)
+    generate = Generate(prompts, None, ids, sampling=sampling, streams=form.streams, echoes=echoes)
+    return generate, form
+
+
+def _form(fields: RequestFields, has_logprobs: bool) -> OpenAiForm:
+    streams = fields.flag("stream") or False
+    if not streams and "stream_options" in fields:
+        raise fields.contradiction("stream_options", "it needs 'stream' to be true. Send both, or neither.")
+    options = RequestFields(fields.objects("stream_options"), "stream_options.")
+    tells_usage = options.flag("include_usage") or False
+    options.flag("include_obfuscation")
+    options.refuse_others(("include_usage", "include_obfuscation"))
+    return OpenAiForm(streams, tells_usage, has_logprobs)
+
+
+def _prompts(value: object) -> tuple[tuple[str, ...] | None, tuple[tuple[int, ...], ...] | None]:
+    expected = f"a string, ids of tokens, or a list of at most {MOST_PROMPTS} of them"
+    if isinstance(value, str):
+        return (value,), None
+    if isinstance(value, list) and value:
+        if all(isinstance(one, str) for one in value) and len(value) <= MOST_PROMPTS:
+            return tuple(value), None
+        return None, checked_ids(value if isinstance(value[0], list) else [value], "prompt", expected)
+    raise field_error("prompt", f"The field 'prompt' is missing or empty; expected is {expected}.")
+
+
+def _sampling(
+    said: Said, fields: RequestFields, names: Mapping[str, str], defaults: Mapping[str, int]
+) -> Sampling:
+    """Fill in OpenAI's defaults: a temperature of 1, and a number of tokens that holds the minimum."""
+    filled = {
+        "temperature": 1.0,
+        **{key: max(value, said.get("min_tokens", 0)) for key, value in defaults.items()},
+    }
+    return sampling_of({**filled, **said}, fields, names)
+
+
+def _refuse(fields: RequestFields, refused: _Refused) -> None:
+    for name, (way_out, neutral) in refused.items():
+        fields.refuse(name, way_out, *neutral)
+
+
+def _end(fields: RequestFields, known: tuple[str, ...]) -> None:
+    for name in IGNORED:
+        fields.take(name)
+    fields.refuse_others((*known, *IGNORED))

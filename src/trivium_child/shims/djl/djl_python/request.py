@@ -1,0 +1,155 @@
+"""One request of a rolling batch: its parameters, its tokens, and the text of its answer so far.
+
+Source: spec sheet `djl`, sections 11.3 and 11.5. Formats `json` (all at the end) and `jsonlines` (a line per token), or
+a function that gets the output with its next token.
+"""
+
+import json
+from typing import Any, Dict, List, Optional, Union
+
+from djl_python.request_io import TextGenerationOutput, TextInput, Token
+
+_JSON, _LINES = "application/json", "application/jsonlines"
+_FAILED = 424
+
+
+class Request:
+    """One request, of a `TextInput`, or of an id, a text and parameters."""
+
+    def __init__(  # noqa: PLR0913 - as in the original
+        self,
+        request_input: Any = None,
+        input_text: Any = None,
+        parameters: Optional[Dict[str, Any]] = None,
+        details: bool = False,
+        input_ids: Optional[List[int]] = None,
+        adapter: Any = None,
+        output_formatter: Any = None,
+    ) -> None:
+        if not isinstance(request_input, TextInput):
+            told = dict(parameters or {}, details=True) if details else dict(parameters or {})
+            request_input = TextInput(
+                0 if request_input is None else request_input,
+                output_formatter,
+                told,
+                dict(parameters or {}),
+                input_text=input_text,
+                input_ids=input_ids or [],
+                adapters=adapter,
+            )
+        self.id = request_input.request_id
+        self.request_input: TextInput = request_input
+        self.input_text = request_input.input_text
+        self.parameters = request_input.server_parameters
+        self.adapter = request_input.adapters
+        self.last_token = False
+        self.request_output = TextGenerationOutput(self.id, request_input)
+        self.next_token_str = ""
+        self.error = ""
+        self.error_code = 0
+        self.has_said = False
+        self._formatter = _formatter_of(request_input)
+
+    def __repr__(self) -> str:
+        return "<Request id: %s Input %s Parameters %s Finished %s>" % (
+            self.id,
+            self.input_text,
+            self.parameters,
+            self.last_token,
+        )
+
+    def set_next_token(
+        self,
+        next_token: Union[Token, str],
+        *more: Any,
+        last_token: bool = False,
+        finish_reason: Optional[str] = None,
+        prompt_tokens_details: Optional[List[Token]] = None,
+    ) -> None:
+        """Add a token; `more` is whether it is the last, and why, behind an output formatter where one is given."""
+        rest = [one for one in more if not (one is None or callable(one))]
+        if rest:
+            last_token = bool(rest[0])
+            finish_reason = rest[1] if len(rest) > 1 else finish_reason
+        token = Token(-1, next_token) if isinstance(next_token, str) else next_token
+        token.request_id = self.id
+        self.request_output.set_next_token(token, 0, last_token, finish_reason)
+        self.request_output.prompt_tokens_details = prompt_tokens_details or []
+        self.last_token = self.request_output.finished = last_token
+        if finish_reason == "error":
+            self.error, self.error_code = token.error_msg or "the request failed", _FAILED
+
+    def get_next_token(self) -> str:
+        """Return what the answer has more of, by the tokens that came."""
+        sequence = self.request_output.sequences[self.request_output.best_sequence_index]
+        while not self.next_token_str and sequence.has_next_token():
+            self.next_token_str = self._written()
+        while sequence.has_next_token():
+            self.next_token_str += self._written()
+        return self.next_token_str
+
+    def reset_next_token(self) -> None:
+        """Forget what `get_next_token` has returned."""
+        self.has_said = self.has_said or bool(self.next_token_str)
+        self.next_token_str = ""
+
+    def is_last_token(self) -> bool:
+        """Has it ended?"""
+        return self.last_token
+
+    def get_content_type(self) -> str:
+        """Return the type of its answer; empty where a function of its own formats it."""
+        return "" if callable(self._formatter) else (_LINES if self._formatter == "jsonlines" else _JSON)
+
+    def _written(self) -> str:
+        if callable(self._formatter):
+            before = self.request_output.sequences[0].position
+            text = str(self._formatter(self.request_output))
+            if self.request_output.sequences[0].position == before:  # it has read none: then this was for one
+                self.request_output.sequences[0].get_next_token()
+            return text
+        token, _, is_last = self.request_output.sequences[0].get_next_token()
+        assert token is not None, "asked only while there is one"
+        if self._formatter == "jsonlines":
+            return self._line(token, is_last)
+        return _text(self._whole()) if is_last else ""
+
+    def _line(self, token: Token, is_last: bool) -> str:
+        told = token.as_tgi_dict() if self.request_input.tgi_compat else token.as_dict()
+        line: Dict[str, Any] = {"token": told}
+        if is_last:
+            line.update(self._whole(with_tokens=False))
+        return _text(line) + "\n"
+
+    def _whole(self, with_tokens: bool = True) -> Dict[str, Any]:
+        sequence = self.request_output.sequences[0]
+        if sequence.finish_reason == "error":
+            whole: Dict[str, Any] = {"generated_text": None, "error": self.error, "code": 400}
+        else:
+            prompt = self.input_text if self.request_input.parameters.get("return_full_text") else ""
+            whole = {"generated_text": prompt + "".join(token.text for token in sequence.tokens)}
+        if self.request_input.parameters.get("details"):
+            details: Dict[str, Any] = {
+                "finish_reason": sequence.finish_reason,
+                "generated_tokens": len(sequence.tokens),
+                "inputs": self.input_text,
+            }
+            if with_tokens:
+                details["tokens"] = [token.as_dict() for token in sequence.tokens]
+            whole["details"] = details
+        return whole
+
+
+def _formatter_of(given: TextInput) -> Any:
+    asked = given.parameters.get("output_formatter", given.output_formatter)
+    if callable(asked) or asked in ("json", "jsonlines"):
+        return asked
+    if asked is None:
+        return "jsonlines" if given.parameters.get("stream") else "json"
+    raise ValueError(
+        "the output_formatter %r is not supported; expected json, jsonlines or a function" % (asked,)
+    )
+
+
+def _text(told: Dict[str, Any]) -> str:
+    return json.dumps(told, ensure_ascii=False)
