@@ -170,7 +170,7 @@ class RollingRunner:
     def _compute(self, decided: StepPlan) -> StepReport:
         sequences = {one.key: one for request in self._requests.values() for one in request.running}
         reads = [(sequences[key], 1) for key in decided.rows]
-        pieces = [(sequences[piece.key], piece.count) for piece in decided.pieces]
+        pieces = [(sequences[one.key], min(one.count, sequences[one.key].left)) for one in decided.pieces]
         reads += [piece for piece in pieces if piece[1] == 1] + [piece for piece in pieces if piece[1] > 1]
         rows, prompt_tokens = self._count(reads)
         logits, ended = self._forward.run(reads)
