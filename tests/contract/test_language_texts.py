@@ -136,6 +136,7 @@ def test_the_last_tokens_of_a_prompt_are_kept_where_it_is_truncated(steps):
     assert cut.usage.prompt_tokens == 20
 
 
+MANY = {i: 1.0 for i in range(1025)}
 LONG = "word " * 2000
 
 
@@ -169,6 +170,8 @@ LONG = "word " * 2000
         ({"prompts": ("a",), "sampling": Sampling(logit_bias={1: float("inf")})}, "logit_bias"),
         ({"prompts": ("a",), "sampling": Sampling(stop=("",))}, "stop"),
         ({"prompts": ("a",), "sampling": Sampling(stop_ids=(9999,))}, "stop_ids"),
+        ({"prompts": ("a",), "sampling": Sampling(stop_ids=(5,) * 257)}, "stop_ids"),
+        ({"prompts": ("a",), "sampling": Sampling(logit_bias=MANY)}, "logit_bias"),
         ({"prompts": ("a",), "sampling": Sampling(min_tokens=5, max_tokens=3)}, "min_tokens"),
         ({"prompts": ("a",), "sampling": Sampling(logprobs=21)}, "logprobs"),
         ({"prompts": ("a",), "sampling": Sampling(choices=0)}, "choices"),

@@ -13,6 +13,7 @@ MOST_CHOICES = 128
 MOST_SEQUENCES = 1024
 MOST_ALTERNATIVES = 20
 MOST_STOPS = 256
+MOST_BIASES = 1024
 MOST_STOP_TEXT = 16384
 
 
@@ -144,6 +145,12 @@ def _judge_numbers(sampling: Sampling, model: str) -> None:
 
 
 def _judge_ends(sampling: Sampling, limits: GenerationLimits) -> None:
+    for name, count, most in (
+        ("stop_ids", len(sampling.stop_ids), MOST_STOPS),
+        ("logit_bias", len(sampling.logit_bias), MOST_BIASES),
+    ):
+        if count > most:
+            raise refusal(limits.model, name, f"at most {most} tokens", f"of {count} tokens")
     for token in sampling.stop_ids:
         _judge_token(limits, "stop_ids", token)
     for token, value in sampling.logit_bias.items():
