@@ -136,7 +136,7 @@ def test_the_last_tokens_of_a_prompt_are_kept_where_it_is_truncated(steps):
     assert cut.usage.prompt_tokens == 20
 
 
-MANY = {i: 1.0 for i in range(1025)}
+MANY = dict.fromkeys(range(1025), 1.0)
 LONG = "word " * 2000
 
 
