@@ -178,3 +178,24 @@ def test_the_best_are_answered_and_the_others_are_wasted(folders):
     assert [one.ids for one in best.choices] == [ids for _, ids in scores[:-3:-1]]
     assert best.usage.new_tokens == whole.usage.new_tokens
     assert wasted == whole.usage.new_tokens - sum(len(one.ids) for one in best.choices)
+
+
+def test_long_prompts_among_running_requests_leave_each_its_token(tmp_path):
+    folder = write(tmp_path, "llama", max_position_embeddings=4096)
+    with Steps(folder, slots=8, prefill_chunk=256) as steps:
+        running = [
+            steps.add(ids=((5 + i, 6, 7),), sampling=Sampling(max_tokens=150, ignores_eos=True), streams=True)
+            for i in range(4)
+        ]
+        for _ in range(6):
+            steps.step()
+        before = {item: len(steps.parts[item]) for item in running}
+        for i in range(4):
+            ids = tuple(5 + (i + 1) * k % 700 for k in range(2000))
+            steps.add(ids=(ids,), sampling=Sampling(max_tokens=20, ignores_eos=True))
+        for _ in range(40):
+            steps.step()
+        assert {len(steps.parts[item]) - before[item] for item in running} == {40}
+        assert max(report.rows + report.prompt_tokens for report in steps.reports) <= 8 + 256
+        steps.run()
+        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}

@@ -96,8 +96,8 @@ def text(start: int, length: int) -> str:
     return whole[start : start + length]
 
 
-def write(folder: Path, kind: str, seed: int = 0) -> Path:
-    """Write a model of a kind, and return its folder."""
+def write(folder: Path, kind: str, seed: int = 0, **others: int) -> Path:
+    """Write a model of a kind, some of whose sizes may be others, and return its folder."""
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
     name, sizes = _KINDS[kind]
@@ -105,7 +105,9 @@ def write(folder: Path, kind: str, seed: int = 0) -> Path:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**sizes)).eval()
+    model = transformers.AutoModelForCausalLM.from_config(
+        getattr(transformers, name)(**sizes | others)
+    ).eval()
     scale(model, torch)
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
