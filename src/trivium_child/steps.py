@@ -6,7 +6,7 @@ with what the step counted; what a receiver has no room for is kept, and leaves 
 
 from collections import deque
 from time import monotonic
-from typing import Any, Callable, Deque, Dict
+from typing import Any, Callable, Deque, Dict, List
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter, Step
@@ -15,6 +15,9 @@ from trivium_child.intake import FrameReader
 from trivium_child.parts import CANCELLED, Parts
 from trivium_child.values import Failure, Item
 from trivium_child.writer import Writer
+
+LAG = 0.05
+"""Seconds that the counts of a step may wait, where no part of an answer leaves: each write wakes the server."""
 
 MOST_FAULTS = 3
 """Steps that may raise one after the other; then the worker ends."""
@@ -46,6 +49,8 @@ class Steps:
         self._active: Dict[int, Item] = {}
         self._since: Dict[int, float] = {}
         self._cancels: "Deque[int]" = deque()
+        self._told: List[bytes] = []
+        self._written_at = 0.0
         self._wasted = 0
         self._faults = 0
         self._is_stopping = False
@@ -62,7 +67,7 @@ class Steps:
             self._parts.release()
             if self._wasted and not self._active:
                 self._tell(Step(0), monotonic())
-            self._writer.flush()
+            self._write(can_compute)
             self._ended()
             if self._is_stopping and not self._active:
                 return
@@ -73,6 +78,15 @@ class Steps:
         """Nobody waits for the item any more; from the thread that reads."""
         self._cancels.append(number)
         self._intake.interrupt()
+
+    def _write(self, goes_on: bool) -> None:
+        """Write what this turn made. Where that is nothing but counts they may wait for those of further steps."""
+        now = monotonic()
+        if self._told and (self._writer.has_gathered or not goes_on or now - self._written_at > LAG):
+            self._writer.send(*self._told)
+            self._told.clear()
+            self._written_at = now
+        self._writer.flush()
 
     def _take_up(self) -> None:
         while self._todo:
@@ -133,7 +147,7 @@ class Steps:
         body = frames.STEP_BODY.pack(
             step.rows, step.prompt_tokens, step.new_tokens, wasted, step.share, began, monotonic()
         )
-        self._writer.send(frames.frame(frames.STEP, body))
+        self._told.append(frames.frame(frames.STEP, body))
 
     def _credit(self, item: Item) -> bytes:
         self._active.pop(item.number, None)

@@ -26,6 +26,11 @@ class Writer:
         self._gathered = []
         self._gatherer = threading.get_ident()
 
+    @property
+    def has_gathered(self) -> bool:
+        """Is anything kept?"""
+        return bool(self._gathered)
+
     def flush(self) -> None:
         """Write all that was kept, at once."""
         pieces, self._gathered = self._gathered, None

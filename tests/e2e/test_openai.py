@@ -6,6 +6,7 @@ The model is a script, so that what is said is known; what it was asked it says 
 import asyncio
 import json
 import queue
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
 from langchain_openai import ChatOpenAI
 from tests.harness.scripted_server import TEXTS, copied_source, script, scripted
-from tests.harness.server_process import ServerProcess
+from tests.harness.server_process import ServerProcess, until
 
 ANSWER = TEXTS["*"]
 PROFILES = ("native", "djl", "torchserve")
@@ -207,6 +208,22 @@ def test_a_full_queue_is_a_rate_limit(server: ServerProcess) -> None:
     assert all(answer.status_code in (200, 429) for answer in answers)
     assert full[0].json()["error"]["code"] == "rate_limit_exceeded"
     assert int(full[0].headers["retry-after"]) >= 1
+
+
+def test_nothing_more_is_computed_for_a_client_that_left(
+    server: ServerProcess, client: openai.OpenAI
+) -> None:
+    def stats() -> dict[str, Any]:
+        rows = httpx.get(f"{server.url}/v2/models/slow/stats").json()["model_stats"]
+        return dict(rows[0]["generation_stats"])
+
+    before = stats()["wasted_tokens"]
+    with client.completions.create(model="slow", prompt="many", stream=True) as stream:
+        assert next(iter(stream)).choices[0].text == "one "
+    until(lambda: stats()["wasted_tokens"] > before, server.said)
+    steps = stats()["steps"]["count"]
+    time.sleep(1.0)
+    assert stats()["steps"]["count"] == steps
 
 
 def test_the_asynchronous_client_and_langchain(server: ServerProcess) -> None:

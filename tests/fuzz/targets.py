@@ -7,6 +7,7 @@ from tests.fuzz import (
     config_files,
     djl_routes,
     forms,
+    generate_requests,
     http1,
     http2,
     rpc_messages,
@@ -27,6 +28,7 @@ FAMILIES = (
     forms,
     config_files,
     djl_routes,
+    generate_requests,
     archives,
     worker_wire,
 )

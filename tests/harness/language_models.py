@@ -4,6 +4,7 @@ Their tokenizer is trained on the standard library's own documentation. Weights 
 lie apart, as those of trained models do. Needs torch and transformers.
 """
 
+import json
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -125,6 +126,47 @@ def scale(model, torch):
             model.get_output_embeddings().weight.mul_(1.5)
 
 
+def write_gguf(path: Path) -> Path:
+    """Write a model of random numbers as one GGUF file, and return its path."""
+    gguf = pytest.importorskip("gguf")
+    numpy = pytest.importorskip("numpy")
+    random = numpy.random.default_rng(5)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(256)
+    writer.add_embedding_length(64)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(16)
+    writer.add_vocab_size(VOCABULARY)
+    whole = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
+    tokens = sorted(whole["vocab"], key=whole["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if i < 4 else 1 for i in range(len(tokens))])
+    writer.add_token_merges([" ".join(pair) for pair in whole["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    shapes = {"token_embd": (VOCABULARY, 64), "output": (VOCABULARY, 64), "output_norm": (64,)}
+    for i in range(2):
+        shapes |= {f"blk.{i}.{name}": (64,) for name in ("attn_norm", "ffn_norm")}
+        shapes |= {f"blk.{i}.{name}": (64, 64) for name in ("attn_q", "attn_output")}
+        shapes |= {f"blk.{i}.{name}": (32, 64) for name in ("attn_k", "attn_v")}
+        shapes |= {f"blk.{i}.{name}": (128, 64) for name in ("ffn_gate", "ffn_up")}
+        shapes |= {f"blk.{i}.ffn_down": (64, 128)}
+    for name, shape in shapes.items():
+        numbers = random.normal(0, 0.15, shape) if len(shape) > 1 else numpy.ones(shape)
+        writer.add_tensor(f"{name}.weight", numbers.astype("float32"))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
 @cache
 def tokenizer():
     """A byte-level tokenizer with a chat template."""
@@ -151,9 +193,10 @@ def embeddings(rows) -> Embeddings:
 
 
 def spec(folder: Path, **parameters: object):
-    """The spec of a model in a folder."""
+    """The spec of a model in a folder, or of a GGUF file."""
     texts = {"threads": "1"} | {name: str(value) for name, value in parameters.items()}
-    return replace(make_spec(), root=folder, engine="hf", entry="", parameters=texts)
+    root, entry = (folder.parent, folder.name) if folder.suffix == ".gguf" else (folder, "")
+    return replace(make_spec(), root=root, engine="hf", entry=entry, parameters=texts)
 
 
 class Steps:

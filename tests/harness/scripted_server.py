@@ -39,18 +39,19 @@ def copied_source(into: Path) -> Path:
         shutil.copy(_PARTS / f"{part}.py", package / room / "scripted.py")
     app = package / "app.py"
     text = app.read_text()
+    engines, formats = "_ENGINES: tuple[Engine, ...] = (\n", "FORMATS: Sequence[Format] = (\n"
+    first = "from trivium.engines."
+    imports = (
+        "from trivium.engines.scripted import ENGINE as SCRIPTED\n"
+        "from trivium.formats.scripted import FORMAT as SCRIPT\n"
+    )
     for old, new in (
-        ("    *(ONNX, TORCH, IDENTITY),\n", "    *(ONNX, TORCH, IDENTITY, SCRIPTED),\n"),
-        ("= (BARE, TRITON,", "= (SCRIPT, BARE, TRITON,"),
-        (
-            "from trivium.engines.identity import ENGINE as IDENTITY\n",
-            "from trivium.engines.identity import ENGINE as IDENTITY\n"
-            "from trivium.engines.scripted import ENGINE as SCRIPTED\n"
-            "from trivium.formats.scripted import FORMAT as SCRIPT\n",
-        ),
+        (engines, f"{engines}    SCRIPTED,\n"),
+        (formats, f"{formats}    SCRIPT,\n"),
+        (first, imports + first),
     ):
         assert old in text, old
-        text = text.replace(old, new)
+        text = text.replace(old, new, 1)
     app.write_text(text)
     return source
 

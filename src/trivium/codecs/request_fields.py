@@ -12,12 +12,17 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.error_texts import quoted_json
+from trivium.codecs.json_groups import Unbalanced, has_many_values
+from trivium.codecs.v2_bodies import MOST_VALUES, decode_object
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 
 MOST_SHOWN = 40
 """Characters of a value that an error repeats."""
+
+MOST_BYTES = 2**23
+"""Bytes of a request, which is read in one call."""
 
 
 def field_error(field: str, message: str, reason: str = reasons.FIELD) -> ServeError:
@@ -166,6 +171,28 @@ class RequestFields:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return text
+
+
+def decode_request(data: bytes | memoryview) -> dict[str, Any]:
+    """Return the JSON object that a request to generate is. INVALID, and TOO_LARGE for what cannot be read in one call
+    without keeping others waiting.
+    """
+    if len(data) > MOST_BYTES:
+        words = f"The request has {len(data)} bytes; at most {MOST_BYTES} are read. Send a shorter one."
+        raise ServeError(Code.TOO_LARGE, words)
+    if len(data) > MOST_VALUES and _has_many(bytes(data)):
+        words = f"The request has more than {MOST_VALUES} values. Send fewer, or text in place of ids."
+        raise ServeError(Code.TOO_LARGE, words)
+    if not data:
+        raise ServeError(Code.INVALID, "The request has no body. Send a JSON object.")
+    return decode_object(data, "request")
+
+
+def _has_many(text: bytes) -> bool:
+    try:
+        return has_many_values(text, MOST_VALUES)
+    except Unbalanced:
+        return False  # it is no JSON, and whoever decodes it says so
 
 
 MOST_BIASES = 1024

@@ -56,7 +56,7 @@ class VirtualSequence:
 
 @dataclass(slots=True)
 class StepLog:
-    """Holds each step: when it began, and what was planned of which view."""
+    """Holds each step: when it began, the view that was decided upon, and the plan."""
 
     steps: list[tuple[float, StepView, StepPlan]] = field(default_factory=list)
 

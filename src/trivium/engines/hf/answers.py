@@ -14,7 +14,7 @@ from trivium.types.generation import Finish, GeneratedChoice, Sampling, TokenTex
 
 @dataclass(frozen=True, slots=True)
 class TokenReading:
-    """How a model's tokens read: without special ones, with them, and one by itself."""
+    """Reads a model's tokens as text: without special ones, with them, and one by itself."""
 
     decode: Decode
     decode_all: Decode

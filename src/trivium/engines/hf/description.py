@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfit
+from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
 from trivium.engines.hf.memory import MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code
 from trivium.types.spec import ModelSpec
 
 _DTYPES: Mapping[str, str] = {
@@ -28,7 +29,7 @@ _ATTENTIONS = frozenset({"full_attention", "sliding_attention"})
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDescription:
+class DescribedModel:
     """A model that can be loaded. `context` is what a slot holds, `known_context` what the model knows."""
 
     files: Checkpoint
@@ -43,14 +44,14 @@ class ModelDescription:
     need: MemoryEstimate
 
 
-def describe(spec: ModelSpec, is_gpu: bool) -> ModelDescription:
+def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     """Return what a model's files say. LOAD_FAILED, or UNSUPPORTED, for a model that cannot be served."""
     chosen = options(spec)
     files = checkpoint(spec, chosen.trust_remote_code)
     _, transformers = libraries()
+    numbers = files.numbers or _gguf_numbers(spec, files)
     config = _config(spec, transformers, files, chosen.trust_remote_code)
     text = config.get_text_config()
-    numbers = files.numbers or _gguf_numbers(spec, files)
     dtype = _dtype(files, chosen.dtype, is_gpu)
     try:
         known, cached = _context(text), _cache_numbers(text)
@@ -63,15 +64,13 @@ def describe(spec: ModelSpec, is_gpu: bool) -> ModelDescription:
     if min(width, vocabulary, cached, known or 2) < 1:
         raise unfit(spec, "its configuration has a size below 1.")
     context = _chosen_context(spec, chosen, known)
-    name = architecture(files.config) or (config.architectures or [type(config).__name__])[0]
+    name = architecture(files.config) or _class_of(transformers, config)
     need = estimate(numbers, cached, dtype)
-    return ModelDescription(files, chosen, config, name, dtype, context, known, vocabulary, width, need)
+    return DescribedModel(files, chosen, config, name, dtype, context, known, vocabulary, width, need)
 
 
 def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, trusts_code: bool) -> Any:
     extra = {"gguf_file": files.gguf} if files.gguf else {}
-    if files.gguf:
-        gguf_library()
     try:
         return transformers.AutoConfig.from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=trusts_code, **extra
@@ -82,16 +81,22 @@ def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, trusts_code: 
         ) from error
 
 
+def _class_of(transformers: Any, config: Any) -> str:
+    """Return the class that serves a GGUF file's configuration, which names none."""
+    known = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return str(known.get(config.model_type, type(config).__name__))
+
+
 def _gguf_numbers(spec: ModelSpec, files: Checkpoint) -> int:
     if not files.gguf:
         raise unfit(spec, "its safetensors files hold no weights.")
     path = files.folder / files.gguf
     try:
-        reader = gguf_library().GGUFReader(str(path))
-        return sum(int(tensor.n_elements) for tensor in reader.tensors)
-    except ServeError:
-        raise
-    except Exception as error:
+        sizes = gguf_library().GGML_QUANT_SIZES
+        return count_numbers(path, {int(kind): size for kind, size in sizes.items()})
+    except OSError as error:
+        raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
         raise unfit(spec, f"{files.gguf} is no whole GGUF file: {error}. Copy it again.") from error
 
 

@@ -6,7 +6,7 @@ Always in a process of its own: a step holds the interpreter, and takes as long 
 
 from copy import deepcopy
 
-from trivium.engines.hf.description import ModelDescription, describe
+from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.facts import facts
 from trivium.engines.hf.folder import unfit
 from trivium.types.interfaces import StepOutlet, StepRunner
@@ -35,7 +35,7 @@ class HfEngine:
         return _open(spec, told, placement, outlet)
 
 
-def _open(spec: ModelSpec, told: ModelDescription, placement: Placement, outlet: StepOutlet) -> StepRunner:
+def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: StepOutlet) -> StepRunner:
     import torch
 
     from trivium.engines.hf.loading import free_memory, load

@@ -1,22 +1,16 @@
 """Says what a model's files tell, for a probe process: sizes, memory, and a request as tensors."""
 
-from trivium.engines.hf.description import ModelDescription, describe
-from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
-from trivium.types.datatype import DataType
-from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
+from dataclasses import replace
 
-OUTPUTS = (TensorSpec("text_output", DataType.BYTES, (-1,)),)
+from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
+from trivium.engines.hf.description import DescribedModel, describe
+from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
+from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 
 def inputs(width: int) -> tuple[TensorSpec, ...]:
     """Return a request as a client of tensors sends it; `width` is that of an embedding."""
-    return (
-        TensorSpec("text_input", DataType.BYTES, (1,), optional=True),
-        TensorSpec("stream", DataType.BOOL, (1,), optional=True),
-        TensorSpec("sampling_parameters", DataType.BYTES, (1,), optional=True),
-        TensorSpec("input_ids", DataType.INT64, (-1,), optional=True),
-        TensorSpec("inputs_embeds", DataType.FP32, (-1, width), optional=True),
-    )
+    return tuple(replace(spec, dims=(-1, width)) if spec.name == EMBEDS else spec for spec in INPUTS)
 
 
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
@@ -27,7 +21,7 @@ def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     )
 
 
-def details(spec: ModelSpec, told: ModelDescription) -> dict[str, tuple[str, str]]:
+def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:
     """Return what people want to know of a model, each with where it comes from."""
     chosen, need = told.chosen, told.need
     source = told.files.gguf or "config.json"

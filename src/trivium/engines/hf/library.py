@@ -32,9 +32,11 @@ def libraries() -> tuple[Any, Any]:
 def gguf_library() -> Any:
     """Return the library that reads GGUF. UNSUPPORTED with the install command where it is missing."""
     try:
+        import accelerate  # noqa: F401 - transformers asks for it when it reads such a file
         import gguf
     except ImportError as error:
         raise ServeError(
-            Code.UNSUPPORTED, f"GGUF files need the library gguf, which is not installed. {_INSTALL}"
+            Code.UNSUPPORTED,
+            f"GGUF files need gguf and accelerate, and {error.name} is not installed. {_INSTALL}",
         ) from error
     return gguf

@@ -13,7 +13,7 @@ import transformers
 
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
-from trivium.engines.hf.description import ModelDescription
+from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.memory import fitting_slots, shortage
 from trivium.engines.hf.plan import StepSettings
@@ -48,7 +48,7 @@ def free_memory(device: torch.device) -> int | None:
     return FreeMemory().read(with_gpus=False).get((Device.CPU, 0))
 
 
-def load(spec: ModelSpec, told: ModelDescription, device: torch.device, free: int | None) -> LoadedModel:
+def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int | None) -> LoadedModel:
     """Return the opened model. LOAD_FAILED, OUT_OF_MEMORY, or UNSUPPORTED with what would serve it."""
     slots = told.chosen.slots or fitting_slots(told.need, told.context, free)
     if short := shortage(told.need, slots, told.context, free, told.dtype):
@@ -84,7 +84,7 @@ def load(spec: ModelSpec, told: ModelDescription, device: torch.device, free: in
     return LoadedModel(model, attention, tokenizer, _reading(model, tokenizer), limits, settings)
 
 
-def _model(spec: ModelSpec, told: ModelDescription) -> Any:
+def _model(spec: ModelSpec, told: DescribedModel) -> Any:
     extra: dict[str, Any] = {"use_safetensors": True}
     if told.files.gguf:  # its blocks are unpacked: kernels for them would be fetched from a hub
         extra = {
@@ -113,7 +113,7 @@ def _model(spec: ModelSpec, told: ModelDescription) -> Any:
     return model
 
 
-def _tokenizer(spec: ModelSpec, told: ModelDescription) -> Any:
+def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
     extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
     try:
         return transformers.AutoTokenizer.from_pretrained(

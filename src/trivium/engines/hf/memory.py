@@ -55,20 +55,17 @@ def _ways(need: MemoryEstimate, slots: int, context: int, free: int, dtype: str)
     fewer, shorter = room // (need.per_token * context), room // (need.per_token * slots)
     ways = [f"slots={fewer}"] if fewer >= 1 else []
     ways += [f"max_context={shorter}"] if shorter >= 2 else []
-    half = MemoryEstimate(need.weights // 2, need.per_token // 2)
+    if room >= need.per_token * 2:
+        ways.append(f"slots=1 with max_context={min(context, room // need.per_token)}")
     if dtype == "fp32" and len(ways) < 2:
-        for one in (f"{slots} {context}", f"1 {min(context, 512)}"):
-            few, short = map(int, one.split())
-            if half.total(few, short) <= free:
-                ways.append(
-                    "dtype=bf16" if few == slots else f"dtype=bf16 with slots={few} and max_context={short}"
-                )
-                break
-    if len(ways) < 2 and room >= need.per_token * 2:
-        most = min(context, room // need.per_token)
-        ways.append(f"slots=1 with max_context={most}")
+        half = MemoryEstimate(need.weights // 2, need.per_token // 2)
+        if half.total(slots, context) <= free:
+            ways.append("dtype=bf16")
+        elif half.total(1, 2) <= free:
+            most = (free - half.weights - RESERVE) // half.per_token
+            ways.append(f"dtype=bf16 with slots=1 and max_context={min(context, most)}")
     if not ways:
-        return "No setting fits: take a smaller model, one of fewer bits in GGUF will not help, or a larger machine."
+        return "No setting fits: take a smaller model, or a larger machine."
     return f"It would fit with {', or with '.join(ways[:2])}."
 
 

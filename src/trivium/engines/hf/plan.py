@@ -1,4 +1,4 @@
-"""Decides what one step computes: who gets which slot, who gets a token, and how much of which prompt is read.
+"""Decides what one step computes: who gets which slot, who gets a token, and how much is read of each prompt.
 
 A sequence that has a slot and one input left to compute gets its token in every step. Of those that have more to read,
 the first to have come reads first, until the step has read a chunk. A slot that is free goes to the request that came
@@ -68,8 +68,8 @@ class PromptPiece:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """What is done, in this order: lent slots are given back, others taken; then `rows` get a token each, and the
-    pieces are read.
+    """Lists what is done, in this order: lent slots are given back, others taken; then `rows` get a token each, and
+    the pieces are read.
     """
 
     returns: tuple[int, ...] = ()

@@ -18,7 +18,7 @@ MOST_STOP_TEXT = 16384
 
 @dataclass(frozen=True, slots=True)
 class GenerationLimits:
-    """What the model can take: `context` tokens of a prompt and its answer, of `vocabulary`, embedded in `width`."""
+    """Bounds what a model takes: `context` tokens of a prompt and its answer, of `vocabulary`, embedded in `width`."""
 
     model: str
     context: int

@@ -16,9 +16,9 @@ from trivium.engines.hf.forward import ForwardPass
 from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
 from trivium.engines.hf.processors import LogitsProcessors
 from trivium.engines.hf.requests import GenerationLimits, judge, refusal
-from trivium.engines.hf.sampling import Sampler
+from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
-from trivium.engines.hf.texts import RequestReader
+from trivium.engines.hf.texts import PromptReader
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
@@ -43,12 +43,12 @@ class RollingRunner:
         device = next(model.parameters()).device
         self._attention = attention
         self._forward = ForwardPass(model, attention, device)
-        self._sampler = Sampler(settings.slots, limits.vocabulary, sorted(reading.ends), device)
+        self._sampler = TokenSampler(sorted(reading.ends), device)
         self._reading = reading
         self._limits = limits
         self._settings = settings
         self._outlet = outlet
-        self._reader = RequestReader(tokenizer, limits, processors, outlet.wake)
+        self._reader = PromptReader(tokenizer, limits, processors, outlet.wake)
         self._keys = count()
         self._requests: dict[ItemId, GenerationRequest] = {}
         self._unread: dict[ItemId, GenerationRequest] = {}

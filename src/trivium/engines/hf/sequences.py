@@ -1,4 +1,4 @@
-"""What the runner knows of its requests: their prompts, their sequences, and which slots they have.
+"""Keeps what the runner knows of its requests: their prompts, their sequences, and which slots they have.
 
 Sequence `i` of a request is choice `i % n` of prompt `i // n`, of the `n` that are made of each. A request keeps one
 slot of its own until it ends; in an idle slot its last prompt stays, for another choice of it.

@@ -45,7 +45,7 @@ class PreparedRequest:
     error: ServeError | None = None
 
 
-class RequestReader:
+class PromptReader:
     """Reads requests in the order in which they come. `wake` is called in its thread when one is ready."""
 
     def __init__(

@@ -41,7 +41,15 @@ _HEALTH = {
 }
 _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
 GENERATION_FAULTS = frozenset(
-    {Code.INVALID, Code.UNSUPPORTED, Code.UNSUPPORTED_MEDIA, Code.MODEL_FAILED, Code.UNKNOWN, Code.INTERNAL}
+    {
+        Code.INVALID,
+        Code.TOO_LARGE,
+        Code.UNSUPPORTED,
+        Code.UNSUPPORTED_MEDIA,
+        Code.MODEL_FAILED,
+        Code.UNKNOWN,
+        Code.INTERNAL,
+    }
 )
 """Codes of what is wrong with a request to generate, or went wrong in the model."""
 

@@ -10,10 +10,8 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.chat_messages import read_messages
-from trivium.codecs.json_groups import Unbalanced, has_many_values
-from trivium.codecs.request_fields import RequestFields, field_error
+from trivium.codecs.request_fields import RequestFields, decode_request, field_error
 from trivium.codecs.sampling_fields import HIDES_SPECIAL, MOST_ALTERNATIVES, Said, read_sampling, sampling_of
-from trivium.codecs.v2_bodies import MOST_VALUES, decode_object
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
@@ -111,7 +109,7 @@ class LmiForm(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_request(raw: Raw, parameters: Mapping[str, str]) -> tuple[Generate, LmiForm]:
-    """Return what is asked for of a model that has these parameters. INVALID, naming the field."""
+    """Return what is asked for of a model that has these parameters. INVALID, naming the field, or TOO_LARGE."""
     document = _document(_body(raw))
     option = parameters.get("output_formatter", "").strip()
     as_tgi = parameters.get("tgi_compat", "").strip().lower() == "true"
@@ -134,14 +132,7 @@ def _body(raw: Raw) -> RawPart:
 def _document(part: RawPart) -> dict[str, Any]:
     if part.name == "inputs":
         return {"inputs": str(part.data, "utf-8", "replace")}
-    if len(part.data) > MOST_VALUES:
-        try:
-            has_many = has_many_values(bytes(part.data), MOST_VALUES)
-        except Unbalanced:
-            has_many = False  # it is no JSON, which is said below
-        if has_many:
-            raise ServeError(Code.INVALID, f"The request has more than {MOST_VALUES} values. Send fewer.")
-    return decode_object(part.data, "request")
+    return decode_request(part.data)
 
 
 def _plain(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate, LmiForm]:

@@ -10,9 +10,7 @@ from urllib.parse import parse_qsl
 
 from trivium.codecs.chat_answers import ChatIdentity
 from trivium.codecs.header_text import essence
-from trivium.codecs.json_groups import Unbalanced, has_many_values
-from trivium.codecs.request_fields import field_error
-from trivium.codecs.v2_bodies import MOST_VALUES, decode_object
+from trivium.codecs.request_fields import decode_request, field_error
 from trivium.protocols.openai.answer import ModelsEncoder, OpenAiEncoder
 from trivium.protocols.openai.errors import refuse
 from trivium.protocols.openai.routes import ENDPOINTS as ENDPOINTS
@@ -31,9 +29,6 @@ ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v1",)}
 """The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_BYTES = 2**16
-MOST_BYTES = 2**24
-"""Bytes of a request, which is read in one call."""
-
 MOST_ARGUMENTS = 1000
 _ID_HEADER = b"x-request-id"
 
@@ -97,25 +92,11 @@ def make(context: ProtocolContext) -> WireProtocol:
 
 
 def _document(head: Head, body: Body) -> dict[str, Any]:
-    """Return the JSON object that a body is, read in one call: it may have so many bytes and values."""
-    data = body.data
+    """Return the JSON object that a body is."""
     coding = head.headers.get(b"content-encoding", b"").strip().lower()
     if coding not in (b"", b"identity"):
         raise ServeError(Code.UNSUPPORTED_MEDIA, "The body is compressed. Send it as it is.")
-    if len(data) > MOST_BYTES:
-        words = f"The request has {len(data)} bytes; at most {MOST_BYTES} are read here. Send a shorter one."
-        raise ServeError(Code.TOO_LARGE, words)
-    if len(data) > MOST_VALUES:
-        try:
-            has_many = has_many_values(bytes(data), MOST_VALUES)
-        except Unbalanced:
-            has_many = False  # it is no JSON, which is said below
-        if has_many:
-            words = f"The request has more than {MOST_VALUES} values. Send fewer prompts, or text in place of ids."
-            raise ServeError(Code.TOO_LARGE, words)
-    if not data:
-        raise ServeError(Code.INVALID, "The request has no body. Send a JSON object.")
-    return decode_object(data, "request")
+    return decode_request(body.data)
 
 
 def _raw(head: Head, body: Body) -> Raw:

@@ -65,6 +65,9 @@ REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "eta_cutoff": ("Send min_p.", (0, 0.0)),
     "use_cache": ("Leave it out.", (True,)),
 }
+MOST_BYTES = 2**26
+"""Bytes of a request in JSON, of which one call passes over the embeddings."""
+
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -73,6 +76,7 @@ def read_request(raw: Raw, parameters: Mapping[str, str]) -> Generate:
     given, as_text = _given(raw)
     embeds = given.pop(EMBEDS, None)
     fields = RequestFields(given, as_text=as_text)
+    fields.take("model_name")  # by which /invocations finds the model
     text = fields.text(TEXT)
     said = read_sampling(fields, SAMPLING)
     for name, (way_out, neutral) in REFUSED.items():
@@ -105,6 +109,9 @@ def _given(raw: Raw) -> tuple[dict[str, Any], bool]:
 
 
 def _members(data: bytes | memoryview) -> dict[str, Any]:
+    if len(data) > MOST_BYTES:
+        words = f"The JSON of the request has {len(data)} bytes; at most {MOST_BYTES} are read. Send a form."
+        raise ServeError(Code.INVALID, words)
     try:
         members = _read_members(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -128,7 +128,7 @@ def test_refusals_name_the_field_and_are_of_one_form(document, field):
     assert json.loads(body(answer)) == {"code": 424, "error": caught.value.message}
 
 
-@pytest.mark.parametrize("text", [b"hello", b"[]", b"{", b"\xff"])
+@pytest.mark.parametrize("text", [b"", b"hello", b"[]", b"{", b"\xff", b'"' * 2**24])
 def test_a_body_that_is_no_object(text):
     operation, encoder = ask(text)
     with pytest.raises(ServeError) as caught:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from trivium.codecs.request_fields import MOST_BYTES
 from trivium.protocols.openai import request
 from trivium.protocols.openai.errors import TABLE
-from trivium.protocols.openai.http import COSTLY_BYTES, MOST_BYTES, OpenAiHttp
+from trivium.protocols.openai.http import COSTLY_BYTES, OpenAiHttp
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError

@@ -53,7 +53,7 @@ def test_a_form_and_json_say_the_same(fields, sampling):
 
 
 def test_of_a_field_that_comes_again_the_last_counts():
-    assert read(as_form([("text", "a"), ("text", "b")]))[0].prompts == ("b",)
+    assert read(as_form([("text", "a"), ("text", "b"), ("model_name", "m")]))[0].prompts == ("b",)
 
 
 def test_the_model_says_how_many_tokens():
