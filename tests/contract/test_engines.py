@@ -15,7 +15,7 @@ from trivium.core.execution import execute
 from trivium.core.models.launcher import default_isolation
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import OpensRunner, WorkerEngine
+from trivium.types.interfaces import OpensRunner, OpensStepRunner, WorkerEngine
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Batch, Placement
@@ -47,8 +47,19 @@ every_engine = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
-def test_an_engine_opens_runners_or_launches_programs(name):
-    assert isinstance(ENGINES[name], OpensRunner) != isinstance(ENGINES[name], WorkerEngine)
+def test_an_engine_opens_runners_of_one_kind_or_launches_programs(name):
+    ways = OpensRunner, OpensStepRunner, WorkerEngine
+    assert sum(isinstance(ENGINES[name], way) for way in ways) == 1
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, engine in ENGINES.items() if isinstance(engine, OpensStepRunner))
+)
+def test_an_engine_that_steps_has_a_process_of_its_own(name):
+    engine = ENGINES[name]
+    assert engine.name == name
+    assert engine.takes == {PayloadKind.GENERATE}
+    assert engine.isolation == (Isolation.PROCESS,)
 
 
 @pytest.fixture
@@ -66,7 +77,7 @@ def batch(spec, *rows):
 def test_the_composition_root_imports_no_heavy_library():
     script = (
         "import sys, trivium.app; "
-        "print(*sorted({'onnxruntime', 'torch', 'onnx', 'tensorflow', 'sklearn'} & set(sys.modules)))"
+        "print(*sorted({'onnxruntime', 'torch', 'transformers', 'onnx', 'tensorflow', 'sklearn'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60

@@ -168,5 +168,42 @@ def test_a_stream_gets_a_part_in_every_step(folder):
         steps.run()
         assert quiet not in steps.parts
         assert all(part.usage is None for part in steps.parts[item])
+        told = [choice for part in (*steps.parts[item], steps.ends[item]) for choice in part.choices]
+        assert sorted(choice.index for choice in told if choice.finish) == [0, 1]
         usage = steps.ends[item].usage
         assert (usage.new_tokens, usage.first_at > 0, usage.last_at >= usage.first_at) == (12, True, True)
+
+
+def test_requests_of_many_sequences_share_what_is_free_and_lose_no_slot(folder):
+    chance = random.Random(11)
+    told = [
+        {
+            "prompts": tuple(
+                text(chance.randrange(99), chance.randint(5, 300)) for _ in range(chance.randint(1, 3))
+            ),
+            "sampling": Sampling(
+                max_tokens=chance.randint(1, 15),
+                choices=chance.randint(1, 4),
+                temperature=0.9,
+                seed=number,
+                repetition_penalty=chance.choice([None, 1.2]),
+            ),
+            "streams": number % 3 == 0,
+        }
+        for number in range(60)
+    ]
+    cancels = {number: chance.randint(0, 15) for number in range(3, 60, 7)}
+    with Steps(folder, slots=5, prefill_chunk=32) as steps:
+        found = loaded(steps, told, dict(cancels))
+        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 5}
+        assert all(report.rows + report.prompt_tokens <= 5 + 32 for report in steps.reports)
+        assert all(report.share <= 1 for report in steps.reports)
+        whole = [found[number] for number in range(60) if number not in cancels]
+        alone = [steps.answers([told[number]])[0] for number in range(60) if number not in cancels]
+    for one, other in zip(whole, alone, strict=True):
+        assert sorted(one.choices, key=by_index) == sorted(other.choices, key=by_index)
+        assert one.usage.prompt_tokens == other.usage.prompt_tokens
+
+
+def by_index(choice):
+    return choice.index

@@ -46,6 +46,7 @@ class SequenceAnswer:
         self._texts = [echo] if echo else []
         self._ids: list[int] = []
         self._tokens: list[TokenText] = []
+        self._is_told = False
         self.count = 0
         self.logprob = 0.0
         self.finish: Finish | None = Finish.LENGTH if room == 0 else None
@@ -77,8 +78,9 @@ class SequenceAnswer:
 
     def part(self, index: int) -> GeneratedChoice | None:
         """Return what has come since the last part; None for nothing."""
-        if not (self._texts or self._ids or self.finish):
+        if self._is_told or not (self._texts or self._ids or self.finish):
             return None
+        self._is_told = self.finish is not None
         part = GeneratedChoice(
             index, "".join(self._texts), tuple(self._ids), tuple(self._tokens), self.finish
         )

@@ -82,8 +82,11 @@ def _judge_input(generate: Generate, limits: GenerationLimits) -> None:
     if generate.ids is not None:
         if not generate.ids or not all(generate.ids):
             raise refusal(model, "input_ids", "one token at least in every prompt", "empty")
-        for token in (token for ids in generate.ids for token in ids):
-            _judge_token(limits, "input_ids", token)
+        for ids in generate.ids:
+            if len(ids) >= limits.context and generate.sampling.truncate is None:
+                raise beyond_context(limits, "input_ids", len(ids))
+            for token in (min(ids), max(ids)):
+                _judge_token(limits, "input_ids", token)
     if generate.embeds is not None:
         _judge_embeds(generate, limits)
 

@@ -143,6 +143,8 @@ class RollingRunner:
         return StepView(tuple(self._free), tuple(holders), tuple(seekers))
 
     def _join(self, decided: StepPlan) -> None:
+        if not (decided.returns or decided.joins):
+            return
         sequences = self._sequences()
         for key in decided.returns:
             given = sequences[key]

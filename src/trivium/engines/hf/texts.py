@@ -17,6 +17,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Embeddings, Generate
 from trivium.types.running import ItemId
 
+_PATIENCE = 5.0
 _TEMPLATE_OWN = frozenset({"add_generation_prompt", "continue_final_message"})
 """Arguments of the template's call that a request may give; its others are ours."""
 
@@ -70,9 +71,9 @@ class PromptReader:
         return self._ready.popleft() if self._ready else None
 
     def close(self) -> None:
-        """End the thread, behind the request that it has in hand."""
+        """End the thread behind the request that it has in hand, or leave it to that if it takes long."""
         self._queue.put(None)
-        self._thread.join()
+        self._thread.join(_PATIENCE)
 
     def _run(self) -> None:
         while (told := self._queue.get()) is not None:

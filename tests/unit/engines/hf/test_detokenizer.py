@@ -100,3 +100,29 @@ def test_what_is_read_together_stays_short():
 
     pushed(decode, (b"some words, " + b"\xff" * 50) * 20)
     assert longest < 40
+
+
+def fallback_tokenizer():
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {f"<0x{i:02X}>": i for i in range(256)} | {"▁word": 256, "ing": 257, "▁": 258, "你": 259}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(words, [], byte_fallback=True))
+    decoders = tokenizers.decoders
+    made.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [256, 257, 258, *"é你👍".encode(), 256],
+        [*"你好".encode(), 259, 256, *"مرحبا".encode()],
+        [258, 258, 256, 0xFF, 256],
+        [*"你".encode()[:2], 256, *"好".encode()],
+    ],
+)
+def test_a_real_tokenizer_with_a_fall_back_to_bytes(tokens):
+    decode = fallback_tokenizer().decode
+    parts, rest = pushed(decode, tokens)
+    assert "".join(parts) + rest == decode(tokens)
