@@ -11,8 +11,13 @@ from pathlib import Path
 
 from trivium.dialects.huggingface import gguf, names
 from trivium.dialects.huggingface.config import MAX_BYTES as MAX_CONFIG
-from trivium.dialects.huggingface.config import HfConfig, code_of, read_config
-from trivium.dialects.huggingface.documents import read_object
+from trivium.dialects.huggingface.config import (
+    MAX_TOKENIZER_CONFIG,
+    HfConfig,
+    read_config,
+    read_tokenizer_code,
+)
+from trivium.dialects.huggingface.documents import JsonFile
 from trivium.dialects.huggingface.weights import LENGTH, MAX_INDEX, header_fault, lacking, read_index
 from trivium.files import open_file
 from trivium.types.errors import ConfigError
@@ -20,9 +25,6 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
 
 ENGINE = "hf"
-MAX_TOKENIZER_CONFIG = 2**24
-"""Bytes: it names every added token, of which some models have thousands."""
-
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
@@ -161,12 +163,11 @@ def _code_faults(
 ) -> list[Finding]:
     """Return what stands against code that the folder brings: that nobody trusts it, or that it lies elsewhere."""
     findings: list[Finding] = []
-    owners = [(config.file, config.code)]
+    owners: list[tuple[JsonFile, Mapping[str, str]]] = [(config.file, config.code)]
     if _TOKENIZER_CONFIG in files:
-        place, data = _read(folder / _TOKENIZER_CONFIG, MAX_TOKENIZER_CONFIG)
-        read = read_object(place, data, MAX_TOKENIZER_CONFIG, "Save the tokenizer anew.")
+        read, own = read_tokenizer_code(*_read(folder / _TOKENIZER_CONFIG, MAX_TOKENIZER_CONFIG))
         findings += read.findings
-        owners.append((read, code_of(read, findings)))
+        owners.append((read, own))
     for file, code in owners:
         shown = "; ".join(f"{name}: {value}" for name, value in code.items())[:120]
         if code and not trusts_code:

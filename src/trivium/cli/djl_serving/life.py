@@ -36,7 +36,7 @@ async def live(settings: ServingSettings) -> int:
     """Run from start to end; returns the exit status."""
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
-    form = DjlFormat(settings.under, settings.environments)
+    form = DjlFormat(settings.under, settings.environments, takes_weights=True)
     formats = (form, *(each for each in app.FORMATS if not isinstance(each, DjlFormat)))
     async with app.build(config, observer(config.workers.shares_processor), formats) as server:
         for model in settings.models:

@@ -3,13 +3,18 @@
 Source: the keys that `PretrainedConfig.save_pretrained` writes. Never raises for what somebody wrote. Pure.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from trivium.dialects.huggingface.documents import JsonFile, read_object
+import msgspec
+
+from trivium.dialects.huggingface.documents import JsonFile, read_fields, read_object
 from trivium.types.findings import Finding, Severity
 
 MAX_BYTES = 2**20
+MAX_TOKENIZER_CONFIG = 2**24
+_LONGEST_SHOWN = 80
 CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 DTYPE_KEYS = ("dtype", "torch_dtype")
 _CAUSAL, _OLDER = "ForCausalLM", ("GPT2LMHeadModel",)
@@ -70,6 +75,28 @@ def read_config(file: str, data: bytes) -> HfConfig:
         code_of(read, findings),
         tuple(findings),
     )
+
+
+class _TokenizerConfig(msgspec.Struct):
+    """A tokenizer_config.json, as far as it matters."""
+
+    auto_map: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def read_tokenizer_code(file: str, data: bytes) -> tuple[JsonFile, dict[str, str]]:
+    """Read which code of its own a tokenizer_config.json names, which also names every word that was added."""
+    told, read = read_fields(file, data, MAX_TOKENIZER_CONFIG, _TokenizerConfig, "Save the tokenizer anew.")
+    if told is None:
+        return read, {}
+    raw = bytes(told.auto_map)
+    try:
+        document = {"auto_map": json.loads(raw) if len(raw) < MAX_BYTES else raw[:_LONGEST_SHOWN]}
+    except (ValueError, RecursionError):
+        document = {"auto_map": raw[:_LONGEST_SHOWN]}
+    findings: list[Finding] = []
+    found = replace(read, document=document)
+    code = code_of(found, findings)
+    return replace(found, findings=tuple(findings)), code
 
 
 def code_of(read: JsonFile, findings: list[Finding]) -> dict[str, str]:

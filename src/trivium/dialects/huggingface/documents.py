@@ -7,10 +7,17 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
 
 from trivium.types.findings import Finding, Severity
 
 _LONGEST_SHOWN = 80
+MOST_QUOTES = 2**21
+"""In a file of which only some fields are read: it may name every tensor, or every word that was added."""
+
+Fields = TypeVar("Fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,30 @@ class JsonFile:
     def finding(self, key: str, found: str, expected: str, hint: str) -> Finding:
         """Return an ERROR at a key."""
         return Finding(Severity.ERROR, self.file, self.line(key), key, found, expected, hint)
+
+
+def read_fields(
+    file: str, data: bytes, most: int, kind: type[Fields], hint: str
+) -> tuple[Fields | None, JsonFile]:
+    """Read no more of a file than the fields of `kind`: all others are passed over, and take no memory however they are
+    nested. Returns None and findings for what cannot be read so.
+    """
+
+    def refused(found: str, key: str = "") -> tuple[None, JsonFile]:
+        expected = f"a JSON object of at most {most // 2**20} MiB"
+        return None, JsonFile(
+            file, findings=(Finding(Severity.ERROR, file, None, key, found, expected, hint),)
+        )
+
+    if len(data) > most:
+        return refused(f"more than {most} bytes")
+    if data.count(b'"') > MOST_QUOTES:
+        return refused(f"more than {MOST_QUOTES // 2} texts")
+    try:
+        fields = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=kind)
+        return fields, JsonFile(file, text=data.decode("utf-8-sig"))
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return refused(f"no JSON as it should be: {str(error)[:_LONGEST_SHOWN]}")
 
 
 def read_object(file: str, data: bytes, most: int, hint: str) -> JsonFile:

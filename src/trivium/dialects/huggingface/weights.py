@@ -6,7 +6,9 @@ Source: the index that `save_pretrained` writes, and the format safetensors. Nev
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from trivium.dialects.huggingface.documents import read_object
+import msgspec
+
+from trivium.dialects.huggingface.documents import read_fields
 from trivium.types.findings import Finding, Severity
 
 MAX_INDEX = 2**25
@@ -14,25 +16,26 @@ LENGTH = 8
 """Bytes in front of a safetensors header, which say how long it is."""
 
 MAX_HEADER = 10**8
+
+
+class _Index(msgspec.Struct):
+    """An index, as far as it matters."""
+
+    weight_map: dict[str, str] = {}
+
+
 _AGAIN = "Copy the model's files anew; all pieces belong into one folder."
 
 
 def read_index(file: str, data: bytes) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Return the pieces that an index of safetensors names, and what is wrong with it."""
-    read = read_object(file, data, MAX_INDEX, _AGAIN)
-    if read.findings:
+    told, read = read_fields(file, data, MAX_INDEX, _Index, _AGAIN)
+    if told is None:
         return (), read.findings
-    named = read.document.get("weight_map")
-    expected = (
-        'an object from the names of tensors to files: {"lm_head.weight": "model-00001-of-00002.safetensors"}'
-    )
-    if not isinstance(named, dict) or not named:
-        return (), (read.fault("weight_map", named, expected, _AGAIN),)
-    pieces: dict[str, None] = {}
-    for tensor, piece in named.items():
-        if not isinstance(piece, str):
-            return (), (read.fault(f"weight_map.{tensor[:80]}", piece, "the name of a file", _AGAIN),)
-        pieces[piece] = None
+    if not told.weight_map:
+        expected = 'an object from tensors to files: {"lm_head.weight": "model-00001-of-00002.safetensors"}'
+        return (), (read.fault("weight_map", None, expected, _AGAIN),)
+    pieces = dict.fromkeys(told.weight_map.values())
     faults = tuple(
         read.finding(
             "weight_map",

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from trivium.dialects.djl.detection import detect, find_file
 from trivium.dialects.djl.engines import LANGUAGE_MODEL, NAMES, PYTHON
 from trivium.dialects.djl.settings import DjlSettings, Setting
-from trivium.dialects.huggingface.names import CONFIG, GGUF
-from trivium.formats.checkpoint import read_checkpoint
+from trivium.dialects.huggingface.names import CONFIG, GGUF, is_folder
+from trivium.formats.checkpoint import names_in, read_checkpoint
 from trivium.formats.djl.engine_choice import Choice
 from trivium.formats.djl.folder import DjlModelFolder
 from trivium.types.spec import Defaults, Origin
@@ -58,6 +58,11 @@ def is_language_model(settings: DjlSettings, folder: DjlModelFolder) -> bool:
     if detected is not None and (detected.is_served or detected.built_in not in ("", *_BUILT_IN)):
         return False
     return CONFIG in folder.files or any(bool(settings.text([key]).value) for key in (_BATCH, _MODEL_ID))
+
+
+def is_weights(path: Path) -> bool:
+    """Tell whether a folder holds a language model and no settings. Raises OSError."""
+    return is_folder(names_in(path), path.name)
 
 
 def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) -> Choice | None:

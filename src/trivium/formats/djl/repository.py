@@ -61,14 +61,19 @@ NO_RULES = EnvironmentRules()
 class DjlFormat:
     """Model folders of DJL Serving. The settings `under` hold for every model whose files do not set them: those of the
     environment and of a server's configuration; `rules` say where environments are made, and
-    how many threads workers have.
+    how many threads workers have. A format that `takes_weights` claims bare folders of language models, too, which
+    otherwise have a format of their own.
     """
 
     def __init__(
-        self, under: Mapping[str, SourceSetting] | None = None, rules: EnvironmentRules = NO_RULES
+        self,
+        under: Mapping[str, SourceSetting] | None = None,
+        rules: EnvironmentRules = NO_RULES,
+        takes_weights: bool = False,
     ) -> None:
         self._under = under or {}
         self._rules = rules
+        self._takes_weights = takes_weights
 
     name = "djl"
     expects = (
@@ -79,11 +84,15 @@ class DjlFormat:
     def claims(self, path: Path) -> bool:
         """A model folder or archive, a folder all of whose entries are such, or the definition of a workflow."""
         try:
-            if definition_of(path) is not None or is_model(path):
+            if definition_of(path) is not None or is_model(path) or self._is_weights(path):
                 return True
             return path.is_dir() and bool(store_entries(path))
         except (OSError, ValueError):
             return False
+
+    def _is_weights(self, path: Path) -> bool:
+        """Is it a bare folder of a language model, which this format takes? Raises OSError."""
+        return self._takes_weights and path.is_dir() and language_model.is_weights(path)
 
     def hint(self, path: Path) -> str:
         """Name a model file of the folder that is named otherwise than the folder."""
@@ -107,7 +116,7 @@ class DjlFormat:
         is_model_alone = AS_MODEL in source.over
         source = replace(source, over={key: one for key, one in source.over.items() if key != AS_MODEL})
         try:
-            models = [path] if is_model_alone else _models(path)
+            models = [path] if is_model_alone or self._is_weights(path) else _models(path)
         except OSError as error:
             return ReadResult((), (unopened(_name_of(path), path, error),))
         known: dict[str, ModelSpec] = {}

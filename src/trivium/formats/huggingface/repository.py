@@ -54,6 +54,20 @@ class HuggingFaceFormat:
         except (OSError, ValueError):
             return False
 
+    def hint(self, path: Path) -> str:
+        """Say what a folder near to a model needs to be one: weights, or to be named in the cache of a hub."""
+        try:
+            if not path.is_dir() or names.is_marked(found := names_in(path), path.name):
+                return ""
+            if (path / "snapshots").is_dir():
+                inner = next(path.glob(f"snapshots/*/{names.CONFIG}"), None)
+                return f"This is an entry of a hub's cache: serve {inner.parent}." if inner else ""
+        except (OSError, ValueError):
+            return ""
+        if names.CONFIG not in found:
+            return ""
+        return f"It has {names.CONFIG} and no weights: add {names.WEIGHTS}."
+
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """Return one version, "1", of each model."""
         if path.name in ("", ".."):

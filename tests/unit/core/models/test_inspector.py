@@ -28,6 +28,7 @@ FACTS = ModelFacts(
     (TensorSpec("y", DataType.BF16, (3,), optional=True),),
     batchable=True,
     notes=("a note",),
+    details={"age": ("9 years", "its label")},
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 from tests.harness.fake_models import PATH, ServerHarness, serving, spec
@@ -9,7 +10,7 @@ from tests.harness.fake_models import PATH, ServerHarness, serving, spec
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
-from trivium.types.spec import All, InvalidModel, Latest, ModelFacts, Specific
+from trivium.types.spec import All, InvalidModel, Latest, ModelFacts, Origin, Specific
 from trivium.types.state import VersionState
 
 TYPO = Finding(Severity.ERROR, "config.pbtxt", 3, "nam", "no such field")
@@ -139,15 +140,20 @@ def test_a_fault_of_ours_fails_that_model_alone(caplog):
 
 def test_what_the_model_file_says_completes_the_spec():
     async def facts(spec):
-        return ModelFacts(spec.inputs, (), True, ("it is old",))
+        details = {"age": ("9 years", "its label"), "name": ("another", "a guess")}
+        return ModelFacts(spec.inputs, (), True, ("it is old",), details=details)
 
     async def scene():
-        stage = ServerHarness(spec(), facts=facts)
+        told = replace(spec(), details={"name": "its own"}, origin={"details[name]": Origin("a file", "k")})
+        stage = ServerHarness(told, facts=facts)
         stage.engine.has_facts = True
         async with stage.server:
             await stage.start()
             (served,) = stage.server.specs()
             assert [str(finding) for finding in served.reports] == ["/nowhere: it is old"]
+            assert served.details == {"age": "9 years", "name": "its own"}
+            origins = {name: str(origin) for name, origin in served.origin.items()}
+            assert origins == {"details[age]": "its label", "details[name]": "a file (k)"}
             ((examined,), unreadable) = await stage.server.examine()
             assert (examined, unreadable) == (served, [])
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.dialects.huggingface.config import MAX_BYTES, HfConfig, read_config
+from trivium.dialects.huggingface.config import (
+    MAX_BYTES,
+    MAX_TOKENIZER_CONFIG,
+    HfConfig,
+    read_config,
+    read_tokenizer_code,
+)
 from trivium.dialects.huggingface.documents import read_object
 from trivium.types.findings import Severity
 
@@ -151,3 +157,28 @@ def test_any_document_is_read_or_refused(document: dict[str, object]) -> None:
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert read_config("config.json", data).findings
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ('{"model_max_length": 1000000000000000019884624838656, "a": [1e400]}', {}, ""),
+        ('{"auto_map": {"AutoTokenizer": ["a.B", null]}}', {"AutoTokenizer": "a.B"}, ""),
+        ('{"auto_map": null}', {}, ""),
+        ('{"auto_map": 3}', {}, "expected an object"),
+        ('{"auto_map": {"AutoTokenizer": 3}}', {}, "expected an object"),
+        ('{"auto_map": [' + "[], " * 400_000 + "[]]}", {}, "expected an object"),
+        ('{"a": [' + "[], " * 400_000 + "[]]}", {}, ""),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", {}, "no JSON"),
+        ('{"auto_map": ' + "[" * 900 + "]" * 900 + "}", {}, "expected an object"),
+        ('"' * 2**22, {}, "texts"),
+        (" " * (MAX_TOKENIZER_CONFIG + 1), {}, "bytes"),
+        ("[]", {}, "no JSON"),
+        ("", {}, "no JSON"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_of_a_tokenizers_configuration_its_code_is_read(text: str, code: dict[str, str], words: str) -> None:
+    read, found = read_tokenizer_code("tokenizer_config.json", text.encode())
+    assert found == code
+    assert [words in str(fault) for fault in read.findings] == ([True] if words else [])

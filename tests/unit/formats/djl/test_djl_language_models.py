@@ -13,7 +13,8 @@ from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION
 from trivium.dialects.djl.values import FORMS, ValueType
 from trivium.formats.djl.repository import DjlFormat
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec
+from trivium.types.sources import SourceSetting
+from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec, Origin
 
 CHAT = ("option.rolling_batch=auto", "option.model_id=weights")
 
@@ -272,3 +273,14 @@ def test_weights_that_are_wrong_fail_the_load(tmp_path: Path) -> None:
     spec, findings = read(made)
     assert spec is None
     assert "model.safetensors" in str(findings[0])
+
+
+def test_djls_own_command_takes_bare_weights_under_its_settings(tmp_path: Path) -> None:
+    weights = checkpoint(tmp_path / "chat-1")
+    (weights / "onnx").mkdir()
+    (weights / "onnx" / "model.onnx").touch()
+    under = {"option.max_rolling_batch_size": SourceSetting("4", Origin("the environment", "X"))}
+    form = DjlFormat(under, takes_weights=True)
+    assert form.claims(weights)
+    (spec,) = form.read(weights, Defaults()).specs
+    assert (spec.name, spec.engine, spec.parameters) == ("chat_1", "hf", {"slots": "4"})

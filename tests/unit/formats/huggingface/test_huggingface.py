@@ -190,3 +190,14 @@ def test_inputs_and_outputs_are_the_engines(tmp_path: Path) -> None:
     done = FORMAT.finish(spec, ModelFacts((text,), (), False))
     assert done.inputs == (text,)
     assert "inputs[0].name" in done.origin
+
+
+def test_what_is_near_to_a_model_is_told_what_it_needs(tmp_path: Path) -> None:
+    write(tmp_path / "config.json", LLAMA)
+    assert FORMAT.hint(tmp_path) == "It has config.json and no weights: add model.safetensors."
+    (tmp_path / "model.py").touch()
+    assert FORMAT.hint(tmp_path) == ""
+    cached = checkpoint(tmp_path / "models--a--b" / "snapshots" / "0123")
+    assert FORMAT.hint(tmp_path / "models--a--b") == f"This is an entry of a hub's cache: serve {cached}."
+    assert not FORMAT.claims(tmp_path / "models--a--b")
+    assert [FORMAT.hint(path) for path in (tmp_path / "absent", Path("\0"), cached.parent)] == ["", "", ""]
