@@ -36,7 +36,7 @@ def layered(properties: Properties, source: ModelSource, under: Mapping[str, Sou
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
-    """Return the settings that `OPTION_*` and `ARGS_*` make, and the variable of Hugging Face's that DJL reads. Names of
+    """Return the settings that `OPTION_*` and `ARGS_*` make, and the variable of Hugging Face that DJL reads. Names of
     capitals alone are put in lower case.
     """
     found = {}
