@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 from tests.harness.language_models import HERE, Steps, spec, text, tokenizer, write, write_gguf
 
+from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf import description, loading
 from trivium.engines.hf.engine import ENGINE
-from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Sampling
 from trivium.types.spec import Device
@@ -60,24 +60,19 @@ def test_the_descriptor_needs_no_library():
 
 def test_facts_say_sizes_and_memory_and_the_form_of_a_request(folder):
     found = ENGINE.facts(spec(folder, slots=4, slot=3))
-    assert [(one.name, one.datatype, one.optional) for one in found.inputs] == [
-        ("text_input", DataType.BYTES, True),
-        ("stream", DataType.BOOL, True),
-        ("sampling_parameters", DataType.BYTES, True),
-        ("input_ids", DataType.INT64, True),
-        ("inputs_embeds", DataType.FP32, True),
-    ]
-    assert [(one.name, one.datatype) for one in found.outputs] == [("text_output", DataType.BYTES)]
-    told = "; ".join(found.notes)
-    for words in (
-        "'slot' has no meaning",
-        "architecture LlamaForCausalLM, vocabulary of 768 tokens (config.json)",
-        "slots 4 (parameter)",
-        "context of 512 tokens per slot (the default: the model knows 512)",
-        "data type fp32",
-        "512 bytes for each token of each slot",
-    ):
-        assert words in told
+    assert [one.name for one in found.inputs] == [one.name for one in INPUTS]
+    assert all(one.optional for one in found.inputs)
+    assert next(one.dims for one in found.inputs if one.name == EMBEDS) == (-1, 64)
+    assert found.outputs == OUTPUTS
+    assert ["'slot' has no meaning" in note for note in found.notes] == [True]
+    assert {name: value for name, (value, _) in found.details.items() if name != "memory"} == {
+        "architecture": "LlamaForCausalLM",
+        "vocabulary": "768 tokens",
+        "slots": "4",
+        "context": "512 tokens per slot",
+        "dtype": "fp32",
+    }
+    assert "512 bytes for each token of each slot" in found.details["memory"][0]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +190,7 @@ def test_a_gguf_file_answers_as_generate_does(gguf):
     model = transformers.AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name).eval()
     ids = tokenizer()(text(1, 100), return_tensors="pt").input_ids
     expected = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, do_sample=False)
-    assert "architecture LlamaForCausalLM" in ENGINE.facts(spec(gguf)).notes[0]
+    assert ENGINE.facts(spec(gguf)).details["architecture"][0] == "LlamaForCausalLM"
     with Steps(gguf, slots=2) as steps:
         (answer,) = steps.answers([{"prompts": (text(1, 100),), "sampling": Sampling(max_tokens=12)}])
     assert list(answer.choices[0].ids) == expected[0, ids.shape[1] :].tolist()

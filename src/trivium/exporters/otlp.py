@@ -26,7 +26,7 @@ MOST_BEHIND = 10_000
 
 _log = logging.getLogger(__name__)
 _EXECUTION = (Moment.COMPUTING, Moment.INPUT_READY, Moment.OUTPUT_BEGAN, Moment.COMPUTED)
-_OF_MODEL = (Moment.STARTED, Moment.QUEUED, Moment.ENDED)
+_OF_MODEL = (Moment.STARTED, Moment.QUEUED, Moment.FIRST_TOKEN, Moment.LAST_TOKEN, Moment.ENDED)
 _OF_WIRE = (Moment.RECEIVING, Moment.RECEIVED, Moment.SENDING, Moment.SENT)
 
 

@@ -31,6 +31,8 @@ class Moment(Enum):
     QUEUED = "queued"  # and has been let in
     COMPUTING = "computing"
     INPUT_READY = "input ready"
+    FIRST_TOKEN = "first token"  # of a text that was generated
+    LAST_TOKEN = "last token"
     OUTPUT_BEGAN = "output began"
     COMPUTED = "computed"
     ANSWERED = "answered"  # a part of the answer is there, once for each

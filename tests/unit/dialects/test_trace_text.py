@@ -45,6 +45,8 @@ def test_all_moments_in_order(wire, names):
                 "QUEUE_START",
                 "COMPUTE_START",
                 "COMPUTE_INPUT_END",
+                "FIRST_TOKEN",
+                "LAST_TOKEN",
                 "COMPUTE_OUTPUT_START",
                 "COMPUTE_END",
                 "INFER_RESPONSE_COMPLETE",

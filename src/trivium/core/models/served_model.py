@@ -40,6 +40,7 @@ from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generated
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
 from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, ModelDescription, ResponsePart
@@ -422,6 +423,8 @@ class ServedModel:
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
+        if self._tracing.is_on and type(part.payload) is Generated and part.payload.usage is not None:
+            self._tracing.generated(item.item, part.payload.usage)
         if not self._responses.part(item, part):
             self._pool.cancel(item)
         if part.final:

@@ -12,6 +12,7 @@ import msgspec
 
 from trivium.core.observability.tracing_policy import Sampler, TraceBook, is_context
 from trivium.core.request import Item
+from trivium.types.generation import GenerationUsage
 from trivium.types.interfaces import Sink
 from trivium.types.operations import ResponsePart, TraceControl, TraceReport
 from trivium.types.payload import Tensors
@@ -108,6 +109,12 @@ class Tracing:
                 live.ran(run)
                 live.end()
 
+    def generated(self, number: ItemId, usage: GenerationUsage) -> None:
+        """A request is about to be answered with the last of what was generated."""
+        live = self._live.get(number)
+        if live is not None and usage.new_tokens:
+            live.generated(usage)
+
     # -- called by a trace ---------------------------------------------------------------------------------
 
     def answered(self, number: ItemId) -> None:
@@ -200,6 +207,11 @@ class LiveTrace:
             self._note(Moment.INPUT_READY, run.input_ready)
             self._note(Moment.OUTPUT_BEGAN, run.output_began)
             self._note(Moment.COMPUTED, run.ended)
+
+    def generated(self, usage: GenerationUsage) -> None:
+        """Its tokens have come."""
+        self._note(Moment.FIRST_TOKEN, usage.first_at)
+        self._note(Moment.LAST_TOKEN, usage.last_at)
 
     def take(self, part: ResponsePart) -> None:
         """The sink. What its receiver raises goes on to who called."""

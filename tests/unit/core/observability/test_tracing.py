@@ -11,6 +11,7 @@ from trivium.core.observability import tracing
 from trivium.core.observability.tracing import Tracing
 from trivium.core.request import CANCELLED, Item
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import GenerationUsage
 from trivium.types.operations import CallRef, ResponsePart, TraceControl
 from trivium.types.running import Executed
 from trivium.types.schedules import Graph
@@ -185,6 +186,18 @@ def test_an_answer_in_parts_waits_for_the_end_of_its_execution():
     (trace,) = stage.exporter.traces
     assert (moments(trace)["COMPUTED"], trace.together) == (4, 2)
     assert [moment for moment, _ in trace.moments].count(Moment.ANSWERED) == 2
+
+
+def test_generated_text_has_its_first_and_its_last_token():
+    stage = TracingHarness()
+    item = stage.item(7)
+    stage.tracing.generated(7, GenerationUsage(3, 2, 1.5, 2.5))
+    stage.tracing.generated(8, GenerationUsage(3, 2, 1.5, 2.5))  # one that is not traced
+    stage.end(item)
+    stage.executed(7)
+    (trace,) = stage.exporter.traces
+    told = moments(trace)
+    assert (told["FIRST_TOKEN"], told["LAST_TOKEN"]) == (1.5, 2.5)
 
 
 def test_or_has_seen_it_before():
