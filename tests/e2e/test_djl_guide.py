@@ -21,6 +21,7 @@ SERVED = {
     "environment": (PYTHON, "option.enable_venv=true"),
     "paged": (PYTHON, "option.max_rolling_batch_size=64", "option.paged_attention=false",
               "option.max_rolling_batch_prefill_tokens=1088"),
+    "rolling": (PYTHON, "option.rolling_batch=auto"),
     "workers": (PYTHON, "minWorkers=32", "maxWorkers=64", "max_idle_time=120"),
     "devices": (PYTHON, "gpu.minWorkers=2", "gpu.maxWorkers=3", "cpu.minWorkers=2", "cpu.maxWorkers=4"),
     "queue": (PYTHON, "job_queue_size=10"),
@@ -34,7 +35,6 @@ SERVED = {
 }  # fmt: skip
 REFUSED = {
     "misspelt": ((PYTHON, "option.handler=hanlde"), "handle"),
-    "rolling": ((PYTHON, "option.rolling_batch=auto"), "not supported in this version"),
     "entry": ((PYTHON, "option.entryPoint=deepspeed.py"), "deepspeed.py"),
     "device": ((ONNX, "option.ortDevice=TensorRT/ROCM/CoreML"), "TensorRT"),
     "library": ((ONNX, "option.customOpLibrary=myops.so"), "myops.so"),

@@ -1,13 +1,14 @@
 """One tiny language model in every dress that a folder can have, and damaged ones beside it, in the real server."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.harness import language_models
-from tests.harness.server_process import ServerProcess, serve
+from tests.harness.server_process import COMMAND, ServerProcess, environment, serve
 
 PARAMETERS = "hf.threads=1,hf.slots=2,hf.max_context=128"
 ASKED = {"prompt": "The statement", "max_tokens": 8, "temperature": 0}
@@ -73,3 +74,20 @@ def test_a_damaged_one_fails_by_itself(server: ServerProcess, model: str) -> Non
     assert answer.status_code in (404, 503), answer.text
     assert f"{model} " in server.said()
     assert server.has_ended() is False
+
+
+def test_check_says_what_the_model_is_and_takes(weights: Path) -> None:
+    command = (*COMMAND, "check", weights, "--engine-parameters", PARAMETERS)
+    variables = {**environment(), "COLUMNS": "200"}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=120, check=True)
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if "details[" in line}
+    expected = {
+        "architecture": ("LlamaForCausalLM", "(architectures)"),
+        "slots": ("2", "--engine-parameters of the server"),
+        "context": ("128 tokens per slot", "--engine-parameters of the server"),
+        "trained_context": ("512", "(max_position_embeddings)"),
+        "dtype": ("fp32", "the checkpoint's"),
+        "memory": ("GB: weights", "an estimate"),
+    }
+    for name, words in expected.items():
+        assert [word for word in words if word not in rows[f"details[{name}]"]] == []

@@ -14,6 +14,7 @@ from trivium.types.spec import Origin
 
 _PLAIN = re.compile(r"[A-Z0-9_]+")
 _COUNTS = ("minWorkers", "maxWorkers")
+_TRUST = "HF_TRUST_REMOTE_CODE"
 _SYNONYMS = {"entrypoint": "entryPoint"}
 
 
@@ -35,7 +36,9 @@ def layered(properties: Properties, source: ModelSource, under: Mapping[str, Sou
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
-    """Return the settings that `OPTION_*` and `ARGS_*` make: names of capitals alone are put in lower case."""
+    """Return the settings that `OPTION_*` and `ARGS_*` make, and the variable of Hugging Face that DJL reads. Names of
+    capitals alone are put in lower case.
+    """
     found = {}
     for name, value in variables.items():
         for prefix, key in (("OPTION_", "option."), ("ARGS_", "")):
@@ -46,6 +49,9 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
             word = _SYNONYMS.get(word, word)
             key = "engine" if key and word == "engine" else key + word
             found[key] = SourceSetting(value, Origin("the environment", name))
+    trusts = variables.get(_TRUST, "").strip()
+    if trusts:
+        found.setdefault("option.trust_remote_code", SourceSetting(trusts, Origin("the environment", _TRUST)))
     return found
 
 

@@ -74,7 +74,7 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     root = _root(settings, folder)
     if root is None:
         return None
-    trusts = settings.switch(_TRUST)
+    trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
     made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", _gguf(folder, root.value))
     settings.findings += made.findings
     entry = Setting(made.entry, Origin(str(root.value / made.entry), ""))

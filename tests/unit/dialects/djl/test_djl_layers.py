@@ -114,3 +114,10 @@ def test_the_environment_is_read_as_djl_reads_it() -> None:
         "topK": "4",
     }
     assert found["topk"].origin == Origin("the environment", "ARGS_TOPK")
+
+
+def test_hugging_faces_own_variable_trusts_unless_the_option_says_otherwise():
+    told = from_environment({"HF_TRUST_REMOTE_CODE": "true"})["option.trust_remote_code"]
+    assert (told.value, told.origin.key) == ("true", "HF_TRUST_REMOTE_CODE")
+    both = from_environment({"HF_TRUST_REMOTE_CODE": "true", "OPTION_TRUST_REMOTE_CODE": "false"})
+    assert both["option.trust_remote_code"].value == "false"

@@ -56,3 +56,10 @@ def test_what_means_nothing_is_told_with_the_near_name():
 
 def test_every_option_is_described():
     assert set(DESCRIPTIONS) == set(GenerationOptions.__dataclass_fields__)
+
+
+def test_what_protocols_read_is_not_unknown():
+    assert (
+        unknown({"output_formatter": "sse", "tgi_compat": "true", "end_of_stream_token": "x", "slots": "1"})
+        == ()
+    )
