@@ -16,7 +16,7 @@ from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
 from trivium.codecs.json_documents import read as read_document
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
-from trivium.codecs.sampling_fields import HIDES_SPECIAL, Said, read_sampling, sampling_of
+from trivium.codecs.sampling_fields import COMMON_NAMES, HIDES_SPECIAL, Said, read_sampling, sampling_of
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
@@ -44,16 +44,7 @@ OUTPUTS = (TensorSpec("text_output", DataType.BYTES, (-1,)),)
 """What a model that generates says of itself to clients that send tensors."""
 
 NAMES: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "typical_p": "typical_p",
-    "repetition_penalty": "repetition_penalty",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logit_bias": "logit_bias",
-    "seed": "seed",
+    **COMMON_NAMES,
     "max_tokens": "max_tokens",
     "min_tokens": "min_tokens",
     "ignore_eos": "ignores_eos",

@@ -57,6 +57,15 @@ RULES: Mapping[str, Take] = {
     "processor": RequestFields.text,
     "truncate": integer(1, MOST_TOKENS),
 }
+COMMON_NAMES: Mapping[str, str] = {
+    name: name
+    for name in (
+        *("temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"),
+        *("presence_penalty", "frequency_penalty", "logit_bias", "seed"),
+    )
+}
+"""Fields that are called on all wires as here."""
+
 HIDES_SPECIAL = "hides_special"
 """Names the opposite of `shows_special`, as most dialects have it."""
 

@@ -11,7 +11,14 @@ import msgspec
 
 from trivium.codecs.chat_messages import read_messages
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
-from trivium.codecs.sampling_fields import HIDES_SPECIAL, MOST_ALTERNATIVES, Said, read_sampling, sampling_of
+from trivium.codecs.sampling_fields import (
+    COMMON_NAMES,
+    HIDES_SPECIAL,
+    MOST_ALTERNATIVES,
+    Said,
+    read_sampling,
+    sampling_of,
+)
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
@@ -25,16 +32,7 @@ _REFUSED_FORMATTERS = ("json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stre
 
 SAMPLING: Mapping[str, str] = {
     "do_sample": "samples",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "typical_p": "typical_p",
-    "repetition_penalty": "repetition_penalty",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logit_bias": "logit_bias",
-    "seed": "seed",
+    **COMMON_NAMES,
     "max_new_tokens": "max_tokens",
     "max_tokens": "max_tokens",
     "min_new_tokens": "min_tokens",

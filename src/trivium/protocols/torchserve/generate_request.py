@@ -12,7 +12,7 @@ import msgspec
 from trivium.codecs.generation import read_embeddings
 from trivium.codecs.json_groups import Unbalanced, has_many_values
 from trivium.codecs.request_fields import RequestFields, field_error
-from trivium.codecs.sampling_fields import HIDES_SPECIAL, Said, read_sampling, sampling_of
+from trivium.codecs.sampling_fields import COMMON_NAMES, HIDES_SPECIAL, Said, read_sampling, sampling_of
 from trivium.codecs.v2_bodies import MOST_VALUES
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
@@ -25,16 +25,7 @@ NEW_TOKENS = 2048
 
 SAMPLING: Mapping[str, str] = {
     "do_sample": "samples",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "typical_p": "typical_p",
-    "repetition_penalty": "repetition_penalty",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logit_bias": "logit_bias",
-    "seed": "seed",
+    **COMMON_NAMES,
     "max_new_tokens": "max_tokens",
     "min_new_tokens": "min_tokens",
     "ignore_eos": "ignores_eos",
