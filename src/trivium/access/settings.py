@@ -58,7 +58,9 @@ def access_settings(config: ServerConfig) -> AccessSettings:
     }
     if file is not None and config.wide:
         _warn_of_plain(config, entrances)
-    return AccessSettings(entrances, [each for each in (file, *tls.values()) if each is not None])
+    return AccessSettings(
+        entrances, [each for each in (file, *dict.fromkeys(tls.values())) if each is not None]
+    )
 
 
 def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> None:
@@ -68,10 +70,11 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         "gRPC": not config.grpc.no_grpc,
         "metrics": config.metrics.port >= 0,
         "management": config.management.is_on,
+        "gRPC management": config.management.grpc_port >= 0,
     }
     plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
     if plain:
-        flags = ", ".join(f"--{name.lower()}-tls-certificate" for name in plain)
+        flags = ", ".join(dict.fromkeys(f"--{name.split()[0].lower()}-tls-certificate" for name in plain))
         _log.warning(
             "Keys travel in the clear over %s, and %s is reached from other machines. Give %s with their keys, unless "
             "a proxy in front speaks TLS.",
@@ -98,9 +101,11 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
             "--metrics-tls-certificate, --metrics-tls-key and --metrics-tls-client-authorities are for a port of their "
             "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
         )
+    over_grpc = tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password)
     return {
         "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities, password),
-        "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password),
+        "gRPC": over_grpc,
+        "gRPC management": over_grpc,
         "metrics": tls_files(
             "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities, password
         ),
