@@ -15,6 +15,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
 _log = logging.getLogger("trivium.access")
+NO_AUTHORIZERS: Mapping[str, Authorizer] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,11 @@ class AccessSettings:
             file.close()
 
 
-def access_settings(config: ServerConfig) -> AccessSettings:
-    """Read key file and certificates. Raises INVALID for options that contradict each other, and ServeError for files
-    that cannot be used.
+def access_settings(
+    config: ServerConfig, authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS
+) -> AccessSettings:
+    """Read key file and certificates. `authorizers` decide in the key file's place, by the name of their listener.
+    Raises INVALID for options that contradict each other, and ServeError for files that cannot be used.
     """
     security = config.security
     if security.keys and security.open_management:
@@ -53,7 +56,7 @@ def access_settings(config: ServerConfig) -> AccessSettings:
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
     tls = _tls(config)
     entrances = {
-        name: Entrance(authorizer, pages, None if files is None else files.in_force)
+        name: Entrance(authorizers.get(name, authorizer), pages, None if files is None else files.in_force)
         for name, files in tls.items()
     }
     if file is not None and config.wide:
