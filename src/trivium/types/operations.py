@@ -384,7 +384,7 @@ class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
     `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances that
-    it always has, or will have.
+    it always has, or will have; `is_default`: it serves the requests that name no version.
     """
 
     model: str
@@ -397,6 +397,7 @@ class VersionStatus(msgspec.Struct, frozen=True):
     is_member: bool = False
     is_loaded: bool = False
     least: int = 0
+    is_default: bool = False
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):

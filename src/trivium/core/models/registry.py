@@ -249,6 +249,7 @@ class Registry:
             record.is_member,
             record.loaded is not None,
             record.least,
+            record.loaded is not None and record.loaded is self._latest.get(record.name),
         )
 
     def _only(self) -> str:
