@@ -379,11 +379,13 @@ class ServerConfig:
             "--grpc-host": not self.grpc.no_grpc,
             "--metrics-host": self.metrics.port >= 0,
             "--management-host": self.management.is_on and not self.management.socket,
+            "--management-grpc-host": self.management.grpc_port >= 0,
         }
         own = {
             "--grpc-host": self.grpc.host,
             "--metrics-host": self.metrics.host,
             "--management-host": self.management.host,
+            "--management-grpc-host": self.management.grpc_host,
         }
         for name in (name for name, is_on in on.items() if is_on):
             host = own.get(name) or self.server.host

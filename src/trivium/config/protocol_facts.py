@@ -47,7 +47,7 @@ def on_listener(
         if is_http
         else forwarded("--forward-metadata", config.grpc.forward_metadata)
     )
-    is_apart = is_http and listener.role is Role.MANAGEMENT and listener.bind.is_local
+    is_apart = listener.role is Role.MANAGEMENT and listener.bind.is_local
     return replace(
         context,
         may_change=context.may_change or is_apart,

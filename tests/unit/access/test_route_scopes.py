@@ -138,7 +138,12 @@ def test_every_method_that_is_answered_is_in_the_table() -> None:
     for entry in app.RPC_PROTOCOLS.values():
         protocol = entry.make(ProtocolContext(may_change=True))
         near = {near for method in (*KNOWN, *entry.SCOPES) for near in neighbours(method)}
-        near |= {f"/{service}/{name}" for service in entry.SERVICES for name in ("Watch", "Check", "New", "")}
+        near |= {
+            f"/{service}/{name}"
+            for services in entry.SERVICES.values()
+            for service in services
+            for name in ("Watch", "Check", "New", "")
+        }
         for method in near:
             assert is_served(protocol, method) == (method in entry.SCOPES), method
             if method in entry.SCOPES:
