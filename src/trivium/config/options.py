@@ -298,6 +298,33 @@ class DjlConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TorchServeConfig:
+    """Settings of TorchServe's protocol that its `config.properties` has."""
+
+    model_store: str = option(
+        "--torchserve-model-store",
+        "",
+        "Folder whose models TorchServe's clients may register, by name; without it there is nothing to register.",
+    )
+    allowed_urls: str = option(
+        "--torchserve-allowed-urls",
+        "",
+        "Regular expressions, with commas between, of file:// and http(s):// URLs that they may register besides; what "
+        "is fetched has to be among --fetch-from, too.",
+    )
+    default_workers: int = option(
+        "--torchserve-default-workers",
+        0,
+        "Workers of a model that they register without initial_workers; with 0 it waits to be scaled.",
+    )
+    no_model_api: bool = option(
+        "--torchserve-no-model-api",
+        False,
+        "Let them register and unregister nothing, as TorchServe does without --enable-model-api.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
@@ -364,6 +391,9 @@ class ServerConfig:
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
     djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
+    torchserve: TorchServeConfig = field(
+        default_factory=TorchServeConfig, metadata={"title": "TorchServe's protocol"}
+    )
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
 
     @property

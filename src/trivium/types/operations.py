@@ -54,9 +54,9 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
-    must have. `method` is what a handler shall do with it: predict, explain, describe itself, or the function of its own that it names.
-    It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate` reads a body in the
-    protocol's own form: it raises ServeError, and is called once, in any thread.
+    must have. `method` is what a handler shall do with it: predict, explain, describe itself, or the function of its
+    own that it names. It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate`
+    reads a body in the protocol's own form: it raises ServeError, and is called once, in any thread.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -383,8 +383,8 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
 class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
-    `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances that
-    it always has, or will have; `is_default`: it serves the requests that name no version.
+    `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances
+    that it always has, or will have; `is_default`: it serves the requests that name no version.
     """
 
     model: str

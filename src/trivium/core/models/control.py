@@ -240,7 +240,9 @@ class ModelControl:
             self._behind(self._drop_members(model, members, calls))
 
     def _chosen(self, operation: Unregister) -> str:
-        """Return the version that is to go. Raises CONFLICT for the default one beside others, if that is spared."""
+        """Return the version that is to go. Raises CONFLICT for the default one while there are others, if it is
+        spared.
+        """
         model, version = operation.model, operation.version
         if not operation.spares_default:
             return version

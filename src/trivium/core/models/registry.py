@@ -181,9 +181,7 @@ class Registry:
             raise ServeError(
                 Code.NOT_READY,
                 f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
-                info=ErrorInfo.of(
-                    reasons.NOT_SERVING, model=name, version=version, state=record.state.value
-                ),
+                info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version, state=record.state.value),
             )
         return record.loaded
 

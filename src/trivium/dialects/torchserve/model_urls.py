@@ -4,10 +4,10 @@ Source: spec sheet `torchserve`, sections 5.1 and 13. Nothing outside the store 
 have its URL. Pure text: what lies at the place is found out by whoever reads it.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from trivium.types.errors import Code, ServeError
@@ -30,7 +30,9 @@ class ModelStore:
     def place(self, url: str) -> str:
         """Return the path or the URL that is to be registered. Raises UrlRefused."""
         if not url:
-            raise UrlRefused("empty url", "The parameter url is empty; give the name of a model in the store.")
+            raise UrlRefused(
+                "empty url", "The parameter url is empty; give the name of a model in the store."
+            )
         _judge_text(url)
         if _URL.match(url):
             return self._elsewhere(url)
@@ -45,19 +47,21 @@ class ModelStore:
 
     def shown(self, place: str) -> str:
         """Return the place of a model as its clients know it: by name, if it is in the store."""
-        folder = os.path.abspath(self.folder) + os.sep if self.folder else ""
-        return place[len(folder) :] if folder and place.startswith(folder) else place
+        path = PurePosixPath(place)
+        if not self.folder or not path.is_relative_to(self.folder):
+            return place
+        return str(path.relative_to(self.folder))
 
     def _stored(self, url: str) -> str:
         """Return the entry of the store that is meant. Of a path elsewhere the last part is looked for here."""
-        folder = os.path.abspath(self.folder)
-        path = os.path.normpath(url)
-        if os.path.isabs(path) and os.path.commonpath((folder, path)) == folder and path != folder:
-            return path
-        name = url.rstrip("/").rpartition("/")[2]
-        if name in ("", "."):
-            raise UrlRefused(f"Model not found at: {url}", "The URL names no model. Give a name in the store.")
-        return os.path.join(folder, name)
+        folder, path = PurePosixPath(self.folder), PurePosixPath(url)
+        if path.is_relative_to(folder) and path != folder:
+            return str(path)
+        if not path.name:
+            raise UrlRefused(
+                f"Model not found at: {url}", "The URL names no model. Give a name in the store."
+            )
+        return str(folder / path.name)
 
     def _elsewhere(self, url: str) -> str:
         if not any(pattern.fullmatch(url) for pattern in self.allowed):
@@ -89,7 +93,7 @@ def read_patterns(text: str) -> tuple[re.Pattern[str], ...]:
         except re.error as error:
             raise ServeError(
                 Code.INVALID,
-                f"--torchserve-allowed-urls: {word[:200]!r} is no regular expression ({error}). Correct it, for example "
+                f"--torchserve-allowed-urls: {word[:200]!r} is no regular expression ({error}). Correct it; one is "
                 r"https://models\.example\.com/.*",
             ) from error
     return tuple(found)

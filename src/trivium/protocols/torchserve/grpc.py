@@ -4,6 +4,7 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers. Knows no so
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from typing import cast
 
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.json_documents import indented
@@ -11,10 +12,12 @@ from trivium.protocols.torchserve.answer import health_of
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, refuse_management
 from trivium.protocols.torchserve.grpc_management import MANAGEMENT_RPCS, decode_rpc
 from trivium.protocols.torchserve.grpc_messages import INFERENCE, MANAGEMENT, new, read
-from trivium.protocols.torchserve.management_answer import document_of, note
 from trivium.protocols.torchserve.management import ManagementRequest
+from trivium.protocols.torchserve.management_answer import document_of, note
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
+from trivium.types import reasons
 from trivium.types.access import AccessScope
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
@@ -47,7 +50,8 @@ _NO_OPTIONS = ManagementOptions()
 
 class TorchServeGrpc:
     """Implements `types.interfaces.RpcProtocol`. `make_id` gives each request its id. With `exact_texts` an error says
-    what the original says, and no more. What is for other `roles` is not there; models are managed as `management` says.
+    what the original says, and no more. What is for other `roles` is not there; models are managed as `management`
+    says.
     """
 
     def __init__(
@@ -99,6 +103,12 @@ class TorchServeGrpc:
             asked = decode_rpc(name, message, self._make_id(), self._management)
             return asked.operation, ManagementRpcEncoder(asked, self._exact)
         request = read("PredictionsRequest", message, (_INPUT,))
+        if not request.model_name:
+            raise ServeError(
+                Code.INVALID,
+                "The request names no model. Set its model_name.",
+                info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=""),
+            )
         parts = tuple(RawPart(value, name=name) for name, value in request.input.items())
         infer = Infer(
             request.model_name,
@@ -124,7 +134,9 @@ class PingRpcEncoder:
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """One message."""
         if part.error is not None or not isinstance(part.answer, Listing):
-            error = part.error or ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
+            error = part.error or ServeError(
+                Code.INTERNAL, "The server did not say how its models are. Report it."
+            )
             return refuse_inference(error, Target(""), exact=False)
         health = _text(indented({"status": health_of(part.answer)}))
         return RpcAnswer(new("TorchServeHealthResponse", health=health).SerializeToString())
@@ -145,7 +157,7 @@ class ManagementRpcEncoder:
         try:
             _, document = document_of(part, wish, self._asked.write)
             is_status = isinstance(document, dict) and document.keys() == {"status"}
-            text = document["status"] if is_status else _text(indented(document))
+            text = str(cast(dict[str, str], document)["status"]) if is_status else _text(indented(document))
             return RpcAnswer(new("ManagementResponse", msg=text).SerializeToString())
         except ServeError as error:
             return self._refused(error)
@@ -160,8 +172,8 @@ class ManagementRpcEncoder:
 
 
 class PredictionRpcEncoder:
-    """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does. Status
-    and headers that a handler sets have no place in it.
+    """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does.
+    Status and headers that a handler sets have no place in it.
     """
 
     __slots__ = ("_exact", "_has_begun", "_is_stream", "_target")

@@ -11,7 +11,8 @@ import msgspec
 
 from trivium.protocols.torchserve import management
 from trivium.protocols.torchserve.grpc_messages import read
-from trivium.protocols.torchserve.management import ManagementRequest, Parameters
+from trivium.protocols.torchserve.management import ManagementRequest, TorchServeParameters
+from trivium.protocols.torchserve.management_errors import missing
 from trivium.protocols.torchserve.management_options import ManagementOptions
 from trivium.types.access import AccessScope
 
@@ -34,7 +35,7 @@ def _register(request: Any, request_id: str, options: ManagementOptions) -> Mana
     values = {name: text for name in _TEXTS if (text := getattr(request, name))}
     values |= {name: str(number) for name in _NUMBERS if (number := getattr(request, name)) > 0}
     values |= {name: "true" for name in ("synchronous", "s3_sse_kms") if getattr(request, name)}
-    return management.register(Parameters(values), options, waits=False)
+    return management.register(TorchServeParameters(values), options, waits=False)
 
 
 def _scale(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
@@ -61,7 +62,7 @@ def _set_default(request: Any, request_id: str, options: ManagementOptions) -> M
 
 def _unregister(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
     if not request.model_name:  # observed on 0.12.0
-        raise management.missing("url", "The request names no model. Set its model_name.")
+        raise missing("url", "The request names no model. Set its model_name.")
     return management.unregister(request.model_name, request.model_version, options)
 
 
@@ -76,9 +77,7 @@ MANAGEMENT_RPCS: Mapping[str, ManagementRpc] = {
 """RPC -> what reads it."""
 
 
-def decode_rpc(
-    name: str, message: bytes, request_id: str, options: ManagementOptions
-) -> ManagementRequest:
+def decode_rpc(name: str, message: bytes, request_id: str, options: ManagementOptions) -> ManagementRequest:
     """The request of an RPC. Raises ServeError."""
     rpc = MANAGEMENT_RPCS[name]
     return rpc.read(read(rpc.message, message), request_id, options)

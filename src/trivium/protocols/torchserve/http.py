@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management import decode_management
-from trivium.protocols.torchserve.management_answer import ManagementEncoder
+from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.management_routes import (
@@ -87,7 +87,7 @@ class TorchServeHttp:
         request_id = self._make_id()
         if target.verb in _MANAGING:
             asked = decode_management(head, target, body, request_id, self._management)
-            return asked.operation, ManagementEncoder(
+            return asked.operation, TorchServeManagementEncoder(
                 request_id, asked.wish, asked.write, self._exact, asked.reason
             )
         if target.verb == TorchServeVerb.PING:

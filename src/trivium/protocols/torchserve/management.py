@@ -25,6 +25,8 @@ from trivium.protocols.torchserve.management_errors import (
 )
 from trivium.protocols.torchserve.management_options import ManagementOptions
 from trivium.protocols.torchserve.management_routes import ManagementVerb as Verb
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import (
     DESCRIBE,
@@ -63,7 +65,7 @@ class ManagementRequest(msgspec.Struct, frozen=True):
     reason: bytes | None = None
 
 
-class Parameters:
+class TorchServeParameters:
     """The parameters of one request by name, as text. What is no number counts as not given, as in the original."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -94,13 +96,13 @@ class Parameters:
 # -- over HTTP ---------------------------------------------------------------------------------------------
 
 
-def parameters_of(head: Head, body: Body) -> Parameters:
+def parameters_of(head: Head, body: Body) -> TorchServeParameters:
     """Return the members of a JSON body, or the arguments of the query; of repeated ones the first. INVALID for what
     cannot be read.
     """
     content_type = head.headers.get(b"content-type", b"").decode("latin-1")
     if head.method == "POST" and essence(content_type) == "application/json":
-        return Parameters(_members(body))
+        return TorchServeParameters(_members(body))
     try:
         pairs = parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as error:
@@ -108,7 +110,7 @@ def parameters_of(head: Head, body: Body) -> Parameters:
             Code.INVALID,
             f"The query string cannot be read ({error}). Send at most 1000 arguments, percent-encoded as UTF-8.",
         ) from error
-    return Parameters(dict(reversed(pairs)))
+    return TorchServeParameters(dict(reversed(pairs)))
 
 
 def _members(body: Body) -> dict[str, str]:
@@ -141,7 +143,7 @@ def _unread(found: str) -> ServeError:
 # -- what is asked for -------------------------------------------------------------------------------------
 
 
-def register(given: Parameters, options: ManagementOptions, waits: bool) -> ManagementRequest:
+def register(given: TorchServeParameters, options: ManagementOptions, waits: bool) -> ManagementRequest:
     """A registration; `waits` where it does not say. METHOD where the model API is off, else as `ModelStore.place`."""
     _check_may_change(options, registers=True)
     url = given.text("url")
@@ -167,7 +169,7 @@ def register(given: Parameters, options: ManagementOptions, waits: bool) -> Mana
     return ManagementRequest(operation, wish, answers.registered(is_awaited))
 
 
-def _settings(given: Parameters, options: ManagementOptions) -> dict[str, SourceSetting]:
+def _settings(given: TorchServeParameters, options: ManagementOptions) -> dict[str, SourceSetting]:
     over = {}
     for name in _SETTINGS:
         number = given.number(name, -1)
@@ -188,7 +190,9 @@ def _setting(name: str, value: str) -> SourceSetting:
 def list_models(limit: int, offset: int, options: ManagementOptions) -> ManagementRequest:
     """A page of the models, from the one with the number `offset` on."""
     limit = limit if 0 <= limit <= MOST_LISTED else MOST_LISTED
-    return ManagementRequest(List(), Wish(Act.LIST), answers.listed(limit, max(offset, 0), options.store.shown))
+    return ManagementRequest(
+        List(), Wish(Act.LIST), answers.listed(limit, max(offset, 0), options.store.shown)
+    )
 
 
 def describe(
@@ -196,6 +200,7 @@ def describe(
 ) -> ManagementRequest:
     """A description of the default version, of one, or of all; one that is customized asks a worker, too."""
     wish = Wish(Act.DESCRIBE, model, version)
+    _check_named(wish)
     shown = options.store.shown
     if version == _ALL:
         return ManagementRequest(DescribeAll(model), wish, answers.described(shown, is_all=True))
@@ -203,9 +208,7 @@ def describe(
     if is_customized:
         asked = Infer(model, Raw(()), version, request_id, method=DESCRIBE)
     write = answers.described(shown, is_customized=is_customized)
-    return ManagementRequest(
-        DescribeAll(model, version, asked), wish, write, b"" if is_customized else None
-    )
+    return ManagementRequest(DescribeAll(model, version, asked), wish, write, b"" if is_customized else None)
 
 
 def ready(model: str) -> ManagementRequest:
@@ -213,11 +216,24 @@ def ready(model: str) -> ManagementRequest:
     return ManagementRequest(DescribeAll(model), Wish(Act.DESCRIBE, model), answers.ready(model))
 
 
+def _check_named(wish: Wish) -> None:
+    """Raise what the original says of a model that there is not, where none is named: no other is taken for it."""
+    if not wish.model:
+        error = ServeError(
+            Code.NOT_FOUND,
+            "The request names no model. Set its model_name.",
+            info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=""),
+        )
+        raise worded(error, wish)
+
+
 def scale(
     model: str, version: str, least: int, most: int | None, waits: bool, options: ManagementOptions
 ) -> ManagementRequest:
     """Other bounds for a version; without `most` exactly the least. INVALID for bounds that cannot be."""
     _check_may_change(options)
+    wish = Wish(Act.SCALE, model, version)
+    _check_named(wish)
     top = least if most is None else most
     if top < least:
         raise invalid(
@@ -231,16 +247,16 @@ def scale(
             ErrorRow(400, "BadRequestException"),
         )
     operation = Scale(model, least, top, version, wait=waits)
-    return ManagementRequest(operation, Wish(Act.SCALE, model, version), answers.scaled(model, version, least, waits))
+    return ManagementRequest(operation, wish, answers.scaled(model, version, least, waits))
 
 
 def set_default(model: str, version: str, options: ManagementOptions) -> ManagementRequest:
     """A choice of the version that serves requests which name none."""
     _check_may_change(options)
+    wish = Wish(Act.SET_DEFAULT, model, version)
+    _check_named(wish)
     text = f'Default version successfully updated for model "{wire_text(model)}" to "{wire_text(version)}"'
-    return ManagementRequest(
-        SetDefault(model, version), Wish(Act.SET_DEFAULT, model, version), answers.status(text)
-    )
+    return ManagementRequest(SetDefault(model, version), wish, answers.status(text))
 
 
 def unregister(model: str, version: str, options: ManagementOptions) -> ManagementRequest:
@@ -268,7 +284,9 @@ def decode_management(
         case Verb.REGISTER:
             return register(given, options, waits=True)
         case Verb.LIST:
-            return list_models(given.number("limit", MOST_LISTED), given.number("next_page_token", 0), options)
+            return list_models(
+                given.number("limit", MOST_LISTED), given.number("next_page_token", 0), options
+            )
         case Verb.DESCRIBE:
             return describe(model, version, given.switch("customized", False), request_id, options)
         case Verb.READY:

@@ -25,8 +25,7 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import Payload, Raw
-from trivium.types.schedules import Dynamic
-from trivium.types.spec import Device
+from trivium.types.spec import Device, Dynamic
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
 
@@ -45,9 +44,9 @@ _DELAY_MS = 100
 _NOBODY = Target("")
 
 
-class ManagementEncoder:
-    """Writes one answer over HTTP as `write` says. `exact`: errors are in the words of the original, and ours are a line
-    in the log. `reason`: the phrase of a success, None for the usual one.
+class TorchServeManagementEncoder:
+    """Writes one answer over HTTP as `write` says. `exact`: errors are in the words of the original, and ours are a
+    line in the log. `reason`: the phrase of a success, None for the usual one.
     """
 
     __slots__ = ("_exact", "_reason", "_request_id", "_wish", "_write")
@@ -84,13 +83,16 @@ def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, obje
     """Return status and document of an answer. Raises the error that it holds, with the original's row for it."""
     if part.error is not None:
         raise worded(part.error, wish)
-    assert part.final and part.answer is not None, "management is answered by one part, which holds something"
+    assert part.final, "management is answered by one part"
+    assert part.answer is not None, "it holds something"
     return write(part.answer)
 
 
 def note(wish: Wish, error: ServeError, status: int) -> None:
     """Log why a request to manage a model is refused: the original's texts teach little."""
-    log.warning("%s '%s' is answered with %d: %s", wish.act.value, wish.url or wish.model, status, error.message)
+    log.warning(
+        "%s '%s' is answered with %d: %s", wish.act.value, wish.url or wish.model, status, error.message
+    )
 
 
 # -- statuses ----------------------------------------------------------------------------------------------
@@ -105,11 +107,12 @@ def registered(waits: bool) -> Write:
     """It says that a version is registered, and how many workers it has, or will have."""
 
     def write(answer: Answer) -> tuple[int, object]:
-        assert isinstance(answer, Listing) and answer.versions, answer
+        assert isinstance(answer, Listing), answer
         row = answer.versions[0]
         if row.least and not waits:
             return 202, {"status": PROCESSING}
-        text = f'Model "{wire_text(row.model)}" Version: {wire_text(row.version)} registered with {row.least} initial workers'
+        named = f'Model "{wire_text(row.model)}" Version: {wire_text(row.version)}'
+        text = f"{named} registered with {row.least} initial workers"
         if not row.least:
             text += ". Use scale workers API to add workers for the model."
         return 200, {"status": text}
@@ -241,7 +244,7 @@ def _described(row: VersionStatus, model: ModelDescription | None, shown: Shown)
 
 
 def _workers(row: VersionStatus, model: ModelDescription) -> list[dict[str, Any]]:
-    """Return the open workers, and behind them those that are being opened, of which little is known."""
+    """Return the open workers and, behind them, those that are being opened, with the little that is known."""
     opening = row.least if row.state is VersionState.LOADING else model.opening
     highest = max((one.number for one in model.instances), default=-1)
     return [
@@ -292,7 +295,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _number(config: Mapping[str, Any], key: str, default: int) -> int:
     value = config.get(key)
-    return value if type(value) is int else default
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def _url(row: VersionStatus, shown: Shown) -> str:

@@ -25,9 +25,7 @@ class ManagementOptions:
 def management_options(context: ProtocolContext) -> ManagementOptions:
     """Read what the operator has set. Raises INVALID for patterns that cannot be read."""
     own = context.own
-    store = ModelStore(
-        str(own.get("model_store", "")), read_patterns(str(own.get("allowed_urls", "")))
-    )
+    store = ModelStore(str(own.get("model_store", "")), read_patterns(str(own.get("allowed_urls", ""))))
     workers = own.get("default_workers", 0)
     return ManagementOptions(
         store,

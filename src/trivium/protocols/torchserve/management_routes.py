@@ -42,8 +42,11 @@ _READY: Mapping[str, ManagementVerb] = {"GET": ManagementVerb.READY}
 """Method -> what it does: to all models, to one, to the version that is to be the default one, to KServe's v1 model."""
 
 ENDPOINTS: Sequence[Endpoint] = (
-    *(Endpoint(method, f"/models{end}", _OBSERVE if method == "GET" else _MANAGE)
-      for method in _COLLECTION for end in ("", "/")),
+    *(
+        Endpoint(method, f"/models{end}", _OBSERVE if method == "GET" else _MANAGE)
+        for method in _COLLECTION
+        for end in ("", "/")
+    ),
     *(
         Endpoint(method, f"/models/{{model}}{end}", _OBSERVE if method == "GET" else _MANAGE)
         for method in _MEMBER
