@@ -95,7 +95,9 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
         bind = binds[listener.name]
         if bind is None:
             continue
-        listener = _without(listener, profile, {name for name, each in binds.items() if each is not None})
+        are_on = {name for name, each in binds.items() if each is not None}
+        scrapes_apart = METRICS in are_on and profile.name in _SCRAPED_APART
+        listener = _without(listener, are_on, config.metrics.no_metrics or scrapes_apart)
         may_share = profile.presents is None and (bind.port or bind.path)
         key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)
         first = found.get(key)
@@ -106,12 +108,12 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
     return list(found.values())
 
 
-def _without(listener: Listener, profile: Profile, are_on: Collection[str]) -> Listener:
-    """Return a listener without the routes that have a listener of their own."""
+def _without(listener: Listener, are_on: Collection[str], scrapes_apart: bool) -> Listener:
+    """Return a listener without the routes that have a listener of their own, or none."""
     kept = listener.routes
     if _MANAGED_BY.get(listener.name) in are_on:
         kept = tuple(route for route in kept if route.role is not Role.MANAGEMENT)
-    if listener.name == HTTP and METRICS in are_on and profile.name in _SCRAPED_APART:
+    if listener.name == HTTP and scrapes_apart:
         kept = tuple(route for route in kept if route.protocol != _SCRAPED)
     return replace(listener, routes=kept)
 
@@ -124,7 +126,7 @@ def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
         HTTP: None if http.no_http else _bind(host, http.port, http.socket, http.reuse_http_port),
         MANAGEMENT: _bind(own.host or host, own.port, own.socket),
         GRPC: None if grpc.no_grpc else _bind(grpc.host or host, grpc.port, "", grpc.reuse_grpc_port),
-        METRICS: _bind(metrics.host or host, metrics.port),
+        METRICS: None if metrics.no_metrics else _bind(metrics.host or host, metrics.port),
         GRPC_MANAGEMENT: _bind(own.grpc_host or host, own.grpc_port),
     }
 

@@ -71,6 +71,7 @@ class MetricsConfig:
         "Port for metrics alone; 0 takes a free one, -1 has none: then they are at /metrics.",
         (-1, 65535),
     )
+    no_metrics: bool = option("--no-metrics", False, "Do not serve metrics.")
     host: str = option(
         "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
     )
@@ -407,7 +408,7 @@ class ServerConfig:
         on = {
             "--host": not (self.http.no_http or self.http.socket),
             "--grpc-host": not self.grpc.no_grpc,
-            "--metrics-host": self.metrics.port >= 0,
+            "--metrics-host": self.metrics.port >= 0 and not self.metrics.no_metrics,
             "--management-host": self.management.is_on and not self.management.socket,
             "--management-grpc-host": self.management.grpc_port >= 0,
         }

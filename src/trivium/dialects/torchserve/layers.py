@@ -30,13 +30,14 @@ _LARGEST = 2**31 - 1
 class ServerRules:
     """What a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
-    most (None: all).
+    most (None: all), and `python` is the interpreter of their workers (empty: the server's).
     """
 
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
     by_version: Mapping[tuple[str, str], Mapping[str, SourceSetting]] = field(default_factory=dict)
     handler: SourceSetting | None = None
     gpus: int | None = None
+    python: str = ""
     decodes_requests: bool = True
     limits_pixels: bool = True
 

@@ -140,6 +140,7 @@ def _read_model(place: Path, source: ModelSource, rules: ServerRules, defaults: 
         limits=translation.limits(config, defaults),
         version_policy=All(),
         handler=Handler(
+            python=rules.python,
             function=ref.function,
             path=tuple(dict.fromkeys((folder / PurePosixPath(ref.file).parent, folder))),
             directory=folder,
