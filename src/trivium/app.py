@@ -49,6 +49,7 @@ from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.prometheus import http as prometheus
+from trivium.protocols.torchserve import grpc as torchserve_rpc
 from trivium.protocols.torchserve import http as torchserve
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
@@ -89,7 +90,11 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
+    "v2": kserve_rpc,
+    "djl": djl_rpc,
+    "torchserve": torchserve_rpc,
+}
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
 _OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
@@ -186,7 +191,8 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
     original = PROFILES[config.server.profile].original
-    context = replace(context, own=asdict(config.djl) if protocol == "djl" else {})
+    own = {"djl": asdict(config.djl), "torchserve": asdict(config.torchserve)}
+    context = replace(context, own=own.get(protocol, {}))
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
     not_ready = _NOT_READY.get(original, context.not_ready)

@@ -311,6 +311,8 @@ class Lifecycle:
             record.spec = spec
             before = self._registry.publish(record, loaded)
             self._move(record, VersionState.READY, only_tell=before is not None)
+            if loaded.is_cold and record.state is VersionState.READY:
+                self._move(record, VersionState.COLD)
             if before is not None:
                 self._drain(before, None)
             return None
