@@ -1,4 +1,4 @@
-"""Where a TorchServe logs, and how a line looks: the console, and files below the folder of logs.
+"""Log lines of a TorchServe: how they look, and the console and files that they go to.
 
 Source: spec sheet `torchserve`, section 1: `YYYY-MM-DDThh:mm:ss,mmm [LEVEL] THREAD LOGGER - MESSAGE`.
 """
