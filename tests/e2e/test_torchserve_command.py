@@ -214,6 +214,211 @@ def test_a_stale_or_foreign_pid_file_is_taken_away(folder: TorchServeFolder, tex
 
 def test_a_pid_file_that_cannot_be_written_is_told(folder: TorchServeFolder) -> None:
     folder.pid_file.mkdir()
+    for words in (("--start", "--model-store", folder.store), ("--stop",)):
+        status, output = said(folder, *words)
+        assert status == 1
+        assert "The pid file" in output
+        assert "TEMP" in output
+
+
+def test_keys_that_cannot_be_written_end_it(folder: TorchServeFolder) -> None:
+    (folder.path / "key_file.json").mkdir()
+    words = ("--start", "--ncs", "--ts-config", folder.configured(), "--model-store", folder.store)
+    for way in ((), ("--foreground",)):
+        status, output = said(folder, *words, *way)
+        assert status == 1
+        assert "The keys cannot be written to" in output
+        assert not folder.pid_file.exists()
+
+
+# -- keys and what is open ---------------------------------------------------------------------------------
+
+
+def test_every_port_has_its_key_and_renewal_ends_the_old_one(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    with torchserve(folder, "--models", "one", text="") as server:
+        bearer = {
+            name: f"Authorization: Bearer {folder.key(name)}\r\n"
+            for name in ("inference", "management", "API")
+        }
+        server.serves("one", bearer["inference"])
+        refused = server.predict("one")
+        assert (refused.status, refused.document["type"]) == (400, "InvalidKeyException")
+        assert "www-authenticate" not in refused.fields
+        assert server.predict("one", fields=bearer["management"]).status == 400
+        assert server.ask("Management", "GET", "/models", fields=bearer["inference"]).status == 400
+        assert server.ask("Management", "GET", "/models", fields=bearer["management"]).status == 200
+        assert server.ask("Metrics", "GET", "/metrics").status == 200
+        assert (
+            server.ask("Management", "GET", "/token?type=inference", fields=bearer["inference"]).status == 400
+        )
+        answer = server.ask("Management", "GET", "/token?type=inference", fields=bearer["API"])
+        assert (answer.status, answer.body) == (200, b"\n")
+        assert server.predict("one", fields=bearer["inference"]).status == 400
+        assert (
+            server.predict("one", fields=f"Authorization: Bearer {folder.key('inference')}\r\n").status == 200
+        )
+        assert stat.S_IMODE((folder.path / "key_file.json").stat().st_mode) == 0o600
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            call = channel.unary_unary("/inference.GRPCInferenceService/ServerLive", None, None)
+            with pytest.raises(grpc.RpcError) as caught:
+                call(b"", timeout=SECONDS)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            call(b"", metadata=[("authorization", f"Bearer {folder.key('inference')}")], timeout=SECONDS)
+    logs = "".join(path.read_text() for path in (folder.path / "logs").iterdir()) + server.said()
+    for name in ("inference", "management", "API"):
+        assert folder.key(name) not in logs
+    assert bearer["inference"].split()[-1] not in logs
+
+
+def test_models_are_registered_where_the_model_api_is_on_alone(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    with torchserve(folder) as server:
+        assert server.ask("Management", "POST", "/models?url=one&initial_workers=1").status == 405
+    with torchserve(folder, "--enable-model-api") as server:
+        assert server.ask("Management", "POST", "/models?url=one&initial_workers=1").status == 200
+        assert server.predict("one", b"hi").body == b"hi"
+        assert server.ask("Management", "POST", "/models?url=https://example.com/m.mar").status == 404
+
+
+def test_who_is_reached_by_others_without_keys_is_told_loudly(folder: TorchServeFolder) -> None:
+    wide = "inference_address=http://0.0.0.0:0\n"
+    with torchserve(folder, text=wide) as server:
+        assert "THE TOKEN CHECK IS OFF" not in server.said()
+    with torchserve(folder, "--disable-token-auth", text=wide) as server:
+        assert "THE TOKEN CHECK IS OFF, AND 0.0.0.0 IS REACHED FROM OTHER MACHINES" in server.said()
+        assert "Leave out --disable-token-auth" in server.said()
+
+
+# -- what a configuration does -----------------------------------------------------------------------------
+
+
+def test_workers_see_what_the_configuration_says_and_not_what_it_hides(folder: TorchServeFolder) -> None:
+    folder.model("tells", TELLS)
+    text = (
+        "disable_token_authorization=true\nblacklist_env_vars=.*SECRET.*|EXACT\ndecode_input_request=false\n"
+        "limit_max_image_pixels=false\nload_models=tells\n"
+        'models={"tells": {"1.0": {"minWorkers": 2, "maxWorkers": 2}}}\n'
+    )
+    variables = {"MY_SECRET_KEY": "x", "EXACT": "x", "NOT_EXACT": "x"}
+    with torchserve(folder, text=text, variables=variables) as server:
+        server.serves("tells")
+        document = json.loads(server.predict("tells").body)
+        assert (document["decode"], document["pixels"]) == ("false", False)
+        assert "NOT_EXACT" in document["environment"]
+        assert not {"MY_SECRET_KEY", "EXACT"} & set(document["environment"])
+        (about,) = server.ask("Management", "GET", "/models/tells").document
+        assert (about["minWorkers"], about["maxWorkers"]) == (2, 2)
+
+
+def test_where_the_configuration_comes_from(folder: TorchServeFolder) -> None:
+    free = folder.configured("disable_token_authorization=true\nmax_request_size=1111\n").read_text()
+    (folder.path / "config.properties").write_text(free.replace("1111", "2222"))
+    (folder.path / "by_variable").write_text(free.replace("1111", "3333"))
+    snapshots = folder.path / "logs" / "config"
+    snapshots.mkdir(parents=True)
+    (snapshots / "20200101000000000-startup.cfg").write_text(free.replace("1111", "4444"))
+    (snapshots / "20200102000000000-shutdown.cfg").write_text(free.replace("1111", "5555"))
+
+    def largest(*words: str | Path, **variables: str) -> str:
+        command = (*TORCHSERVE, "--foreground", "--model-store", folder.store, *words)
+        log = folder.path / "found"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*map(str, command)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=folder.variables(variables),
+                cwd=folder.path,
+            )
+        try:
+            until(lambda: bool(READY.search(log.read_text())) or process.poll() is not None, log.read_text)
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
+        match = re.search(r"Maximum Request Size: (\d+)", log.read_text())
+        assert match, log.read_text()
+        return match[1]
+
+    given = ("--ts-config", folder.path / "given.properties")
+    assert largest("--ncs") == "2222"
+    assert largest() == "5555"
+    assert largest(*given) == "1111"
+    assert largest(*given, TS_CONFIG_FILE=str(folder.path / "by_variable")) == "3333"
+
+
+def test_a_request_that_is_too_large_is_an_empty_413(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    text = "disable_token_authorization=true\nmax_request_size=100\ncors_allowed_origin=https://a.example\n"
+    with torchserve(folder, "--models", "one", text=text) as server:
+        server.serves("one")
+        answer = server.predict("one", b"x" * 101)
+        assert (answer.status, answer.body) == (413, b"")
+        assert server.predict("one").fields["access-control-allow-origin"] == "https://a.example"
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_https_by_files_or_by_a_pair_of_its_own(folder: TorchServeFolder, is_given: bool) -> None:
+    text = "disable_token_authorization=true\ninference_address=https://127.0.0.1:0\n"
+    check = ["-k"]
+    if is_given:
+        certificate, key = pair(folder.path, "given")
+        text += f"certificate_file={certificate}\nprivate_key_file={key}\n"
+        check = ["--cacert", certificate]
+    with torchserve(folder, text=text) as server:
+        url = f"https://localhost:{server.port('Inference')}/ping"
+        done = subprocess.run(
+            ["curl", "-sS", *check, "--resolve", f"localhost:{server.port('Inference')}:127.0.0.1", url],
+            capture_output=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        assert json.loads(done.stdout) == {"status": "Healthy"}
+        kept = list(folder.path.glob("trivium-torchserve-*/*key.pem"))
+        assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == ([] if is_given else [0o600])
+    assert not list(folder.path.glob("trivium-torchserve-*"))
+
+
+def test_logs_lie_where_they_are_told_to_and_a_folder_that_cannot_be_is_no_end(
+    folder: TorchServeFolder,
+) -> None:
+    folder.model("one", ECHO + "print('I am loaded')\n")
+    elsewhere = folder.path / "elsewhere"
+    with torchserve(folder, "--models", "one", variables={"LOG_LOCATION": str(elsewhere)}) as server:
+        server.serves("one")
+    logs = {path.name: path.read_text() for path in elsewhere.iterdir()}
+    assert logs.keys() == {"ts_log.log", "model_log.log", "access_log.log"}
+    line = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] \S+ \S+ - "
+    assert re.search(line + "Model one loaded.$", logs["ts_log.log"], re.MULTILINE)
+    assert "I am loaded" in logs["model_log.log"]
+    assert "I am loaded" not in logs["ts_log.log"]
+    assert "/predictions/one" in logs["access_log.log"]
+    (folder.path / "file").touch()
+    variables = {"LOG_LOCATION": str(folder.path / "file"), "METRICS_LOCATION": "/tmp"}
+    with torchserve(folder, variables=variables) as server:
+        assert "No log files are written" in server.said()
+        assert "METRICS_LOCATION has no effect" in server.said()
+
+
+def test_what_has_no_effect_is_told_at_the_start(folder: TorchServeFolder) -> None:
+    words = ("--log-config", folder.configured(), "--plugins-path", "/x", "--workflow-store", folder.store)
+    with torchserve(folder, *words, text="number_of_netty_threads=7\n") as server:
+        text = server.said()
+    for name in ("--log-config", "plugins_path", "workflow_store", "number_of_netty_threads=7"):
+        assert re.search(rf"\[WARN \].*{re.escape(name)}", text), text
+
+
+# -- other commands ----------------------------------------------------------------------------------------
+
+
+def test_a_store_with_other_files_is_served_by_serve_too_and_they_are_named(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    (folder.store / "README").touch()
+    file = folder.store / "config.properties"
+    file.write_text("inference_address=http://127.0.0.1:8080\n")
+    done = trivium("check", folder.store)
+    assert done.returncode == 0, done.stdout
+    assert "left alone: README, config.properties" in " ".join(done.stdout.split())
     for words in (("serve", file), ("serve", "--config", file, folder.store)):
         done = trivium(*words)
         assert done.returncode == 1
