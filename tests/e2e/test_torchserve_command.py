@@ -1,9 +1,11 @@
 """The command `torchserve` from outside: its options and files, its start in both ways, its end, and wrong starts."""
 
+import json
 import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +13,12 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
+from tests.harness.certificates import pair
 from tests.harness.commands import trivium
 from tests.harness.server_process import SECONDS, until
 from tests.harness.torchserve_command import (
     READY,
+    TORCHSERVE,
     TorchServeFolder,
     background,
     said,
