@@ -25,6 +25,7 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import Payload, Raw
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Device, Dynamic
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
@@ -103,12 +104,13 @@ def status(text: str, code: int = 200) -> Write:
     return lambda answer: (code, {"status": text})
 
 
-def registered(waits: bool) -> Write:
-    """It says that a version is registered, and how many workers it has, or will have."""
+def registered(source: ModelSource, waits: bool) -> Write:
+    """It says that the version from this source is registered, and how many workers it has, or will have."""
 
     def write(answer: Answer) -> tuple[int, object]:
         assert isinstance(answer, Listing), answer
-        row = answer.versions[0]
+        rows = answer.versions
+        row = next((row for row in rows if row.source == source), rows[-1])
         if row.least and not waits:
             return 202, {"status": PROCESSING}
         named = f'Model "{wire_text(row.model)}" Version: {wire_text(row.version)}'

@@ -131,7 +131,7 @@ def test_costly_bodies_are_large_forms():
     [
         ("GET", "/predictions", 404, "ResourceNotFoundException"),
         ("GET", "/predictions/", 404, "ResourceNotFoundException"),
-        ("GET", "/models/m", 404, "ResourceNotFoundException"),
+        ("GET", "/models/m/1/x", 404, "ResourceNotFoundException"),
         ("GET", "/elsewhere", 404, "ResourceNotFoundException"),
         ("GET", "/", 405, "MethodNotAllowedException"),
         ("OPTIONS", "/", 501, "InternalServerException"),
