@@ -1,4 +1,4 @@
-"""Which URLs models may be fetched from: TorchServe's `allowed_urls`, patterns that a whole URL has to match.
+"""Rules for the URLs that models are fetched from: TorchServe's `allowed_urls`, which a whole URL has to match.
 
 Without the property nothing outside the model store may be registered; the original allows everything. Source: spec
 sheet `torchserve`, sections 2 and 13. Pure.
@@ -10,9 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-SHARED = "torchserve_allowed_urls"
-"""Name under which the listeners of a server share the rule."""
-
 _META = re.compile(r"(?<!\\)[\[\](){}?*+|^$.]")
 _SCHEMES = {"http(s)?://": ("http", "https"), "https?://": ("http", "https"), "http://": ("http",)}
 _SCHEMES |= {"https://": ("https",), "s3://": ("s3",)}
@@ -21,7 +18,7 @@ _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AllowedUrls:
-    """The patterns of a server. `is_given`: its operator has chosen them; else only the model store is open."""
+    """Holds the patterns of a server; without any only its model store is open."""
 
     patterns: Sequence[str] = ()
 

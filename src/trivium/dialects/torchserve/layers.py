@@ -28,7 +28,7 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ServerRules:
-    """What a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
+    """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
     most (None: all), and `python` is the interpreter of their workers (empty: the server's).
     """

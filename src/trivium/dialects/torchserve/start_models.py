@@ -1,5 +1,4 @@
-"""The models that a TorchServe is told to start with: `--models`, `load_models`, and the properties `models` and
-`model_snapshot`.
+"""The models that a TorchServe starts with: `--models`, `load_models`, and the properties `models`, `model_snapshot`.
 
 Decides what each word stands for; looks at no file. Source: spec sheet `torchserve`, sections 1 and 2. Pure.
 """

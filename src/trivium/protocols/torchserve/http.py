@@ -6,6 +6,7 @@ Source: spec sheet `torchserve`, sections 0, 4 and 5.
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
+from trivium.dialects.torchserve.tokens import Tokens
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management import decode_management
@@ -20,17 +21,24 @@ from trivium.protocols.torchserve.management_routes import (
 from trivium.protocols.torchserve.request import decode_infer
 from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
 from trivium.protocols.torchserve.routes import TorchServeVerb, find_target, is_invocation
+from trivium.protocols.torchserve.token_renewal import (
+    RENEWED,
+    RenewalEncoder,
+    find_renewal,
+    renew,
+    tokens_of,
+)
 from trivium.types.access import Endpoint
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
-from trivium.types.operations import List, Operation
+from trivium.types.operations import List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
     Role.INFERENCE: ("", "predictions", "explanations", "invocations", "models", "ping"),
-    Role.MANAGEMENT: ("", "models", "v1"),
+    Role.MANAGEMENT: ("", "models", "v1", "token"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
 
@@ -47,7 +55,7 @@ class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
-    models are managed as `management` says.
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed.
     """
 
     def __init__(
@@ -56,11 +64,13 @@ class TorchServeHttp:
         exact_texts: bool = False,
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
+        tokens: Tokens | None = None,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
         self._roles = roles
         self._management = management
+        self._tokens = tokens
 
     def head(self, head: Head) -> Target:
         """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
@@ -68,7 +78,7 @@ class TorchServeHttp:
         """
         infers = Role.INFERENCE in self._roles
         if Role.MANAGEMENT in self._roles and not (infers and is_invocation(head)):
-            target = find_management(head)
+            target = (self._tokens and find_renewal(head)) or find_management(head)
             if target is not None:
                 return target
             if not infers:
@@ -90,6 +100,9 @@ class TorchServeHttp:
             return asked.operation, TorchServeManagementEncoder(
                 request_id, asked.wish, asked.write, self._exact, asked.reason
             )
+        if target.verb == RENEWED and self._tokens is not None:
+            renew(head, self._tokens)
+            return Live(), RenewalEncoder(request_id)
         if target.verb == TorchServeVerb.PING:
             return List(), TorchServePingEncoder(request_id)
         accept = head.headers.get(b"accept", b"").decode("latin-1")
@@ -104,4 +117,6 @@ class TorchServeHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
-    return TorchServeHttp(context.make_id, context.as_original, context.roles, management_options(context))
+    tokens = tokens_of(context.shared)
+    options = management_options(context)
+    return TorchServeHttp(context.make_id, context.as_original, context.roles, options, tokens)
