@@ -5,7 +5,7 @@ Source: spec sheet `torchserve`, section 5: the order of keys, and members witho
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,9 @@ from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management_errors import Wish, worded
-from trivium.types.errors import ServeError, unwritable
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -86,7 +88,10 @@ def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, obje
         raise worded(part.error, wish)
     assert part.final, "management is answered by one part"
     assert part.answer is not None, "it holds something"
-    return write(part.answer)
+    try:
+        return write(part.answer)
+    except ServeError as error:
+        raise worded(error, wish) from error
 
 
 def note(wish: Wish, error: ServeError, status: int) -> None:
@@ -176,7 +181,9 @@ def described(shown: Shown, is_all: bool = False, is_customized: bool = False) -
 
     def write(answer: Answer) -> tuple[int, object]:
         assert isinstance(answer, ModelDescriptions), answer
-        rows = list(filter(is_known, answer.statuses)) or list(answer.statuses)
+        rows = list(filter(is_known, answer.statuses))
+        if not rows:
+            raise _not_loaded(answer.statuses)
         if not is_all:
             rows = [row for row in rows if row.version == answer.default][:1] or rows[:1]
         known = {one.spec.version: one for one in answer.models}
@@ -186,6 +193,13 @@ def described(shown: Shown, is_all: bool = False, is_customized: bool = False) -
         return 200, documents
 
     return write
+
+
+def _not_loaded(rows: Sequence[VersionStatus]) -> ServeError:
+    """Return the refusal of a description of what did not load with the server, or is gone."""
+    model, why = rows[0].model, rows[0].reason
+    words = f"Model '{model}' did not load, and is not there. {why}"
+    return ServeError(Code.NOT_FOUND, words, info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=model))
 
 
 def _metadata(said: Payload | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trivium.dialects.torchserve.model_urls import UrlRefused
 from trivium.protocols.torchserve.errors import METHOD, TABLE, ErrorRow, ExactRefusal
 from trivium.types import reasons
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.state import VersionState
 
 _FAILED, _NOT_FOUND = "InternalServerException", "ModelNotFoundException"
 _OPENING = (Code.LOAD_FAILED, Code.WORKER_DIED, Code.EXPIRED, Code.MODEL_FAILED, Code.NOT_READY)
@@ -70,6 +71,8 @@ def _by_reason(error: ServeError, wish: Wish) -> ErrorRow | None:
             return ErrorRow(403, "InvalidModelVersionException", text)
         case reasons.NOT_BY_CLIENTS:
             return METHOD
+        case reasons.NOT_SERVING if error.metadata.get("state") == VersionState.FAILED.value:
+            return ErrorRow(404, _NOT_FOUND, f"Model not found: {model}")
     return None
 
 
