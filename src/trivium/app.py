@@ -41,6 +41,7 @@ from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
+from trivium.frontends.renamed_service import RenamedService
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.protocols.djl import grpc as djl_rpc
@@ -94,6 +95,11 @@ RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
     "v2": kserve_rpc,
     "djl": djl_rpc,
     "torchserve": torchserve_rpc,
+    "v2 of torchserve": RenamedService(
+        kserve_rpc,
+        "inference.GRPCInferenceService",
+        "org.pytorch.serve.grpc.openinference.GRPCInferenceService",
+    ),
 }
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
 _OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names

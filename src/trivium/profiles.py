@@ -17,7 +17,7 @@ GRPC_MANAGEMENT = "gRPC management"
 _SCRAPED = "prometheus"
 _SERVED: Mapping[str, Sequence[str]] = {
     "djl": ("v2", "djl", _SCRAPED),
-    "torchserve": ("v2", "torchserve", _SCRAPED),
+    "torchserve": ("v2", "torchserve", "v2 of torchserve", _SCRAPED),
     "triton": ("v2",),
 }
 """Profile that stands in for another server -> its protocols; the first to claim a route owns it."""

@@ -53,7 +53,7 @@ def on_listener(
         may_change=context.may_change or is_apart,
         regions=regions,
         forwards=forwards,
-        roles=listener.roles if is_http else context.roles,
+        roles=listener.roles,
         now=time.monotonic,
         host=socket.gethostname(),
         shared={} if shared is None else shared,

@@ -183,7 +183,13 @@ class ModelControl:
         """Return the listing of a model; one whose members are still being loaded is registered behind them."""
         waiting = VersionState.REGISTERED
         return self._registry.listing(entry.name).versions or [
-            VersionStatus(entry.name, spec.version, waiting, is_versioned=spec.is_versioned)
+            VersionStatus(
+                entry.name,
+                spec.version,
+                waiting,
+                is_versioned=spec.is_versioned,
+                least=sum(group.minimum for group in spec.groups),
+            )
             for spec in entry.specs
         ]
 

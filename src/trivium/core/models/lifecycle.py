@@ -152,6 +152,8 @@ class Lifecycle:
             for record in records:
                 record.source, record.vanished = entry.asked.get(record.version, source), False
                 record.is_member = entry.is_member
+            for record, spec in zip(records, entry.specs, strict=True):
+                record.spec = record.spec or spec
             loads = (
                 self._load(record, spec, entry.form)
                 for record, spec in zip(records, entry.specs, strict=True)

@@ -45,7 +45,7 @@ class Record:
         """Return what asked for it, or the place of its files; None for a model that could not be read."""
         if self.source is not None or self.spec is None:
             return self.source
-        return ModelSource(str(self.spec.root))
+        return ModelSource(str(self.spec.shown_root or self.spec.root))
 
     @property
     def least(self) -> int:

@@ -150,6 +150,7 @@ def _read_model(place: Path, source: ModelSource, rules: ServerRules, defaults: 
         foreign=Foreign(DIALECT, (manifest, config)),
         origin=origin,
         reports=findings,
+        shown_root=None if folder == place else place,
     )
 
 

@@ -14,6 +14,7 @@ from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
+from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
 
 NO_WORKER = (
@@ -59,6 +60,9 @@ TABLE: Mapping[Code, ErrorRow] = {
     Code.OUT_OF_MEMORY: ErrorRow(507, _FAILED, "Out of resources"),
 }
 METHOD = TABLE[Code.METHOD]
+KILLED = ErrorRow(507, _FAILED, "Worker died.")
+"""What is said of a worker that was killed as the kernel does it where memory runs out."""
+
 ROUTE = ErrorRow(
     404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
 )
@@ -76,6 +80,17 @@ HANDLER_TEXTS = (
 """What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
 
 _NOBODY = Target("")
+_KNOWN = frozenset({*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 508), 510, 511})
+"""Statuses of errors that have a phrase of their own in the original."""
+
+
+def phrase_of(status: int) -> bytes | None:
+    """Return the phrase of an error's status where the original has another one than the standard's; None elsewhere."""
+    if status in _KNOWN:
+        return None
+    if status == 425:  # as RFC 2817 had it
+        return b"Unordered Collection"
+    return b"%b Error (%d)" % (b"Client" if status < 500 else b"Server", status)
 
 
 class RouteRefusal(ServeError):
@@ -113,12 +128,16 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
     if isinstance(error, RouteRefusal):
         fields += error.fields
     body = indented({"code": status, "type": type_name, "message": message})
-    return HttpAnswer(status, fields, (body,), len(body), closes=True)
+    return HttpAnswer(status, fields, (body,), len(body), reason=phrase_of(status), closes=True)
 
 
 def _row(error: ServeError, target: Target) -> ErrorRow:
     if isinstance(error, ExactRefusal):
         return error.row
+    if error.code is Code.WORKER_DIED and error.metadata.get("killed"):
+        return KILLED
+    if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
+        return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is not Code.NOT_FOUND:
         return TABLE[error.code]
     if isinstance(error, RouteRefusal) or target is _NOBODY:

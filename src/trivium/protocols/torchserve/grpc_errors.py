@@ -20,6 +20,7 @@ _CLASSES: Mapping[str, str] = {
     "DownloadArchiveException": "org.pytorch.serve.archive.DownloadArchiveException",
 }
 _HTTP = "org.pytorch.serve.http."
+NOT_FOUND = 404
 _BUSY = (Code.NOT_READY, Code.QUEUE_FULL, Code.LOAD_FAILED)
 _MODEL_API = "Model API disabled"
 
@@ -27,7 +28,7 @@ _MODEL_API = "Model API disabled"
 def refuse_inference(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
     """The end of a call for inference. What the original refuses before a worker has it is INTERNAL there."""
     status, type_name, message = refusal_of(error, target, exact)
-    if error.code is Code.NOT_FOUND:
+    if status == NOT_FOUND and error.status is None:
         return _ended(grpc_status.INTERNAL, message, _class_of(type_name))
     if error.reason == reasons.UNKNOWN_MODEL:  # none is named, and there is not just one
         return _ended(grpc_status.INTERNAL, _required(message, exact), "BadRequestException.()")

@@ -166,7 +166,8 @@ def register(given: TorchServeParameters, options: ManagementOptions, waits: boo
     source = ModelSource(place, given.text("model_name"), over=_settings(given, options))
     is_awaited = given.switch("synchronous", waits)
     operation = Register(source, is_awaited, keeps_default=True)
-    return ManagementRequest(operation, wish, answers.registered(is_awaited))
+    wish = msgspec.structs.replace(wish, is_remote=source.is_remote)
+    return ManagementRequest(operation, wish, answers.registered(source, is_awaited))
 
 
 def _settings(given: TorchServeParameters, options: ManagementOptions) -> dict[str, SourceSetting]:

@@ -5,7 +5,7 @@ Source: spec sheet `torchserve`, section 5: the order of keys, and members witho
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,9 @@ from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management_errors import Wish, worded
-from trivium.types.errors import ServeError, unwritable
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -25,6 +27,7 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import Payload, Raw
+from trivium.types.sources import ModelSource
 from trivium.types.spec import Device, Dynamic
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
@@ -85,7 +88,10 @@ def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, obje
         raise worded(part.error, wish)
     assert part.final, "management is answered by one part"
     assert part.answer is not None, "it holds something"
-    return write(part.answer)
+    try:
+        return write(part.answer)
+    except ServeError as error:
+        raise worded(error, wish) from error
 
 
 def note(wish: Wish, error: ServeError, status: int) -> None:
@@ -103,12 +109,13 @@ def status(text: str, code: int = 200) -> Write:
     return lambda answer: (code, {"status": text})
 
 
-def registered(waits: bool) -> Write:
-    """It says that a version is registered, and how many workers it has, or will have."""
+def registered(source: ModelSource, waits: bool) -> Write:
+    """It says that the version from this source is registered, and how many workers it has, or will have."""
 
     def write(answer: Answer) -> tuple[int, object]:
         assert isinstance(answer, Listing), answer
-        row = answer.versions[0]
+        rows = answer.versions
+        row = next((row for row in rows if row.source == source), rows[-1])
         if row.least and not waits:
             return 202, {"status": PROCESSING}
         named = f'Model "{wire_text(row.model)}" Version: {wire_text(row.version)}'
@@ -174,7 +181,9 @@ def described(shown: Shown, is_all: bool = False, is_customized: bool = False) -
 
     def write(answer: Answer) -> tuple[int, object]:
         assert isinstance(answer, ModelDescriptions), answer
-        rows = list(filter(is_known, answer.statuses)) or list(answer.statuses)
+        rows = list(filter(is_known, answer.statuses))
+        if not rows:
+            raise _not_loaded(answer.statuses)
         if not is_all:
             rows = [row for row in rows if row.version == answer.default][:1] or rows[:1]
         known = {one.spec.version: one for one in answer.models}
@@ -184,6 +193,13 @@ def described(shown: Shown, is_all: bool = False, is_customized: bool = False) -
         return 200, documents
 
     return write
+
+
+def _not_loaded(rows: Sequence[VersionStatus]) -> ServeError:
+    """Return the refusal of a description of what did not load with the server, or is gone."""
+    model, why = rows[0].model, rows[0].reason
+    words = f"Model '{model}' did not load, and is not there. {why}"
+    return ServeError(Code.NOT_FOUND, words, info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=model))
 
 
 def _metadata(said: Payload | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trivium.dialects.torchserve.model_urls import UrlRefused
 from trivium.protocols.torchserve.errors import METHOD, TABLE, ErrorRow, ExactRefusal
 from trivium.types import reasons
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.state import VersionState
 
 _FAILED, _NOT_FOUND = "InternalServerException", "ModelNotFoundException"
 _OPENING = (Code.LOAD_FAILED, Code.WORKER_DIED, Code.EXPIRED, Code.MODEL_FAILED, Code.NOT_READY)
@@ -31,12 +32,13 @@ class Act(Enum):
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """Says what was asked for, as far as errors name it."""
+    """Says what was asked for, as far as errors name it; `is_remote`: what is at the URL has to be fetched."""
 
     act: Act
     model: str = ""
     version: str = ""
     url: str = ""
+    is_remote: bool = False
 
 
 def worded(error: ServeError, wish: Wish) -> ServeError:
@@ -69,6 +71,8 @@ def _by_reason(error: ServeError, wish: Wish) -> ErrorRow | None:
             return ErrorRow(403, "InvalidModelVersionException", text)
         case reasons.NOT_BY_CLIENTS:
             return METHOD
+        case reasons.NOT_SERVING if error.metadata.get("state") == VersionState.FAILED.value:
+            return ErrorRow(404, _NOT_FOUND, f"Model not found: {model}")
     return None
 
 
@@ -93,10 +97,10 @@ def _of_registration(error: ServeError, wish: Wish) -> ErrorRow | None:
         return _not_started(error, wish)
     if isinstance(error, ConfigError):
         return ErrorRow(400, "InvalidModelException")
-    if "://" in wish.url and code is Code.FORBIDDEN:
+    if wish.is_remote and code is Code.FORBIDDEN:
         text = f"Given URL {wish.url} does not match any allowed URL(s)"
         return ErrorRow(404, _NOT_FOUND, text)
-    if "://" in wish.url and code is not Code.DRAINING:
+    if wish.is_remote and code is not Code.DRAINING:
         return ErrorRow(400, "DownloadArchiveException", f"Failed to download archive from: {wish.url}")
     if code is Code.NOT_FOUND:
         return ErrorRow(404, _NOT_FOUND, f"Model not found at: {wish.url}")

@@ -41,18 +41,16 @@ _DEFAULT: Mapping[str, ManagementVerb] = {**_MEMBER, "PUT": ManagementVerb.SET_D
 _READY: Mapping[str, ManagementVerb] = {"GET": ManagementVerb.READY}
 """Method -> what it does: to all models, to one, to the version that is to be the default one, to KServe's v1 model."""
 
-ENDPOINTS: Sequence[Endpoint] = (
-    *(
-        Endpoint(method, f"/models{end}", _OBSERVE if method == "GET" else _MANAGE)
-        for method in _COLLECTION
-        for end in ("", "/")
-    ),
-    *(
-        Endpoint(method, f"/models/{{model}}{end}", _OBSERVE if method == "GET" else _MANAGE)
-        for method in _MEMBER
-        for end in ("", "/", "/{version}", "/{version}/", f"/{{version}}/{_SET_DEFAULT}")
-    ),
-    Endpoint("GET", "/v1/models/{model}", _OBSERVE),
+_DEFAULT_PATH = f"/{{version}}/{_SET_DEFAULT}"
+ENDPOINTS: Sequence[Endpoint] = tuple(
+    Endpoint(method, f"{path}{slash}", _OBSERVE if method == "GET" else _MANAGE)
+    for path, methods in (
+        ("/models", _COLLECTION),
+        *((f"/models/{{model}}{end}", _MEMBER) for end in ("", "/{version}", _DEFAULT_PATH)),
+        ("/v1/models/{model}", _READY),
+    )
+    for method in methods
+    for slash in ("", "/")
 )
 """All that is answered."""
 
@@ -63,7 +61,7 @@ def find_management(head: Head) -> Target | None:
     """The target of a head; None for a path that is not for management. METHOD says which methods there are,
     UNSUPPORTED what to do instead.
     """
-    segments = head.path.rstrip("/").split("/")[1:]
+    segments = head.path.removesuffix("/").split("/")[1:]
     if segments[:1] == ["models"] and head.method == "OPTIONS" and len(segments) == 2:
         raise ServeError(
             Code.UNSUPPORTED,
@@ -73,9 +71,9 @@ def find_management(head: Head) -> Target | None:
     match segments:
         case ["models"]:
             return _managing(head, _COLLECTION, "", "")
-        case ["models", model, *rest] if model and len(rest) < 2:
+        case ["models", model, *rest] if model and len(rest) < 2 and all(rest):
             return _managing(head, _MEMBER, decoded(model), decoded(rest[0]) if rest else "")
-        case ["models", model, version, "set-default"] if model:
+        case ["models", model, version, "set-default"] if model and version:
             return _managing(head, _DEFAULT, decoded(model), decoded(version))
         case ["v1", "models", model] if model:
             return _managing(head, _READY, decoded(model), "")

@@ -15,8 +15,8 @@ _LONGEST_NAME = 4096
 
 def decode_infer(head: Head, target: Target, body: Body, request_id: str) -> Infer:
     """The operation of a target that takes a body. INVALID or TOO_LARGE for a form that cannot be read."""
-    properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
-    fields = parts(properties.get("content-type", ""), body.data)
+    properties = head.spelt()
+    fields = parts(head.headers.get(b"content-type", b"").decode("latin-1"), body.data)
     path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
     query: tuple[tuple[str, str], ...] = ()
     model = target.model
