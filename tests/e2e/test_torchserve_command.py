@@ -24,6 +24,7 @@ from tests.harness.torchserve_command import (
     said,
     torchserve,
 )
+from tests.harness.web import body, redirect, web, zipped
 
 ECHO = """
 import os
@@ -233,6 +234,79 @@ def test_keys_that_cannot_be_written_end_it(folder: TorchServeFolder) -> None:
         assert status == 1
         assert "The keys cannot be written to" in output
         assert not folder.pid_file.exists()
+
+
+def test_of_two_starts_at_once_one_serves(folder: TorchServeFolder) -> None:
+    file = folder.configured()
+    words = (
+        *TORCHSERVE,
+        "--start",
+        "--foreground",
+        "--ncs",
+        "--ts-config",
+        file,
+        "--model-store",
+        folder.store,
+    )
+    logs = [folder.path / f"log{number}" for number in range(2)]
+    both = []
+    for log in logs:
+        with log.open("wb") as output:
+            line = [*map(str, words)]
+            env = folder.variables({})
+            both.append(
+                subprocess.Popen(line, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=folder.path)
+            )
+    try:
+        until(lambda: any(each.poll() is not None for each in both), lambda: logs[0].read_text())
+        (loser,) = [each for each in both if each.poll() is not None]
+        (winner,) = [each for each in both if each is not loser]
+        said_by = dict(zip(both, logs, strict=True))
+        until(lambda: bool(READY.search(said_by[winner].read_text())), said_by[winner].read_text)
+        assert (loser.returncode, "already running" in said_by[loser].read_text()) == (1, True)
+        assert folder.pid_file.read_text() == str(winner.pid)
+        winner.terminate()
+        assert winner.wait(SECONDS) == 0
+    finally:
+        for each in both:
+            each.kill()
+            each.wait()
+
+
+def test_a_signal_while_models_load_stops_it_and_leaves_nothing(folder: TorchServeFolder) -> None:
+    folder.model("slow", "import time\nprint('I begin', flush=True)\ntime.sleep(600)\n")
+    with torchserve(folder, "--models", "slow") as server:
+        until(lambda: "I begin" in server.said(), server.said)
+        family = server.process.children(recursive=True)
+        assert family
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        until(lambda: not any(each.is_running() for each in family), server.said)
+
+
+def test_a_full_disk_under_its_logs_stops_nothing(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    (folder.path / "logs").mkdir()
+    for name in ("ts_log.log", "model_log.log", "access_log.log"):
+        (folder.path / "logs" / name).symlink_to("/dev/full")
+    with torchserve(folder, "--models", "one") as server:
+        server.serves("one")
+        assert server.predict("one", b"hi").body == b"hi"
+
+
+def test_a_model_by_its_url_at_the_start_opens_that_url_alone(folder: TorchServeFolder) -> None:
+    place = folder.model("far", ECHO)
+    archive = zipped(
+        {str(file.relative_to(place)): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+    )
+    shutil.rmtree(place)
+    with web({"/far.mar": body(archive), "/away.mar": redirect("http://169.254.169.254/x.mar")}) as elsewhere:
+        url = f"http://127.0.0.1:{elsewhere.port}"
+        words = ("--enable-model-api", "--models", f"near={url}/far.mar", f"{url}/away.mar")
+        with torchserve(folder, *words) as server:
+            server.serves("near")
+            until(lambda: "Failed to load model: away" in server.said(), server.said)
+            assert server.ask("Management", "POST", f"/models?url={url}/far.mar&model_name=x").status == 404
 
 
 # -- keys and what is open ---------------------------------------------------------------------------------
