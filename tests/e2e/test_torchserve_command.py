@@ -184,6 +184,7 @@ def test_a_configuration_at_fault_ends_both_starts_with_every_fault(folder: Torc
     for way in ((), ("--foreground",)):
         status, output = said(folder, "--start", *way, "--ts-config", file, "--model-store", folder.store)
         assert status == 1
+        assert output.startswith("Invalid configuration: ")
         for words in ("given.properties:8: job_queue_size", "Did you mean model_store?", "NOBODY_SETS_THIS"):
             assert words in output
     assert not folder.pid_file.exists()

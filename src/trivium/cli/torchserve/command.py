@@ -36,7 +36,7 @@ from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
 from trivium.dialects.torchserve.tokens import Tokens
 from trivium.formats.torchserve.translation import SERVER_VERSION
-from trivium.types.errors import ServeError
+from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
 _log = logging.getLogger("org.pytorch.serve.ModelServer")
@@ -54,7 +54,8 @@ def command(words: Sequence[str]) -> None:
     try:
         _act(options, words, os.environ)
     except (ServeError, Refused) as error:
-        click.echo(visible(error.message))
+        what = "Invalid configuration: " if isinstance(error, ConfigError) else ""
+        click.echo(f"{what}{visible(error.message)}")
         raise SystemExit(FAILED) from error
 
 
