@@ -39,7 +39,8 @@ class AccessSettings:
 def access_settings(
     config: ServerConfig, authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS
 ) -> AccessSettings:
-    """Read key file and certificates. `authorizers` decide in the key file's place, by the name of their listener.
+    """Read key file and certificates. `authorizers` decide in the key file's place, by the name of their
+    listener; of their keys no page of another server knows.
     Raises INVALID for options that contradict each other, and ServeError for files that cannot be used.
     """
     security = config.security
@@ -56,7 +57,11 @@ def access_settings(
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
     tls = _tls(config)
     entrances = {
-        name: Entrance(authorizers.get(name, authorizer), pages, None if files is None else files.in_force)
+        name: Entrance(
+            authorizers.get(name, authorizer),
+            None if name in authorizers else pages,
+            None if files is None else files.in_force,
+        )
         for name, files in tls.items()
     }
     if file is not None and config.wide:

@@ -174,8 +174,7 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
     """Serve in this process, until a signal to stop. Raises Refused and ServeError for what keeps it from starting."""
     keep_hangups()
     with ExitStack() as ends:
-        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="trivium-torchserve-"))
-        prepared = read_settings(options, environment, partial(signed_pair, Path(folder)))
+        prepared = read_settings(options, environment, partial(_signed_pair, ends))
         settings = prepared.settings
         log_fault = begin_logs(log_folder(environment), settings.loaded.config.server.log_level)
         if not file.take():
@@ -188,6 +187,11 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
         is_debuggable = settings.loaded.config.security.debuggable
         # Whoever runs it leaves the process from there: what is held here is given back before.
         run(live(settings, tokens, listens, ends.close), is_debuggable=is_debuggable)
+
+
+def _signed_pair(ends: ExitStack) -> tuple[str, str]:
+    folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="trivium-torchserve-"))
+    return signed_pair(Path(folder))
 
 
 def _say(

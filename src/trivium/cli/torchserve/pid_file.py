@@ -17,7 +17,7 @@ from trivium.types.errors import Code, ServeError
 
 NAME = ".model_server.pid"
 _LONGEST = 32
-_ORIGINAL = "org.pytorch.serve.ModelServer"
+_OURS, _ORIGINAL = "torchserve", "org.pytorch.serve.ModelServer"
 
 
 class PidState(Enum):
@@ -135,4 +135,4 @@ def _is_server(pid: int, is_held: bool) -> bool:
         words = psutil.Process(pid).cmdline()
     except psutil.Error:
         return False
-    return _ORIGINAL in words or (is_held and any("torchserve" in word for word in words))
+    return _ORIGINAL in words or (is_held and _OURS in words)

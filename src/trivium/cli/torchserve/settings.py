@@ -6,7 +6,7 @@ ConfigError with every fault, ServeError for what else keeps it from starting.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -85,8 +85,11 @@ def settle(
 
 
 def exposure(settings: TorchServeSettings) -> str:
-    """Return what has to be said loudly of a server that others reach without a key; empty where there is no such."""
-    wide = settings.loaded.config.wide
+    """Return what has to be said loudly of a server whose models others reach without a key; empty where they do not.
+    Its metrics are open in the original, too.
+    """
+    config = settings.loaded.config
+    wide = replace(config, metrics=replace(config.metrics, no_metrics=True)).wide
     if settings.token_seconds is not None or not wide:
         return ""
     may = "call and manage its models"

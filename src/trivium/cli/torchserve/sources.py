@@ -73,27 +73,24 @@ def gather(
         found.findings += file.findings
         for name, entry in file.entries.items():
             setting = SourceSetting(entry.value, Origin(entry.file or file.file, name, entry.line))
-            _take(found, name, _substituted(found, setting, environment))
+            if _is_whole(found, setting, environment):
+                value = _VARIABLE.sub(lambda match: environment[match[1]], setting.value)
+                _take(found, name, replace(setting, value=value))
     for name, setting in flags.items():
         _take(found, name, setting)
     _take_environment(found, environment)
     return found
 
 
-def _substituted(
-    found: PropertySources, setting: SourceSetting, environment: Mapping[str, str]
-) -> SourceSetting:
-    """Return the setting with `$$NAME$$` as the environment has it; one that is not set is a fault."""
+def _is_whole(found: PropertySources, setting: SourceSetting, environment: Mapping[str, str]) -> bool:
+    """Tell whether the environment has all that `$$NAME$$` stands for in a value; what it has not is a fault."""
     origin = setting.origin
-    for name in dict.fromkeys(_VARIABLE.findall(setting.value)):
-        if name not in environment:
-            text = f"Invalid Environment Variable {name}: it is not set, and $${name}$$ stands for it"
-            hint = f"Set it, or write the value in place of $${name}$$."
-            found.findings.append(
-                Finding(Severity.ERROR, origin.file, origin.line, origin.key, text, "", hint)
-            )
-    value = _VARIABLE.sub(lambda match: environment.get(match[1], ""), setting.value)
-    return replace(setting, value=value)
+    unset = [name for name in dict.fromkeys(_VARIABLE.findall(setting.value)) if name not in environment]
+    for name in unset:
+        text = f"Invalid Environment Variable {name}: it is not set, and $${name}$$ stands for it"
+        hint = f"Set it, or write the value in place of $${name}$$."
+        found.findings.append(Finding(Severity.ERROR, origin.file, origin.line, origin.key, text, "", hint))
+    return not unset
 
 
 def _take(found: PropertySources, name: str, setting: SourceSetting) -> None:

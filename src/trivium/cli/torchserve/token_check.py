@@ -4,6 +4,7 @@ Source: spec sheet `torchserve`, section 2: a failure is 400 over HTTP and PERMI
 need no key, and `/token` on the port of management needs the one of renewal.
 """
 
+import contextlib
 import os
 import secrets
 import time
@@ -71,7 +72,8 @@ class KeyFileWriter:
                 file.write(document)
             beside.replace(self.path)
         except OSError as error:
-            beside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
             raise ServeError(
                 Code.INVALID,
                 f"The keys cannot be written to {self.path}: {error.strerror or error}. Start in a folder that can be "
@@ -80,10 +82,8 @@ class KeyFileWriter:
 
     def remove(self) -> None:
         """Take it away, as far as it can be."""
-        try:
+        with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
-        except OSError:
-            return
 
 
 def make_tokens(lifetime: float, write: KeyFileWriter) -> Tokens:
