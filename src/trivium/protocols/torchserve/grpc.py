@@ -172,17 +172,18 @@ class ManagementRpcEncoder:
 
 
 class PredictionRpcEncoder:
-    """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does.
-    Status and headers that a handler sets have no place in it.
+    """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does, once
+    all of them have come. Status and headers that a handler sets have no place in it.
     """
 
-    __slots__ = ("_exact", "_has_begun", "_is_stream", "_target")
+    __slots__ = ("_exact", "_first", "_has_begun", "_is_stream", "_target")
 
     def __init__(self, target: Target, is_stream: bool, exact: bool) -> None:
         self._target = target
         self._is_stream = is_stream
         self._exact = exact
         self._has_begun = False
+        self._first = b""
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The message of a part; none for an empty last one behind others."""
@@ -199,12 +200,17 @@ class PredictionRpcEncoder:
             return refuse_inference(unwritable(error), self._target, self._exact)
 
     def _message(self, part: ResponsePart) -> RpcAnswer:
-        is_over = self._has_begun and (not self._is_stream or part.payload is None)
-        self._has_begun = True
-        if is_over:
-            return RpcAnswer(None, part.final)
-        message = new("PredictionResponse", prediction=_bytes_of(part))
-        return RpcAnswer(message.SerializeToString(), part.final)
+        is_first, self._has_begun = not self._has_begun, True
+        if self._is_stream:
+            is_empty = part.payload is None and not is_first
+            return RpcAnswer(None if is_empty else _prediction(_bytes_of(part)), part.final)
+        if is_first:
+            self._first = _bytes_of(part)
+        return RpcAnswer(_prediction(self._first) if part.final else None, part.final)
+
+
+def _prediction(data: bytes) -> bytes:
+    return bytes(new("PredictionResponse", prediction=data).SerializeToString())
 
 
 def _bytes_of(part: ResponsePart) -> bytes:

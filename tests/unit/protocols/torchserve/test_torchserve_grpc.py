@@ -128,6 +128,7 @@ def test_a_prediction_is_the_first_part_alone_and_a_stream_all_of_them() -> None
         answers = [encoder.encode(part) for part in (*parts, ResponsePart())]
         assert [prediction(each) for each in answers if each.message is not None] == expected
         assert [each.final for each in answers] == [False, False, True]
+        assert (answers[-1].message is None) is (method == STREAM)
 
 
 def test_a_status_that_a_handler_sets_is_dropped() -> None:
