@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
 from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
+from trivium.cli.torchserve.properties_table import PROPERTIES, PropertySupport
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs import grpc_status
@@ -133,6 +134,21 @@ def route_owners() -> str:
     )
 
 
+def torchserve_properties() -> str:
+    """Every property of TorchServe's config.properties and what becomes of it."""
+    words = {
+        PropertySupport.YES: "yes",
+        PropertySupport.PARTLY: "partly: ",
+        PropertySupport.UNUSED: "no, reported: ",
+        PropertySupport.NO: "no, refused: ",
+    }
+    lines = ["| property | value | default | served |", "|---|---|---|---|"]
+    for row in PROPERTIES.values():
+        default = f"`{row.default}`" if row.default else ""
+        lines.append(f"| `{row.name}` | {row.expected} | {default} | {words[row.support]}{row.how} |")
+    return "\n".join(lines)
+
+
 def accepted_differences() -> str:
     """Where the profile `triton` answers otherwise than the original, as the suite beside it knows."""
     found = runpy.run_path(str(DOCS.parent / "tests/e2e/side_by_side/differences.py"))["ACCEPTED"]
@@ -230,6 +246,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "v2 grpc statuses": rpc_statuses,
     "djl config keys": djl_config_keys,
     "language model options": language_model_options,
+    "torchserve properties": torchserve_properties,
     "djl_python names": djl_python_names,
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),

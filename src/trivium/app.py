@@ -43,6 +43,7 @@ from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.frontends.limits import http_limits
+from trivium.frontends.renamed_service import RenamedService
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.protocols.djl import grpc as djl_rpc
@@ -52,6 +53,7 @@ from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.openai import http as openai
 from trivium.protocols.prometheus import http as prometheus
+from trivium.protocols.torchserve import grpc as torchserve_rpc
 from trivium.protocols.torchserve import http as torchserve
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
@@ -96,7 +98,16 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "torchserve": torchserve,
     "prometheus": prometheus,
 }
-RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {"v2": kserve_rpc, "djl": djl_rpc}
+RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
+    "v2": kserve_rpc,
+    "djl": djl_rpc,
+    "torchserve": torchserve_rpc,
+    "v2 of torchserve": RenamedService(
+        kserve_rpc,
+        "inference.GRPCInferenceService",
+        "org.pytorch.serve.grpc.openinference.GRPCInferenceService",
+    ),
+}
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
 _OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
@@ -205,7 +216,11 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
     original = PROFILES[config.server.profile].original
-    own = {"djl": asdict(config.djl), "openai": {"takes_only": original == "djl"}}
+    own = {
+        "djl": asdict(config.djl),
+        "openai": {"takes_only": original == "djl"},
+        "torchserve": asdict(config.torchserve),
+    }
     context = replace(context, own=own.get(protocol, {}))
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))

@@ -3,7 +3,7 @@
 Part of the composition root. On shared routes the profile alone decides; `docs/profiles.md` is made from this.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from trivium.config.options import ServerConfig
@@ -11,17 +11,24 @@ from trivium.types.listeners import BindAddress, Listener, Profile, Role, Route,
 from trivium.types.protocol_context import HttpProtocolEntry, RpcProtocolEntry
 
 HTTP, GRPC, METRICS, MANAGEMENT = "HTTP", "gRPC", "metrics", "management"
+GRPC_MANAGEMENT = "gRPC management"
 """The listeners of every profile, by name."""
 
 _SCRAPED = "prometheus"
 _SERVED: Mapping[str, Sequence[str]] = {
     "djl": ("v2", "openai", "djl", _SCRAPED),
-    "torchserve": ("v2", "openai", "torchserve", _SCRAPED),
+    "torchserve": ("v2", "openai", "torchserve", "v2 of torchserve", _SCRAPED),
     "triton": ("v2",),
 }
 """Profile that stands in for another server -> its protocols; the first to claim a route owns it."""
 
 _ORIGINALS = {"native": "", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
+_MANAGED_BY = {HTTP: MANAGEMENT, GRPC: GRPC_MANAGEMENT}
+"""Listener that infers -> the one that manages models in its place, where that is on."""
+
+_SCRAPED_APART = ("torchserve",)
+"""Profiles in which metrics are not served with inference once they have a listener of their own."""
+
 _NOT_NATIVE = ("", "explanations")
 """Paths that nobody owns in the native profile, where every protocol of the tables is served, in their order."""
 
@@ -47,15 +54,22 @@ def _profile(
         if prefix not in withheld
     )
     services = _first_claims(
-        Route(service, each) for each in served if each in rpc for service in rpc[each].SERVICES
+        Route(service, each, role)
+        for each in served
+        if each in rpc
+        for role, names in rpc[each].SERVICES.items()
+        for service in names
     )
     scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
-    managed = tuple(route for route in routes if route.role is Role.MANAGEMENT)
+    managed, managed_calls = (
+        tuple(route for route in every if route.role is Role.MANAGEMENT) for every in (routes, services)
+    )
     listeners = (
         Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
         Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
         Listener(METRICS, Role.METRICS, Transport.HTTP, scraped, _SCRAPED, is_logged=False),
         Listener(MANAGEMENT, Role.MANAGEMENT, Transport.HTTP, managed, original or "v2"),
+        Listener(GRPC_MANAGEMENT, Role.MANAGEMENT, Transport.GRPC, managed_calls, "v2"),
     )
     return Profile(name, listeners, original, ("triton", "2.51.0") if name == "triton" else None)
 
@@ -81,9 +95,9 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
         bind = binds[listener.name]
         if bind is None:
             continue
-        if listener.name == HTTP and binds[MANAGEMENT] is not None:
-            kept = tuple(route for route in listener.routes if route.role is not Role.MANAGEMENT)
-            listener = replace(listener, routes=kept)
+        are_on = {name for name, each in binds.items() if each is not None}
+        scrapes_apart = METRICS in are_on and profile.name in _SCRAPED_APART
+        listener = _without(listener, are_on, config.metrics.no_metrics or scrapes_apart)
         may_share = profile.presents is None and (bind.port or bind.path)
         key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)
         first = found.get(key)
@@ -94,6 +108,16 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
     return list(found.values())
 
 
+def _without(listener: Listener, are_on: Collection[str], scrapes_apart: bool) -> Listener:
+    """Return a listener without the routes that have a listener of their own, or none."""
+    kept = listener.routes
+    if _MANAGED_BY.get(listener.name) in are_on:
+        kept = tuple(route for route in kept if route.role is not Role.MANAGEMENT)
+    if listener.name == HTTP and scrapes_apart:
+        kept = tuple(route for route in kept if route.protocol != _SCRAPED)
+    return replace(listener, routes=kept)
+
+
 def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
     """Return the address of each listener by its name; None for one that is switched off."""
     host, http, grpc, metrics = config.server.host, config.http, config.grpc, config.metrics
@@ -102,7 +126,8 @@ def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
         HTTP: None if http.no_http else _bind(host, http.port, http.socket, http.reuse_http_port),
         MANAGEMENT: _bind(own.host or host, own.port, own.socket),
         GRPC: None if grpc.no_grpc else _bind(grpc.host or host, grpc.port, "", grpc.reuse_grpc_port),
-        METRICS: _bind(metrics.host or host, metrics.port),
+        METRICS: None if metrics.no_metrics else _bind(metrics.host or host, metrics.port),
+        GRPC_MANAGEMENT: _bind(own.grpc_host or host, own.grpc_port),
     }
 
 

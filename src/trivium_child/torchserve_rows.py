@@ -30,8 +30,8 @@ _FORMS = {
 
 
 def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`
-    and `url_path`. Without `decodes` every input is bytes.
+    """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`,
+    `url_path` and, where a handler is to describe itself, `describe`. Without `decodes` every input is bytes.
     """
     payload = item.payload
     if not isinstance(payload, Raw):
@@ -50,6 +50,8 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         row[name] = decoded(part.data, part.content_type) if is_read else bytearray(part.data)
         headers[name] = {"content-type": part.content_type}
     headers["explain"] = str(item.method == "explain")
+    if item.method == "describe":
+        headers["describe"] = "True"
     headers["url_path"] = payload.path
     return row, headers
 

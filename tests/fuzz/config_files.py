@@ -15,7 +15,7 @@ from tests.harness.keys import EXPIRED, KEYS
 from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.access.keys import parse_keys
-from trivium.dialects.djl import properties
+from trivium.codecs import java_properties as properties
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.dialects.torchserve.manifest import read_manifest
 from trivium.dialects.torchserve.model_config import read_model_config

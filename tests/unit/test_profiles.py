@@ -33,7 +33,7 @@ def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_el
 
 
 def test_a_service_of_the_table_is_served_in_the_native_profile() -> None:
-    new: Any = SimpleNamespace(SERVICES=("test.Echo",))
+    new: Any = SimpleNamespace(SERVICES={Role.INFERENCE: ("test.Echo",)})
     found = profiles.profiles(app.HTTP_PROTOCOLS, {**app.RPC_PROTOCOLS, "new": new})
     assert Route("test.Echo", "new") in found["native"].listeners[1].routes
     assert Route("test.Echo", "new") not in found["triton"].listeners[1].routes
@@ -77,6 +77,27 @@ def test_models_are_managed_where_they_infer_unless_that_has_a_listener_of_its_o
     )
     (both,) = app.listeners(configured(no_grpc=True, management_port=8080))
     assert both.roles == set(Role)
+
+
+def test_services_that_manage_have_a_listener_of_their_own_where_it_is_on() -> None:
+    new: Any = SimpleNamespace(SERVICES={Role.INFERENCE: ("a.Infer",), Role.MANAGEMENT: ("a.Manage",)})
+    profile = profiles.profiles(app.HTTP_PROTOCOLS, {"new": new})["native"]
+
+    def services(**options: Any) -> dict[str, set[str]]:
+        found = profiles.listeners(profile, configured(no_http=True, **options))
+        return {each.name: {route.prefix for route in each.routes} for each in found}
+
+    assert services() == {"gRPC": {"a.Infer", "a.Manage"}}
+    assert services(management_grpc_port=0) == {"gRPC": {"a.Infer"}, "gRPC management": {"a.Manage"}}
+    assert configured(management_grpc_port=0, management_grpc_host="0.0.0.0").wide == (
+        "--management-grpc-host 0.0.0.0"
+    )
+
+
+def test_metrics_with_a_listener_of_their_own_are_not_served_with_torchserves_inference() -> None:
+    for profile, is_there in (("native", True), ("torchserve", False)):
+        first, *_ = app.listeners(configured(profile=profile, metrics_port=0))
+        assert ("metrics" in {route.prefix for route in first.routes}) is is_there
 
 
 def test_a_listener_may_be_a_unix_socket() -> None:

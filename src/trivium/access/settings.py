@@ -15,6 +15,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 
 _log = logging.getLogger("trivium.access")
+NO_AUTHORIZERS: Mapping[str, Authorizer] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,12 @@ class AccessSettings:
             file.close()
 
 
-def access_settings(config: ServerConfig) -> AccessSettings:
-    """Read key file and certificates. Raises INVALID for options that contradict each other, and ServeError for files
-    that cannot be used.
+def access_settings(
+    config: ServerConfig, authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS
+) -> AccessSettings:
+    """Read key file and certificates. `authorizers` decide in the key file's place, by the name of their
+    listener; of their keys no page of another server knows.
+    Raises INVALID for options that contradict each other, and ServeError for files that cannot be used.
     """
     security = config.security
     if security.keys and security.open_management:
@@ -53,12 +57,18 @@ def access_settings(config: ServerConfig) -> AccessSettings:
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
     tls = _tls(config)
     entrances = {
-        name: Entrance(authorizer, pages, None if files is None else files.in_force)
+        name: Entrance(
+            authorizers.get(name, authorizer),
+            None if name in authorizers else pages,
+            None if files is None else files.in_force,
+        )
         for name, files in tls.items()
     }
     if file is not None and config.wide:
         _warn_of_plain(config, entrances)
-    return AccessSettings(entrances, [each for each in (file, *tls.values()) if each is not None])
+    return AccessSettings(
+        entrances, [each for each in (file, *dict.fromkeys(tls.values())) if each is not None]
+    )
 
 
 def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> None:
@@ -68,10 +78,11 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         "gRPC": not config.grpc.no_grpc,
         "metrics": config.metrics.port >= 0,
         "management": config.management.is_on,
+        "gRPC management": config.management.grpc_port >= 0,
     }
     plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
     if plain:
-        flags = ", ".join(f"--{name.lower()}-tls-certificate" for name in plain)
+        flags = ", ".join(dict.fromkeys(f"--{name.split()[0].lower()}-tls-certificate" for name in plain))
         _log.warning(
             "Keys travel in the clear over %s, and %s is reached from other machines. Give %s with their keys, unless "
             "a proxy in front speaks TLS.",
@@ -98,9 +109,11 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
             "--metrics-tls-certificate, --metrics-tls-key and --metrics-tls-client-authorities are for a port of their "
             "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
         )
+    over_grpc = tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password)
     return {
         "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities, password),
-        "gRPC": tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password),
+        "gRPC": over_grpc,
+        "gRPC management": over_grpc,
         "metrics": tls_files(
             "metrics", metrics.tls_certificate, metrics.tls_key, metrics.tls_client_authorities, password
         ),

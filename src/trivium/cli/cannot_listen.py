@@ -4,6 +4,9 @@ import click
 
 from trivium.types.listeners import Listener, Role
 
+_OPTIONS = {"gRPC management": "management-grpc"}
+"""Listener -> what its options begin with, where that is not its name."""
+
 
 class CannotListen(click.ClickException):
     """The address of a service cannot be had."""
@@ -21,8 +24,9 @@ def cannot_listen(error: OSError, listener: Listener) -> click.ClickException:
             f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
             "--access-log, or '-' for standard output."
         )
-    name, bind = listener.name.lower(), listener.bind
-    off = "--metrics-port=-1" if listener.role is Role.METRICS else f"--no-{name}"
+    name, bind = _OPTIONS.get(listener.name, listener.name.lower()), listener.bind
+    is_apart = listener.role is not Role.INFERENCE
+    off = f"--{name}-port=-1" if is_apart else f"--no-{name}"
     return CannotListen(
         f"Cannot listen on {bind.host} port {bind.port}: {error.strerror or error}. Choose another with "
         f"--{name}-port (0 takes a free one), or switch it off with {off}, or stop what listens there.",

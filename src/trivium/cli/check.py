@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,14 +11,18 @@ from rich.console import Console
 
 from trivium import app
 from trivium.cli.djl_serving.checking import CheckedConfig, check_config
-from trivium.cli.findings import print_check, print_file
+from trivium.cli.findings import print_check, print_file, print_values
+from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import LOCATED
 from trivium.cli.screen import only_text
+from trivium.cli.torchserve.checking import check_properties, examine_startup
+from trivium.cli.torchserve.options import Refused
 from trivium.config.options import OPTIONS, ModelsConfig, ServerConfig
 from trivium.dialects.djl.layers import from_environment
 from trivium.formats.djl.environment import environment_rules
 from trivium.formats.djl.repository import DjlFormat
 from trivium.types.errors import ServeError
+from trivium.types.interfaces import Format
 from trivium.types.sources import Place, SourceSetting
 
 
@@ -44,36 +49,86 @@ from trivium.types.sources import Place, SourceSetting
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Configuration of DJL Serving (config.properties) to check, and to read DJL models under.",
 )
-def command(
+@click.option(
+    "--ts-config",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Configuration of TorchServe (config.properties) to check, with the models that it names, and to read "
+    "TorchServe's models under.",
+)
+@click.option(
+    "--model-store",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="With --ts-config: the model store that the server would be started with.",
+)
+def command(  # noqa: PLR0913 - an argument per option
     paths: tuple[Place, ...],
     model_config_name: str,
     fetch_from: str,
     engine_parameters: str,
     djl_config: Path | None,
+    ts_config: Path | None,
+    model_store: str | None,
 ) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
-    if not paths and djl_config is None:
-        raise click.UsageError("Missing argument 'PATHS...', or --djl-config FILE.")
+    if not paths and djl_config is None and ts_config is None:
+        raise click.UsageError("Missing argument 'PATHS...', or --djl-config FILE, or --ts-config FILE.")
+    if model_store and ts_config is None:
+        raise click.UsageError("--model-store goes with --ts-config FILE. Give both, or the folder as PATH.")
     console = only_text(Console())
-    is_servable = True
-    under: Mapping[str, SourceSetting] = {}
+    models = ModelsConfig(
+        config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
+    )
     try:
-        if djl_config is not None:
-            checked: CheckedConfig = check_config(djl_config, os.environ)
-            print_file(console, djl_config, checked.findings)
-            is_servable, under = checked.is_servable, checked.under
-        if paths:
-            models = ModelsConfig(
-                config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
-            )
-            config = ServerConfig(models=models)
-            formats = app.FORMATS
-            if under:
-                form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))
-                formats = [form if isinstance(each, DjlFormat) else each for each in formats]
-            specs, unreadable = asyncio.run(app.examine(paths, config, formats))
-            is_servable = print_check(console, specs, unreadable) and is_servable
-    except ServeError as error:
+        if ts_config is not None:
+            is_servable = _check_torchserve(console, ts_config, model_store or "", paths, models)
+        else:
+            is_servable = _check_djl(console, djl_config, paths, models)
+    except Refused as error:
         raise click.ClickException(error.message) from error
+    except ServeError as error:
+        hints = filter(None, map(reader_of, paths))
+        raise click.ClickException(" ".join((error.message, *hints))) from error
     if not is_servable:
         raise SystemExit(1)
+
+
+def _check_djl(
+    console: Console, djl_config: Path | None, paths: tuple[Place, ...], models: ModelsConfig
+) -> bool:
+    """Print a configuration of DJL's, if there is one, and the models in the paths; True if all can be served."""
+    is_servable = True
+    under: Mapping[str, SourceSetting] = {}
+    if djl_config is not None:
+        checked: CheckedConfig = check_config(djl_config, os.environ)
+        print_file(console, djl_config, checked.findings)
+        is_servable, under = checked.is_servable, checked.under
+    formats = app.FORMATS
+    if under:
+        form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))
+        formats = [form if isinstance(each, DjlFormat) else each for each in formats]
+    return _check_paths(console, paths, models, formats) and is_servable
+
+
+def _check_torchserve(
+    console: Console, file: Path, store: str, paths: tuple[Place, ...], models: ModelsConfig
+) -> bool:
+    """Print a configuration of TorchServe's, the models that it names, and those in the paths."""
+    checked = check_properties(file, store, os.environ)
+    print_file(console, file, checked.findings)
+    print_values(console, ("property", "value", "from where"), checked.values)
+    is_servable = checked.is_servable
+    if checked.settings is not None and checked.settings.startup.models:
+        places = checked.settings.loaded.config.models.fetch_from
+        config = ServerConfig(models=replace(models, fetch_from=models.fetch_from or places))
+        is_servable = print_check(console, *asyncio.run(examine_startup(checked, config))) and is_servable
+    return _check_paths(console, paths, models, checked.formats()) and is_servable
+
+
+def _check_paths(
+    console: Console, paths: tuple[Place, ...], models: ModelsConfig, formats: Sequence[Format]
+) -> bool:
+    if not paths:
+        return True
+    return print_check(console, *asyncio.run(app.examine(paths, ServerConfig(models=models), formats)))

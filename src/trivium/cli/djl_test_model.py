@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from trivium.dialects.djl.properties import read
+from trivium.codecs.java_properties import read
 from trivium.engines.python import CHILD
 
 _KEY = "option.pythonExecutable"

@@ -51,6 +51,17 @@ def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> Non
     console.print()
 
 
+def print_values(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print values with where they stand, a row for each."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(_shown(cell))) for cell in row))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print()
+
+
 def _print_model(console: Console, spec: ModelSpec) -> None:
     _print(console, Text.assemble(("model ", "bold green"), f"{spec.name}, version {spec.version}"))
     for file in dict.fromkeys(origin.file for origin in spec.origin.values() if origin.line is not None):

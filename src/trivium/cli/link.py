@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "djl-serving": "djl-serving",
     "tritonserver": "tritonserver",
     "djl-test-model": "djl-test-model",
+    "torchserve": "torchserve",
 }
 """Name on the PATH -> subcommand of `trivium`."""
 

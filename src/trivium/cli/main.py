@@ -23,6 +23,10 @@ COMMANDS = {
         "trivium.cli.djl_serving.command",
         "Serve DJL's models, with the flags and files of djl-serving.",
     ),
+    "torchserve": (
+        "trivium.cli.torchserve.command",
+        "Serve TorchServe's models, with the options and files of torchserve.",
+    ),
     "key": ("trivium.cli.key", "Make a key for the file of --keys."),
     "link": ("trivium.cli.link", "Put the commands of other servers on the PATH under their own names."),
     "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),

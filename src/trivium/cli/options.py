@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.process import log_to_stderr
 from trivium.config.loading import REMOVED, from_process
 from trivium.config.option import Option
@@ -79,7 +80,10 @@ def configure(config_file: Path | None, flags: dict[str, Any]) -> ServerConfig:
     try:
         loaded = from_process(config_file, flags)
     except ServeError as error:
-        raise click.ClickException(error.message) from error
+        hint = reader_of(config_file)
+        raise click.ClickException(
+            f"{error.message.rstrip('.')}. {hint}" if hint else error.message
+        ) from error
     log_to_stderr(loaded.config.server.log_level)
     for notice in loaded.notices:
         _log.warning("%s", notice)

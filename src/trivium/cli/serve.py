@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from trivium import app
+from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
 from trivium.cli.process import observer, run, screen, settle
@@ -51,7 +52,8 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     try:
         run(_main(paths, config, greet), is_debuggable=config.security.debuggable)
     except ServeError as error:
-        raise click.ClickException(error.message) from error
+        hints = filter(None, map(reader_of, paths))
+        raise click.ClickException(" ".join((error.message, *hints))) from error
 
 
 async def _main(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> int:

@@ -167,6 +167,18 @@ class ManagementConfig:
     tls_key: str = tls_option("management", "key", "management")
     tls_client_authorities: str = tls_option("management", "client-authorities", "management")
 
+    grpc_port: int = option(
+        "--management-grpc-port",
+        -1,
+        "Port for managing models alone over gRPC; 0 takes a free one, -1 has none: then it is done over gRPC's.",
+        (-1, 65535),
+    )
+    grpc_host: str = option(
+        "--management-grpc-host",
+        "",
+        "Address to listen on for management over gRPC, where it is not that of --host.",
+    )
+
     @property
     def is_on(self) -> bool:
         """Is there a listener for management alone?"""

@@ -71,6 +71,7 @@ class MetricsConfig:
         "Port for metrics alone; 0 takes a free one, -1 has none: then they are at /metrics.",
         (-1, 65535),
     )
+    no_metrics: bool = option("--no-metrics", False, "Do not serve metrics.")
     host: str = option(
         "--metrics-host", "", "Address to listen on for metrics alone, where it is not that of --host."
     )
@@ -304,6 +305,33 @@ class DjlConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TorchServeConfig:
+    """Settings of TorchServe's protocol that its `config.properties` has."""
+
+    model_store: str = option(
+        "--torchserve-model-store",
+        "",
+        "Folder whose models TorchServe's clients may register, by name; without it there is nothing to register.",
+    )
+    allowed_urls: str = option(
+        "--torchserve-allowed-urls",
+        "",
+        "Regular expressions, with commas between, of file:// and http(s):// URLs that they may register besides; what "
+        "is fetched has to be among --fetch-from, too.",
+    )
+    default_workers: int = option(
+        "--torchserve-default-workers",
+        0,
+        "Workers of a model that they register without initial_workers; with 0 it waits to be scaled.",
+    )
+    no_model_api: bool = option(
+        "--torchserve-no-model-api",
+        False,
+        "Let them register and unregister nothing, as TorchServe does without --enable-model-api.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
@@ -370,6 +398,9 @@ class ServerConfig:
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
     djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
+    torchserve: TorchServeConfig = field(
+        default_factory=TorchServeConfig, metadata={"title": "TorchServe's protocol"}
+    )
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
 
     @property
@@ -383,13 +414,15 @@ class ServerConfig:
         on = {
             "--host": not (self.http.no_http or self.http.socket),
             "--grpc-host": not self.grpc.no_grpc,
-            "--metrics-host": self.metrics.port >= 0,
+            "--metrics-host": self.metrics.port >= 0 and not self.metrics.no_metrics,
             "--management-host": self.management.is_on and not self.management.socket,
+            "--management-grpc-host": self.management.grpc_port >= 0,
         }
         own = {
             "--grpc-host": self.grpc.host,
             "--metrics-host": self.metrics.host,
             "--management-host": self.management.host,
+            "--management-grpc-host": self.management.grpc_host,
         }
         for name in (name for name, is_on in on.items() if is_on):
             host = own.get(name) or self.server.host

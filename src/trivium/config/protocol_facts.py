@@ -47,13 +47,13 @@ def on_listener(
         if is_http
         else forwarded("--forward-metadata", config.grpc.forward_metadata)
     )
-    is_apart = is_http and listener.role is Role.MANAGEMENT and listener.bind.is_local
+    is_apart = listener.role is Role.MANAGEMENT and listener.bind.is_local
     return replace(
         context,
         may_change=context.may_change or is_apart,
         regions=regions,
         forwards=forwards,
-        roles=listener.roles if is_http else context.roles,
+        roles=listener.roles,
         now=time.monotonic,
         epoch=time.time,
         host=socket.gethostname(),

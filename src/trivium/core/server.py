@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 
 import msgspec
@@ -290,6 +291,8 @@ class Server:
             self._collector.begin(sink)
         elif isinstance(operation, Ready):
             self._readiness.begin(operation, sink)
+        elif isinstance(operation, DescribeAll) and operation.asked is not None:
+            return self.submit(operation.asked, partial(self._describe_with, operation, sink))
         else:
             try:
                 part = ResponsePart(answer=self._answer(operation))
@@ -530,7 +533,20 @@ class Server:
                 for record in records
                 if record.spec is not None
             ),
+            self._registry.default_version(model),
         )
+
+    def _describe_with(self, operation: DescribeAll, sink: Sink, part: ResponsePart) -> None:
+        """Describe a model, once an item has been run for that: with the first part of what it answers."""
+        if part.error is not None:
+            sink(part)
+        elif part.final:
+            try:
+                found = self._all_described(operation.model, operation.version)
+            except ServeError as error:
+                sink(ResponsePart(error=frameless(error)))
+                return
+            sink(ResponsePart(answer=msgspec.structs.replace(found, said=part.payload)))
 
     def _with_members(self, described: ModelDescription) -> ModelDescription:
         """Return the description of a graph with those of the models that it runs and that serve."""

@@ -13,6 +13,8 @@ _log = logging.getLogger(__name__)
 
 _CHALLENGE = b'WWW-Authenticate: Bearer realm="trivium"\r\n'
 
+_UNAUTHORIZED = 401
+
 LAST_RESORT = HttpAnswer(500, b"", (), 0)
 """Where a protocol cannot even refuse."""
 
@@ -47,7 +49,7 @@ def refusal_of(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
     except Exception:
         _log.exception("refusing a request raised")
         return LAST_RESORT
-    if error.code is Code.UNAUTHENTICATED:
+    if error.code is Code.UNAUTHENTICATED and answer.status == _UNAUTHORIZED:
         return msgspec.structs.replace(answer, fields=answer.fields + _CHALLENGE)
     if isinstance(error, HttpRefusal) and error.info is None:
         return msgspec.structs.replace(answer, status=error.status)

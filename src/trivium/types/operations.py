@@ -20,7 +20,7 @@ from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import MetricsReport, StatisticsReport
 from trivium.types.tracing import RequestOrigin, TraceChange, TraceSettings
 
-PREDICT, EXPLAIN = "predict", "explain"
+PREDICT, EXPLAIN, DESCRIBE = "predict", "explain", "describe"
 
 
 class WantedOutput(msgspec.Struct, frozen=True, gc=False):
@@ -54,9 +54,10 @@ class CallRef(msgspec.Struct, frozen=True, gc=False):
 class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
-    must have. `method` is what a handler shall do with it: predict, explain, or the function of its own that it names.
-    It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate` reads a body in the
-    protocol's own form, with the parameters of the model: it raises ServeError, and is called once, in any thread.
+    must have. `method` is what a handler shall do with it: predict, explain, describe itself, or the function of its
+    own that it names. It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate`
+    reads a body in the protocol's own form, with the parameters of the model: it raises ServeError, and is called once,
+    in any thread.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -128,13 +129,15 @@ class Describe(msgspec.Struct, frozen=True, gc=False):
     in_full: bool = False
 
 
-class DescribeAll(msgspec.Struct, frozen=True, gc=False):
+class DescribeAll(msgspec.Struct, frozen=True):
     """Describe every version of a model in full, or one (`version`), whether it serves or not. An empty `model` means
-    that of an `Infer`. Answered with `ModelDescriptions`.
+    that of an `Infer`. With `asked` that item is run first, and its answer is a part of the description. Answered with
+    `ModelDescriptions`.
     """
 
     model: str
     version: str = ""
+    asked: Infer | None = None
 
 
 class List(msgspec.Struct, frozen=True, gc=False):
@@ -184,21 +187,24 @@ class Unload(msgspec.Struct, frozen=True, gc=False):
 class Register(msgspec.Struct, frozen=True):
     """Serve what a source holds, in addition to what serves already. It fails as a whole: one that cannot be loaded
     leaves nothing. Without `wait` it is answered at once, and loads behind that: what fails then stays known as failed.
-    Answered with `Listing`. CONFLICT where one of its versions is registered already, or any version, where nobody gave
-    one.
+    With `keeps_default` requests without a version go on to what serves them now. Answered with `Listing`. CONFLICT
+    where one of its versions is registered already, or any version, where nobody gave one.
     """
 
     source: ModelSource
     wait: bool = True
+    keeps_default: bool = False
 
 
 class Unregister(msgspec.Struct, frozen=True, gc=False):
     """Stop serving one version of a model, or all of them (no version), and forget it. Its neighbours are not touched,
-    items in flight finish. Answered with `Listing`.
+    items in flight finish. With `spares_default` no version means the one that serves requests without a version, and
+    that one is refused with CONFLICT while there are others. Answered with `Listing`.
     """
 
     model: str
     version: str = ""
+    spares_default: bool = False
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
@@ -378,7 +384,8 @@ class ServerDescription(msgspec.Struct, frozen=True, gc=False):
 class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
-    `is_member`: a graph has brought it.
+    `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances
+    that it always has, or will have; `is_default`: it serves the requests that name no version.
     """
 
     model: str
@@ -389,6 +396,9 @@ class VersionStatus(msgspec.Struct, frozen=True):
     is_versioned: bool = True
     at_start: bool = False
     is_member: bool = False
+    is_loaded: bool = False
+    least: int = 0
+    is_default: bool = False
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):
@@ -431,10 +441,14 @@ class ModelDescription(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):
-    """Describes versions of one model: the states of all that were asked for, and in full those that could be read."""
+    """Describes versions of one model: the states of all that were asked for, and in full those that could be read.
+    `default` is what serves requests without a version; `said` what an item answered that was run for this.
+    """
 
     statuses: tuple[VersionStatus, ...]
     models: tuple[ModelDescription, ...]
+    default: str = ""
+    said: Payload | None = None
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):

@@ -80,10 +80,10 @@ class HttpProtocolEntry(Protocol):
 
 class RpcProtocolEntry(Protocol):
     """A protocol over gRPC as a table lists it; a module with these names is one. `SERVICES` are full names,
-    `SCOPES` all methods that it answers, as whole paths.
+    by the role of the listener they are for, `SCOPES` all methods that it answers, as whole paths.
     """
 
-    SERVICES: Sequence[str]
+    SERVICES: Mapping[Role, Sequence[str]]
     SCOPES: Mapping[str, AccessScope]
 
     def make(self, context: ProtocolContext) -> RpcProtocol:

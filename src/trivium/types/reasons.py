@@ -9,14 +9,14 @@ from typing import Final
 
 UNKNOWN_MODEL: Final = "unknown_model"  # model
 UNKNOWN_VERSION: Final = "unknown_version"  # model, version
-NOT_SERVING: Final = "not_serving"  # model, version
+NOT_SERVING: Final = "not_serving"  # model, version, state
 GIVEN_UP: Final = "given_up"  # model
 SCALED_TO_NONE: Final = "scaled_to_none"  # model, version
 QUEUE_FULL: Final = "queue_full"  # model
 UNKNOWN_CALL: Final = "unknown_call"  # model, topic
 CALL_TWICE: Final = "call_twice"  # model, topic
 NO_FUNCTION: Final = "no_function"  # model, function
-DIED_WITH_MANY: Final = "died_with_many"  # model; the instance had many items in work
+DIED_WITH_MANY: Final = "died_with_many"  # model, killed; the instance had many items in work
 UNKNOWN_TOKEN: Final = "unknown_token"  # token
 SEVERAL_PARTS: Final = "several_parts"  # model
 ENDLESS: Final = "endless"  # chain
@@ -43,6 +43,8 @@ NOT_BY_CLIENTS: Final = "not_by_clients"  # no metadata
 NOT_LOADED: Final = "not_loaded"  # model, version, text
 NOT_CACHEABLE: Final = "not_cacheable"  # model, version
 REGISTERED_TWICE: Final = "registered_twice"  # model, version
+DEFAULT_VERSION: Final = "default_version"  # model, version; it cannot be removed while there are others
+KILLED: Final = "killed"  # model, killed; its process was, by a signal from outside that leaves no choice
 NO_MEMORY: Final = "no_memory"  # model, version
 INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was loaded
 NO_ENGINE: Final = "no_engine"  # model, version, engine

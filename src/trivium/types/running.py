@@ -107,9 +107,12 @@ class RecycleRequested(msgspec.Struct, frozen=True, gc=False):
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
-    """The instance is lost; `post_mortem` says how, for people. Nothing is pushed after it."""
+    """The instance is lost; `post_mortem` says how, for people. `was_killed`: by a signal that leaves no choice, which
+    the server has not sent. Nothing is pushed after it.
+    """
 
     post_mortem: str
+    was_killed: bool = False
 
 
 @final

@@ -25,6 +25,7 @@ def test_groups():
         "models",
         "workers",
         "djl",
+        "torchserve",
         "security",
     ]
     assert all(is_dataclass(getattr(ServerConfig(), name)) for name in GROUPS)

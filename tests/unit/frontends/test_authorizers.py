@@ -20,7 +20,7 @@ from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder
-from trivium.types.listeners import Listener, Transport
+from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.operations import Operation, Unload
 from trivium.types.wire import Body, Head, RpcCall, Target
 
@@ -84,9 +84,15 @@ def test_every_call_over_grpc_is_refused(code: Code, status: int) -> None:
     talk = H2SessionHarness()
     guard = talk.site.authorizer = Refuse(code)
     kserve = KServeGrpc("somebody", "1", KServeOptions(may_change=True))
-    talk.site.services = {**talk.site.services, **dict.fromkeys(SERVICES, kserve)}
+    talk.site.services = {**talk.site.services, **dict.fromkeys(SERVICES[Role.INFERENCE], kserve)}
     talk.greet()
-    methods = [UNARY, STREAM, SERVER_STREAM, "/no/such", *(f"/{name}/Any" for name in SERVICES)]
+    methods = [
+        UNARY,
+        STREAM,
+        SERVER_STREAM,
+        "/no/such",
+        *(f"/{name}/Any" for name in SERVICES[Role.INFERENCE]),
+    ]
     for number, method in enumerate(methods):
         heard = talk.call(2 * number + 1, method, b"echo x")
         assert (heard.status, heard.details) == (status, "Say who you are.")

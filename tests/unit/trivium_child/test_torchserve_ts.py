@@ -1,7 +1,9 @@
 """The `ts` package that handlers import: BaseHandler, labels, metrics, and the names that are not supported."""
 
+import copy
 import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -407,3 +409,39 @@ def test_nothing_but_the_standard_library_is_loaded_with_the_adapter(stage: Torc
     command = [sys.executable, "-S", "-I", "-c", text, str(shims.parents[2]), str(shims)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+HEADERS = {"X-Own": "1", "accept": "a", "X-OTHER": "2"}
+
+
+@pytest.mark.parametrize(
+    ("look", "expected"),
+    [
+        (dict, HEADERS),
+        (lambda h: {**h}, HEADERS),
+        (lambda h: dict(h.copy()), HEADERS),
+        (lambda h: json.loads(json.dumps(h)), HEADERS),
+        (lambda h: dict(copy.deepcopy(h)), HEADERS),
+        (lambda h: (list(h), list(h.values())), (list(HEADERS), ["1", "a", "2"])),
+        (lambda h: (h["x-own"], h["X-Own"], h.get("X-other"), h.get("none", 3)), ("1", "1", "2", 3)),
+        (lambda h: (h.copy()["ACCEPT"], "X-own" in h, "none" in h, len(h)), ("a", True, False, 3)),
+        (lambda h: (h.pop("x-OWN"), dict(h), "X-Own" in h), ("1", {"accept": "a", "X-OTHER": "2"}, False)),
+        (lambda h: (h.pop("none", 4), h.popitem(), "x-other" in h), (4, ("X-OTHER", "2"), False)),
+        (lambda h: (h.__setitem__("ACCEPT", "b"), dict(h)), (None, {**HEADERS, "accept": "b"})),
+        (lambda h: (h.update({"New": "3"}, ACCEPT="c"), h["new"], h["accept"]), (None, "3", "c")),
+        (lambda h: (h.setdefault("NEW", "3"), h.setdefault("x-own", "9"), h["new"]), ("3", "1", "3")),
+        (lambda h: (h.__delitem__("ACCEPT"), dict(h)), (None, {"X-Own": "1", "X-OTHER": "2"})),
+        (lambda h: (h.clear(), dict(h), "accept" in h), (None, {}, False)),
+    ],
+)
+def test_names_of_headers_are_as_the_client_spelt_them_and_found_in_any_capitals(
+    stage: TorchServeChildHarness, look: Callable[[Any], Any], expected: Any
+) -> None:
+    stage.load(returning("[1]"))
+    headers = importlib.import_module("ts.context").Headers(HEADERS)
+    assert look(headers) == expected
+    for name in ("none", "NONE"):
+        with pytest.raises(KeyError):
+            headers.pop(name)
+    with pytest.raises(KeyError):
+        headers["none"]

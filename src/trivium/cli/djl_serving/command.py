@@ -22,8 +22,8 @@ from trivium.cli.djl_serving.settings import ServingSettings, settle
 from trivium.cli.djl_serving.sources import gather
 from trivium.cli.process import LogHandler, VisibleFormatter, run
 from trivium.cli.stopping import keep_hangups
+from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.devices import count_gpus
-from trivium.dialects.djl.properties import MAX_BYTES, Properties, read
 from trivium.types.errors import ServeError
 
 FAILED = 1

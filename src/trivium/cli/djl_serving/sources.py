@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trivium.cli.djl_serving.keys import KEYS, KeySupport
-from trivium.dialects.djl.properties import Properties, without_stray_commas
+from trivium.codecs.java_properties import Properties
+from trivium.dialects.djl.stray_commas import without_stray_commas
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin

@@ -89,6 +89,7 @@ class InstanceSlot:
         "is_stale",
         "opened_at",
         "placement",
+        "was_killed",
     )
 
     def __init__(self, placement: Placement, now: float) -> None:
@@ -101,6 +102,7 @@ class InstanceSlot:
         self.idle_since = self.opened_at = now
         self.is_stale = self.is_dead = False
         self.is_lost = False  # a run of it did not end
+        self.was_killed = False  # by a signal from outside that leaves no choice
         self.home: object = None  # whose it is, for the scaler
         self.ended = 0  # executions, and items that ended well by parts of their own
 
@@ -364,6 +366,7 @@ class Pool:
             slot.is_stale = True
             self._owner.stale()
         elif isinstance(event, Dead):
+            slot.was_killed = event.was_killed
             self._finalize(number, slot, event.post_mortem)
         else:
             assert_never(event)

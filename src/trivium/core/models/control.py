@@ -149,8 +149,8 @@ class ModelControl:
         match operation:
             case Register():
                 return await self._register(operation)
-            case Unregister(model, version):
-                await self._unregister(model, version)
+            case Unregister():
+                await self._unregister(operation.model, self._chosen(operation))
             case Scale():
                 await self._lifecycle.scale(operation)
             case SetDefault(model, version):
@@ -170,6 +170,8 @@ class ModelControl:
             self._forget(source, entries[-1].name)
             raise
         self._arriving.append(entries)
+        for entry in entries if operation.keeps_default else ():
+            self._registry.keep_default(entry.name)
         if operation.wait:
             await self._load_registered(entries, source)
         else:
@@ -181,7 +183,13 @@ class ModelControl:
         """Return the listing of a model; one whose members are still being loaded is registered behind them."""
         waiting = VersionState.REGISTERED
         return self._registry.listing(entry.name).versions or [
-            VersionStatus(entry.name, spec.version, waiting, is_versioned=spec.is_versioned)
+            VersionStatus(
+                entry.name,
+                spec.version,
+                waiting,
+                is_versioned=spec.is_versioned,
+                least=sum(group.minimum for group in spec.groups),
+            )
             for spec in entry.specs
         ]
 
@@ -236,6 +244,24 @@ class ModelControl:
             self._forget(source, model)
         if members:
             self._behind(self._drop_members(model, members, calls))
+
+    def _chosen(self, operation: Unregister) -> str:
+        """Return the version that is to go. Raises CONFLICT for the default one while there are others, if it is
+        spared.
+        """
+        model, version = operation.model, operation.version
+        if not operation.spares_default:
+            return version
+        there = [record.version for record in self._registry.records(model) if not record.vanished]
+        default = self._registry.default_version(model) or (there[-1] if there else "")
+        if len(there) > 1 and version in ("", default):
+            raise ServeError(
+                Code.CONFLICT,
+                f"Version {default} of model '{model}' serves the requests that name no version, and there are others: "
+                f"{', '.join(there)}. Choose another one for that first, or unregister the others.",
+                info=ErrorInfo.of(reasons.DEFAULT_VERSION, model=model, version=default),
+            )
+        return version or default
 
     def _calls(self, model: str, version: str = "") -> list[MemberCall]:
         """Return what versions of a graph, or of all graphs, need of their models."""

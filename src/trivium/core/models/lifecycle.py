@@ -155,6 +155,8 @@ class Lifecycle:
             for record in records:
                 record.source, record.vanished = entry.asked.get(record.version, source), False
                 record.is_member = entry.is_member
+            for record, spec in zip(records, entry.specs, strict=True):
+                record.spec = record.spec or spec
             loads = (
                 self._load(record, spec, entry.form)
                 for record, spec in zip(records, entry.specs, strict=True)
@@ -314,6 +316,8 @@ class Lifecycle:
             record.spec = spec
             before = self._registry.publish(record, loaded)
             self._move(record, VersionState.READY, only_tell=before is not None)
+            if loaded.is_cold and record.state is VersionState.READY:
+                self._move(record, VersionState.COLD)
             if before is not None:
                 self._drain(before, None)
             return None

@@ -45,7 +45,13 @@ class Record:
         """Return what asked for it, or the place of its files; None for a model that could not be read."""
         if self.source is not None or self.spec is None:
             return self.source
-        return ModelSource(str(self.spec.root))
+        return ModelSource(str(self.spec.shown_root or self.spec.root))
+
+    @property
+    def least(self) -> int:
+        """Return how many instances it always has, or will have once it is loaded."""
+        groups = () if self.spec is None else self.spec.groups
+        return sum(group.minimum for group in (groups if self.loaded is None else self.loaded.groups))
 
     def move(self, to: VersionState, reason: str = "") -> None:
         """Move it to another state; only the table calls this."""
@@ -118,6 +124,12 @@ class Registry:
             self._pinned.pop(name, None)
         self._choose_latest(name)
 
+    def keep_default(self, name: str) -> None:
+        """Have what serves requests without a version go on with that, whatever versions are added."""
+        latest = self._latest.get(name)
+        if latest is not None and name not in self._pinned:
+            self._pinned[name] = latest.spec.version
+
     def default_version(self, name: str) -> str:
         """Return the version that serves requests without one; empty where none does."""
         latest = self._latest.get(name)
@@ -169,7 +181,7 @@ class Registry:
             raise ServeError(
                 Code.NOT_READY,
                 f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
-                info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version),
+                info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version, state=record.state.value),
             )
         return record.loaded
 
@@ -233,6 +245,9 @@ class Registry:
             is_versioned,
             at_start,
             record.is_member,
+            record.loaded is not None,
+            record.least,
+            record.loaded is not None and record.loaded is self._latest.get(record.name),
         )
 
     def _only(self) -> str:

@@ -47,7 +47,7 @@ from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, 
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Stepped
 from trivium.types.schedules import Graph, Sequence
-from trivium.types.spec import Device, Isolation, ModelSpec, StandingCall
+from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
 from trivium.types.statistics import VersionStatistics
 
@@ -317,13 +317,18 @@ class ServedModel:
         """Was it scaled to no instance at all?"""
         return self._is_cold
 
+    @property
+    def groups(self) -> tuple[InstanceGroup, ...]:
+        """Return the instance groups with the bounds that hold now."""
+        return self._scaler.groups()
+
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
         now = self._clock.now()
         instances = tuple(_status(number, slot, now) for number, slot in self._pool.slots().items())
         return msgspec.structs.replace(
             description,
-            groups=self._scaler.groups(),
+            groups=self.groups,
             instances=instances,
             opening=self._scaler.opening(),
             queued=self._queue.count,
@@ -454,7 +459,7 @@ class ServedModel:
         error = ServeError(
             Code.WORKER_DIED,
             f"An instance of model '{self.spec.name}' died. {post_mortem}",
-            info=ErrorInfo.of(reasons.DIED_WITH_MANY, model=self.spec.name) if slot.in_flight else None,
+            info=_death(self.spec.name, slot),
         )
         lost = [
             *lost,
@@ -553,6 +558,13 @@ class ServedModel:
             waiter = self._idle_waiters.pop()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _death(model: str, slot: InstanceSlot) -> ErrorInfo | None:
+    """Return how an instance was lost, in a form for programs; None where there is nothing to say."""
+    if slot.in_flight:
+        return ErrorInfo.of(reasons.DIED_WITH_MANY, model=model, killed=slot.was_killed)
+    return ErrorInfo.of(reasons.KILLED, model=model, killed=True) if slot.was_killed else None
 
 
 def _status(number: InstanceId, slot: InstanceSlot, now: float) -> InstanceStatus:

@@ -163,7 +163,7 @@ Told = Callable[[str], None]
 
 
 class ReadinessProbe:
-    """`opened` is done when the worker can take batches, or fails with LOAD_FAILED, or WORKER_DIED."""
+    """`opened` is done when the worker can take batches, or fails with LOAD_FAILED, WORKER_DIED or OUT_OF_MEMORY."""
 
     def __init__(self, write: Callable[[list[bytes | memoryview]], None]) -> None:
         self._write = write
@@ -189,7 +189,8 @@ class ReadinessProbe:
                 self.steps = told.get("steps") is True
                 self.opened.set_result(None)
         else:
-            self._fail(Code.LOAD_FAILED, str(told["message"]))
+            lacks_memory = told.get("code") == Code.OUT_OF_MEMORY.value
+            self._fail(Code.OUT_OF_MEMORY if lacks_memory else Code.LOAD_FAILED, str(told["message"]))
 
     def close(self, code: Code, why: str) -> None:
         """The worker is gone, or was never there."""

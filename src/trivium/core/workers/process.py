@@ -7,6 +7,7 @@ process itself, its outputs and its end are `child_process`.
 
 import asyncio
 import logging
+import signal
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -393,4 +394,5 @@ class ProcessInstance:
         self.gone.set_result(text)
         if self._port is not None and (held or self._strays or not self._is_closing):
             lost = tuple(item for item in (*held, *self._strays) if item not in waiting)
-            self._port.deliver([Begun(lost), Dead(text)])
+            was_killed = status == -signal.SIGKILL and not self._process.was_killed_here
+            self._port.deliver([Begun(lost), Dead(text, was_killed)])

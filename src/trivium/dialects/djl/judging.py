@@ -6,10 +6,10 @@ DJL's is named, too. Pure.
 
 from collections.abc import Iterator
 
+from trivium.codecs.java_properties import Properties
 from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, DjlEngine, row_of
 from trivium.dialects.djl.keys import DjlKey, DjlKeyRole
 from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
-from trivium.dialects.djl.properties import Properties
 from trivium.dialects.djl.values import FORMS
 from trivium.types.findings import Finding, Severity
 

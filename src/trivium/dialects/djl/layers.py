@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trivium.dialects.djl.properties import Properties, PropertyEntry
+from trivium.codecs.java_properties import Properties, PropertyEntry
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
 

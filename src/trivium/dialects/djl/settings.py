@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from trivium.codecs.java_properties import Properties, PropertyEntry
 from trivium.dialects.djl.names import OPTION
-from trivium.dialects.djl.properties import Properties, PropertyEntry
 from trivium.dialects.djl.values import form_of
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Device, Origin

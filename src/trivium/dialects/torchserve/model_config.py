@@ -13,19 +13,23 @@ from trivium.codecs.yaml_documents import YamlRefused, load
 from trivium.dialects.torchserve.keys import ROWS, TorchServeKey, TorchServeKeyRole, ValueKind
 from trivium.dialects.torchserve.yaml_values import TooMuch, as_json
 from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Origin
 
 MAX_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """`values`: the keys that were read, of the right type; `document`: all of it as JSON (`yaml_values`)."""
+    """`values`: the keys that were read, of the right type; `document`: all of it as JSON (`yaml_values`). `places` are
+    those of values that others have laid over or under the file's.
+    """
 
     file: str = ""
     values: Mapping[str, object] = field(default_factory=dict)
     document: Mapping[str, object] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    places: Mapping[str, Origin] = field(default_factory=dict)
 
     def number(self, key: str) -> int | None:
         """The value of a key of kind NUMBER, None where there is none."""

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.dialects.djl import adapters
 from trivium.dialects.djl.engines import UNDECIDED
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered
 from trivium.dialects.djl.naming import inferred_name
-from trivium.dialects.djl.properties import MAX_BYTES, Properties, read, without_stray_commas
 from trivium.dialects.djl.settings import DjlSettings, Setting
+from trivium.dialects.djl.stray_commas import without_stray_commas
 from trivium.files import open_file
 from trivium.formats import archive
 from trivium.formats.djl import language_model

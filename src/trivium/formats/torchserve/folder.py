@@ -26,16 +26,31 @@ def is_model(path: Path) -> bool:
 
 
 def models(path: Path) -> list[Path]:
-    """Return the path itself, or the models of a store: a folder whose folders and archives, hidden ones aside, all are
-    one; other files are left alone, as in the original. Empty where it is neither. Raises OSError.
+    """Return the path itself, or the models of a store: a folder in which at least one archive or folder is one. Empty
+    where it is neither. Raises OSError.
     """
     if is_model(path):
         return [path]
     if not path.is_dir():
         return []
-    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
-    entries = [entry for entry in entries if entry.is_dir() or entry.name.lower().endswith((_MAR, *_OTHERS))]
-    return entries if all(map(is_model, entries)) else []
+    return [entry for entry in _shown(path) if _may_be(entry) and is_model(entry)]
+
+
+def strays(path: Path) -> list[Path]:
+    """Return what a store holds besides models, hidden entries aside: it is left alone, as in the original. Raises
+    OSError.
+    """
+    if is_model(path) or not path.is_dir():
+        return []
+    return [entry for entry in _shown(path) if not (_may_be(entry) and is_model(entry))]
+
+
+def _shown(path: Path) -> list[Path]:
+    return sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+
+
+def _may_be(entry: Path) -> bool:
+    return entry.is_dir() or entry.name.lower().endswith((_MAR, *_OTHERS))
 
 
 def open_model(path: Path, scratch: Path | None) -> Path:

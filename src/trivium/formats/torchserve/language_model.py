@@ -14,6 +14,7 @@ from trivium.dialects.torchserve.language_model import (
     TOKENS,
     LanguageModelSettings,
 )
+from trivium.dialects.torchserve.layers import NO_RULES, ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.formats.checkpoint import ENGINE, CheckpointReading, read_checkpoint
@@ -43,6 +44,7 @@ class LanguageModel:
     manifest: Manifest
     config: ModelConfig
     variables: Mapping[str, str]
+    rules: ServerRules = NO_RULES
     _origin: dict[str, Origin] = field(default_factory=dict)
     _parameters: dict[str, str] = field(default_factory=dict)
 
@@ -67,7 +69,9 @@ class LanguageModel:
         of_handlers = ("handler", "batching", "scheduling", "entry", "engine")
         origin = {
             key: value
-            for key, value in translation.origins(manifest, config, defaults, "").items()
+            for key, value in translation.origins(
+                manifest, config, defaults, Origin("", ""), self.rules
+            ).items()
             if not key.startswith(of_handlers)
         }
         rule = Origin("rule for generated text: the engine joins requests, step by step", "")

@@ -5,7 +5,10 @@ Foreign words and units end here: milliseconds become seconds. Source: spec shee
 """
 
 from collections.abc import Mapping
+from functools import partial
 
+from trivium.dialects.torchserve import layers
+from trivium.dialects.torchserve.layers import ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.types.findings import Finding, Severity
@@ -23,7 +26,6 @@ from trivium.types.spec import (
 SERVER_VERSION = "0.12.0"
 """The version of TorchServe whose behaviour handlers see."""
 
-ENVIRONMENT = {"TS_DECODE_INPUT_REQUEST": "true", "TS_IPEX_ENABLE": "false", "TS_IPEX_GPU_ENABLE": "false"}
 CONTINUOUS = "continuousBatching"
 DELAY_MS = 100
 TIMEOUT_S = 120
@@ -52,11 +54,13 @@ def groups(
     name: str, config: ModelConfig, defaults: Defaults
 ) -> tuple[tuple[InstanceGroup, ...], list[Finding]]:
     """One group, and what is to be said of it. The original starts as many workers as there are CPUs or GPUs, each
-    with its own copy of the model; here one is started unless the file says how many.
+    with its own copy of the model; here one is started unless the file, or the server's configuration, says how many.
     """
     findings: list[Finding] = []
-    lowest = config.number("minWorkers") or 1
-    most = config.number("maxWorkers") or lowest
+    lowest = config.number("minWorkers")
+    lowest = 1 if lowest is None else lowest
+    most = config.number("maxWorkers")
+    most = lowest if most is None else most
     if most < lowest:
         findings.append(
             config.notice("maxWorkers", f"{most} is less than minWorkers, {lowest}; both are ignored")
@@ -100,27 +104,30 @@ def limits(config: ModelConfig, defaults: Defaults) -> Limits:
     )
 
 
-def settings(manifest: Manifest, config: ModelConfig) -> dict[str, object]:
+def environment(rules: ServerRules) -> Mapping[str, str]:
+    """Return the variables that a worker has from its server."""
+    decodes = "true" if rules.decodes_requests else "false"
+    return {"TS_DECODE_INPUT_REQUEST": decodes, "TS_IPEX_ENABLE": "false", "TS_IPEX_GPU_ENABLE": "false"}
+
+
+def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dict[str, object]:
     """Return what `trivium_child.torchserve` needs to know besides what every worker gets."""
     return {
         "manifest": dict(manifest.document),
         "model_yaml_config": config.document,
         "server_version": SERVER_VERSION,
-        "limit_max_image_pixels": True,
-        "decode_input_request": True,
+        "limit_max_image_pixels": rules.limits_pixels,
+        "decode_input_request": rules.decodes_requests,
         **({"slots": config.number("batchSize") or 1} if is_continuous(config) else {}),
     }
 
 
 def origins(
-    manifest: Manifest, config: ModelConfig, defaults: Defaults, handler: str
+    manifest: Manifest, config: ModelConfig, defaults: Defaults, entry: Origin, rules: ServerRules
 ) -> Mapping[str, Origin]:
     """Return where each field comes from: a key of one of the two files, or a rule."""
 
-    def config_origin(key: str, rule: str) -> Origin:
-        if config.number(key) is None and key not in config.values:
-            return Origin(rule, "")
-        return Origin(config.file, key, config.lines.get(key))
+    config_origin = partial(layers.config_origin, config)
 
     def manifest_origin(key: str, rule: str) -> Origin:
         line = manifest.lines.get(f"model.{key}")
@@ -132,8 +139,8 @@ def origins(
         "name": manifest_origin("modelName", "the file's name"),
         "version": manifest_origin("modelVersion", "TorchServe's default"),
         "engine": Origin("a TorchServe handler is Python", ""),
-        "entry": manifest_origin("handler", "") if manifest.handler else Origin(handler, ""),
-        "handler.function": manifest_origin("handler", "rule: `handle`, else the only class"),
+        "entry": entry,
+        "handler.function": entry,
         "batching.batch_axis": Origin("a batch is a list of requests", ""),
         "batching.max_rows": batch,
         "batching.merge": batch,
@@ -159,6 +166,6 @@ def origins(
         "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
         **{
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")
-            for name in ENVIRONMENT
+            for name in environment(rules)
         },
     }

@@ -152,6 +152,7 @@ class RequestReader:
         self._request: Request | None = None  # the one being received
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
+        self._names: list[bytes] = []
         self._repeats = 0
         self._barren = 0  # bytes fed since a head or a piece of a body was whole: what llhttp may be hoarding
         self._completed = 0  # requests that ended in the present bytes
@@ -273,6 +274,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Once per field of the head, or of the trailer behind chunks (RFC 9112 7.1.2), which is not used."""
+        self._names.append(name)
         name = name.lower()
         headers = self._headers
         if name not in headers:
@@ -300,7 +302,7 @@ class RequestReader:
         if is_framed_twice(headers):
             keeps_alive = False
         method = parser.get_method()
-        head = read_head(method, url, headers, is_http11)
+        head = read_head(method, url, headers, is_http11, self._names)
         exchange = self.begun(head)
         self._request = request = exchange.request
         if method == b"HEAD":
@@ -340,6 +342,7 @@ class RequestReader:
     def _reset_head(self) -> None:
         self._url = b""
         self._headers = {}
+        self._names = []
         self._repeats = self._barren = 0
         self.is_in_head = False
 

@@ -8,6 +8,7 @@ the number of connections.
 """
 
 import logging
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -41,9 +42,11 @@ def join_repeated(headers: dict[bytes, bytes], name: bytes, value: bytes) -> Non
     headers[name] += b", " + value
 
 
-def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11: bool) -> Head:
-    """The head that protocols see; `headers` is not copied. Raises HttpRefusal, after which the rest of the
-    connection cannot be understood.
+def read_head(
+    method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11: bool, names: Sequence[bytes] = ()
+) -> Head:
+    """The head that protocols see; `headers` is not copied, and its `names` are as they were spelt. Raises
+    HttpRefusal, after which the rest of the connection cannot be understood.
     """
     size: int | None = 0
     if b"transfer-encoding" in headers:
@@ -60,7 +63,7 @@ def read_head(method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11:
     if "#" in target:
         raise malformed("the request target holds a fragment (#...); send it without.")
     path, _, query = target.partition("?")
-    return Head(_METHODS.get(method) or method.decode("latin-1"), path, query, headers, size)
+    return Head(_METHODS.get(method) or method.decode("latin-1"), path, query, headers, size, tuple(names))
 
 
 def is_framed_twice(headers: dict[bytes, bytes]) -> bool:

@@ -18,13 +18,14 @@ from trivium.protocols.djl.options import meter_of
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensors
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, costly_rpc
 
 _PACKAGE = "ai.djl.serving.grpc.proto"
-SERVICES: Sequence[str] = (f"{_PACKAGE}.Inference",)
+SERVICES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: (f"{_PACKAGE}.Inference",)}
 """The services whose RPCs this protocol understands."""
 
 PING, PREDICT = f"/{_PACKAGE}.Inference/Ping", f"/{_PACKAGE}.Inference/Predict"

@@ -27,6 +27,7 @@ from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
+from trivium.types.listeners import Role
 from trivium.types.operations import (
     Answer,
     Describe,
@@ -45,7 +46,9 @@ SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 HEALTH = "/grpc.health.v1.Health/Check"
-SERVICES: Sequence[str] = ("inference.GRPCInferenceService", "grpc.health.v1.Health")
+SERVICES: Mapping[Role, Sequence[str]] = {
+    Role.INFERENCE: ("inference.GRPCInferenceService", "grpc.health.v1.Health")
+}
 """The services whose RPCs this protocol understands."""
 
 _COSTLY_BYTES = 2**17

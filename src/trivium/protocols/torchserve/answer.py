@@ -46,6 +46,7 @@ _FRAMING = frozenset(
 """Header names that a handler does not decide."""
 
 _FAILED = VersionState.FAILED
+HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 
 class PredictionEncoder:
@@ -164,10 +165,20 @@ class TorchServePingEncoder:
         if not isinstance(part.answer, Listing):
             error = ServeError(Code.INTERNAL, "The server did not say how its models are. Report it.")
             return refuse(error, self._request_id)
-        is_healthy = not any(row.state is _FAILED for row in part.answer.versions)
-        body = indented({"status": "Healthy" if is_healthy else "Unhealthy"})
+        health = health_of(part.answer)
+        body, is_healthy = indented({"status": health}), health == HEALTHY
         fields = uncached_lines(self._request_id) + JSON
         return HttpAnswer(200 if is_healthy else 500, fields, (body,), len(body), closes=not is_healthy)
+
+
+def health_of(listing: Listing) -> str:
+    """Return the health of the server: unhealthy once a model was given up that had loaded, or was registered. One that
+    did not load with the server is not there.
+    """
+    is_given_up = any(
+        row.state is _FAILED and (row.is_loaded or not row.at_start) for row in listing.versions
+    )
+    return UNHEALTHY if is_given_up else HEALTHY
 
 
 def _line(name: str, value: str) -> bytes:

@@ -14,6 +14,7 @@ from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
+from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
 
 NO_WORKER = (
@@ -58,6 +59,10 @@ TABLE: Mapping[Code, ErrorRow] = {
     Code.DRAINING: ErrorRow(503, _BUSY),
     Code.OUT_OF_MEMORY: ErrorRow(507, _FAILED, "Out of resources"),
 }
+METHOD = TABLE[Code.METHOD]
+KILLED = ErrorRow(507, _FAILED, "Worker died.")
+"""What is said of a worker that was killed as the kernel does it where memory runs out."""
+
 ROUTE = ErrorRow(
     404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
 )
@@ -75,6 +80,17 @@ HANDLER_TEXTS = (
 """What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
 
 _NOBODY = Target("")
+_KNOWN = frozenset({*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 508), 510, 511})
+"""Statuses of errors that have a phrase of their own in the original."""
+
+
+def phrase_of(status: int) -> bytes | None:
+    """Return the phrase of an error's status where the original has another one than the standard's; None elsewhere."""
+    if status in _KNOWN:
+        return None
+    if status == 425:  # as RFC 2817 had it
+        return b"Unordered Collection"
+    return b"%b Error (%d)" % (b"Client" if status < 500 else b"Server", status)
 
 
 class RouteRefusal(ServeError):
@@ -85,25 +101,43 @@ class RouteRefusal(ServeError):
         self.fields = fields
 
 
+class ExactRefusal(ServeError):
+    """An error whose status, type and text the original has; `row` is what it says."""
+
+    def __init__(self, code: Code, message: str, row: ErrorRow) -> None:
+        super().__init__(code, message)
+        self.row = row
+
+
+def refusal_of(error: ServeError, target: Target, exact: bool) -> tuple[int, str, str]:
+    """Return the status of an error in HTTP's numbers, the name of the exception, and what is said."""
+    row = _row(error, target)
+    return error.status or row.status, row.type_name, _message(error, row, target, exact)
+
+
 def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: bool = False) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `target` is what was asked for; `exact`: the
     original's text alone, where it has one. An answer that says that a request is too large is empty.
     """
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(413, b"", (), 0, closes=True)
-    row = _row(error, target)
-    status = error.status or row.status
+    status, type_name, message = refusal_of(error, target, exact)
     fields = uncached_lines(request_id) + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
     if isinstance(error, RouteRefusal):
         fields += error.fields
-    message = _message(error, row, target, exact)
-    body = indented({"code": status, "type": row.type_name, "message": message})
-    return HttpAnswer(status, fields, (body,), len(body), closes=True)
+    body = indented({"code": status, "type": type_name, "message": message})
+    return HttpAnswer(status, fields, (body,), len(body), reason=phrase_of(status), closes=True)
 
 
 def _row(error: ServeError, target: Target) -> ErrorRow:
+    if isinstance(error, ExactRefusal):
+        return error.row
+    if error.code is Code.WORKER_DIED and error.metadata.get("killed"):
+        return KILLED
+    if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
+        return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is not Code.NOT_FOUND:
         return TABLE[error.code]
     if isinstance(error, RouteRefusal) or target is _NOBODY:
@@ -114,6 +148,9 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
 
 def _message(error: ServeError, row: ErrorRow, target: Target, exact: bool) -> str:
     ours = wire_text(error.message)
+    if isinstance(error, ExactRefusal):
+        text = wire_text(row.text)
+        return (text if exact else f"{text.rstrip('.')}. {ours}") if text else ours
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
         known = next((text for text in HANDLER_TEXTS if ours.startswith(text)), "")
         if error.status is not None or known:  # a handler of this dialect has said it in its own words

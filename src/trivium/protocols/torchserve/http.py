@@ -1,27 +1,52 @@
-"""TorchServe's inference protocol over HTTP: the wire's face to a front end.
+"""TorchServe's protocol over HTTP, for inference and management: the wire's face to a front end.
 
 Decides which operation a request is and which encoder writes its answer. Knows no socket, no model and no handler.
-Source: spec sheet `torchserve`, sections 0 and 4.
+Source: spec sheet `torchserve`, sections 0, 4 and 5.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
+from trivium.dialects.torchserve.tokens import Tokens
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.protocols.torchserve.errors import refuse
+from trivium.protocols.torchserve.management import decode_management
+from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
+from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
+from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
+from trivium.protocols.torchserve.management_routes import (
+    ManagementVerb,
+    find_management,
+    no_management_route,
+)
 from trivium.protocols.torchserve.request import decode_infer
-from trivium.protocols.torchserve.routes import ENDPOINTS as ENDPOINTS
-from trivium.protocols.torchserve.routes import TorchServeVerb, find_target
+from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
+from trivium.protocols.torchserve.routes import TorchServeVerb, find_target, is_invocation
+from trivium.protocols.torchserve.token_renewal import (
+    RENEWED,
+    RenewalEncoder,
+    find_renewal,
+    renew,
+    tokens_of,
+)
+from trivium.types.access import Endpoint
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
-from trivium.types.operations import List, Operation
+from trivium.types.operations import List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "explanations", "invocations", "models", "ping")
+    Role.INFERENCE: ("", "predictions", "explanations", "invocations", "models", "ping"),
+    Role.MANAGEMENT: ("", "models", "v1", "token"),
 }
 """The first segments of the paths that this protocol can serve, by role."""
+
+ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
+"""All that this protocol answers."""
+
+_MANAGING = frozenset(ManagementVerb)
+_NO_OPTIONS = ManagementOptions()
 
 COSTLY_FORM_BYTES = 128 * 2**10
 
@@ -29,15 +54,35 @@ COSTLY_FORM_BYTES = 128 * 2**10
 class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
-    With `exact_texts` an error says what the original says, and no more.
+    With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed.
     """
 
-    def __init__(self, make_id: Callable[[], str], exact_texts: bool = False) -> None:
+    def __init__(
+        self,
+        make_id: Callable[[], str],
+        exact_texts: bool = False,
+        roles: Set[Role] = frozenset(Role),
+        management: ManagementOptions = _NO_OPTIONS,
+        tokens: Tokens | None = None,
+    ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
+        self._roles = roles
+        self._management = management
+        self._tokens = tokens
 
     def head(self, head: Head) -> Target:
-        """The route, by `routes.find_target`."""
+        """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
+        invocation goes before its management.
+        """
+        infers = Role.INFERENCE in self._roles
+        if Role.MANAGEMENT in self._roles and not (infers and is_invocation(head)):
+            target = (self._tokens and find_renewal(head)) or find_management(head)
+            if target is not None:
+                return target
+            if not infers:
+                raise no_management_route(head)
         return find_target(head)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
@@ -50,6 +95,14 @@ class TorchServeHttp:
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id = self._make_id()
+        if target.verb in _MANAGING:
+            asked = decode_management(head, target, body, request_id, self._management)
+            return asked.operation, TorchServeManagementEncoder(
+                request_id, asked.wish, asked.write, self._exact, asked.reason
+            )
+        if target.verb == RENEWED and self._tokens is not None:
+            renew(head, self._tokens)
+            return Live(), RenewalEncoder(request_id)
         if target.verb == TorchServeVerb.PING:
             return List(), TorchServePingEncoder(request_id)
         accept = head.headers.get(b"accept", b"").decode("latin-1")
@@ -64,4 +117,6 @@ class TorchServeHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
-    return TorchServeHttp(context.make_id, context.as_original)
+    tokens = tokens_of(context.shared)
+    options = management_options(context)
+    return TorchServeHttp(context.make_id, context.as_original, context.roles, options, tokens)

@@ -26,8 +26,8 @@ def decode_infer(
     """The operation of a target that takes a body, which `as_generate` reads for a model that generates. INVALID or
     TOO_LARGE for a form that cannot be read.
     """
-    properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
-    fields = parts(properties.get("content-type", ""), body.data)
+    properties = head.spelt()
+    fields = parts(head.headers.get(b"content-type", b"").decode("latin-1"), body.data)
     path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
     query: tuple[tuple[str, str], ...] = ()
     model = target.model

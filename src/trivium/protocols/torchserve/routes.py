@@ -92,6 +92,11 @@ def find_target(head: Head) -> Target:
     raise RouteRefusal(Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.")
 
 
+def is_invocation(head: Head) -> bool:
+    """Tell whether a path below the models runs one."""
+    return head.path.split("/")[1:2] == ["models"] and head.path.split("/")[3:4] == ["invoke"]
+
+
 def url_path(head: Head) -> str:
     """Return the part of a prediction's path behind the version."""
     return "/".join(map(decoded, head.path.split("/")[4:]))

@@ -4,7 +4,7 @@ import pytest
 
 from trivium.cli.djl_serving.keys import KEYS, ConfigKey, KeyKind, KeySupport, read_address
 from trivium.cli.djl_serving.sources import ServingSources, gather
-from trivium.dialects.djl.properties import read
+from trivium.codecs.java_properties import read
 from trivium.types.findings import Finding, Severity
 from trivium.types.listeners import BindAddress
 

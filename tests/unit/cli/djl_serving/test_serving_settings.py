@@ -7,7 +7,7 @@ import pytest
 from trivium.cli.djl_serving.report import bound, summary
 from trivium.cli.djl_serving.settings import ServingSettings, settle
 from trivium.cli.djl_serving.sources import gather
-from trivium.dialects.djl.properties import read
+from trivium.codecs.java_properties import read
 from trivium.types.errors import ConfigError, ServeError
 
 

@@ -1,5 +1,7 @@
 """Who serves a request, and every sentence for one that nobody does."""
 
+from dataclasses import replace
+
 import pytest
 from tests.harness.virtual_models import make_spec
 
@@ -15,6 +17,7 @@ class Loaded:
     """Stands for a loaded model: the registry only asks whether it was given up."""
 
     spec = make_spec()
+    groups = ()
 
     def obstacle(self):
         return ""
@@ -33,6 +36,7 @@ def put(made, name, number):
     record = made.record(name, number)
     record.move(S.LOADING)
     loaded = Loaded()
+    loaded.spec = replace(loaded.spec, version=number)
     made.publish(record, loaded)
     record.move(S.READY)
     return loaded
@@ -114,8 +118,20 @@ def test_records_and_listing_are_sorted():
     assert [(r.name, r.version) for r in made.records()] == [("a", "1"), ("b", "9"), ("b", "10")]
     assert [r.version for r in made.records("b")] == ["9", "10"]
     assert made.records("c") == []
-    assert made.listing("a").versions == (VersionStatus("a", "1", S.READY),)
+    (row,) = made.listing("a").versions
+    assert row == VersionStatus("a", "1", S.READY, is_loaded=True, is_default=True)
     assert made.record("a", "1") is made.records("a")[0]
+
+
+def test_the_default_version_is_kept_whatever_is_added():
+    made = registry(m=["1"])
+    made.keep_default("m")
+    put(made, "m", "2")
+    assert made.default_version("m") == "1"
+    assert [row.is_default for row in made.listing("m").versions] == [True, False]
+    made.pin("m", "2")
+    made.keep_default("m")
+    assert made.default_version("m") == "2"
 
 
 def test_what_is_forgotten_is_not_there():

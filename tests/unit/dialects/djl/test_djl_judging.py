@@ -2,10 +2,10 @@
 
 import pytest
 
+from trivium.codecs.java_properties import read
 from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, DjlEngine
 from trivium.dialects.djl.judging import KNOWN, MOST_COMPARED, judge
 from trivium.dialects.djl.names import SHEET, nearest
-from trivium.dialects.djl.properties import read
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.dialects.djl.values import FORMS
 from trivium.types.findings import Finding, Severity

@@ -2,10 +2,10 @@
 
 import pytest
 
+from trivium.codecs.java_properties import Properties, read
 from trivium.dialects.djl.engines import PYTHON
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.layers import from_environment, layered, threads_of
-from trivium.dialects.djl.properties import Properties, read
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from trivium.codecs.java_properties import read
 from trivium.dialects.djl.detection import detect
 from trivium.dialects.djl.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, PYTORCH, row_of
 from trivium.dialects.djl.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.dialects.djl.judging import judge
 from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
-from trivium.dialects.djl.properties import read
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.types.findings import Severity
 from trivium.types.spec import Device, Origin

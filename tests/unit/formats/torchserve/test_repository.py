@@ -10,9 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from trivium.formats.torchserve.repository import FORMAT
+from trivium.dialects.torchserve.layers import NO_RULES, ServerRules
+from trivium.formats.torchserve.repository import FORMAT, TorchServeFormat
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import All, Batching, Defaults, Device, Dynamic, InstanceGroup, ModelFacts, ModelSpec
+from trivium.types.sources import ModelSource, SourceSetting
+from trivium.types.spec import (
+    All,
+    Batching,
+    Defaults,
+    Device,
+    Dynamic,
+    InstanceGroup,
+    ModelFacts,
+    ModelSpec,
+    Origin,
+)
 
 PLACE = "MAR-INF/MANIFEST.json"
 HANDLER = "def handle(data, context):\n    return data\n"
@@ -91,12 +103,12 @@ def test_claims(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     claimed = {path.name for path in tmp_path.iterdir() if FORMAT.claims(path)}
     assert claimed == {"a.mar", "with.zip", "top.tar.gz", "below.tgz", "noarchive"}
-    assert not FORMAT.claims(tmp_path)
+    assert FORMAT.claims(tmp_path)
     assert not FORMAT.claims(tmp_path / "none")
     assert not FORMAT.claims(tmp_path / "a.mar" / "b")
 
 
-def test_a_store_is_nothing_but_models(tmp_path: Path, defaults: Defaults) -> None:
+def test_a_store_serves_its_models_and_names_what_it_left(tmp_path: Path, defaults: Defaults) -> None:
     store = tmp_path / "store"
     folder(store / "one", files(modelName="one"))
     mar(store / "two.mar", files(modelName="two"))
@@ -110,11 +122,99 @@ def test_a_store_is_nothing_but_models(tmp_path: Path, defaults: Defaults) -> No
         ("two", "2.0"),
     ]
     assert all(spec.version_policy == All() for spec in reading.specs)
-    (store / "readme.txt").touch()
-    assert FORMAT.claims(store)
-    assert len(FORMAT.read(store, defaults).specs) == 3
+    assert not reading.specs[0].reports
+    (store / "README").touch()
+    (store / "config.properties").touch()
     (store / "no_model").mkdir()
-    assert not FORMAT.claims(store)
+    assert FORMAT.claims(store)
+    reading = FORMAT.read(store, defaults)
+    assert len(reading.specs) == 3
+    (finding,) = reading.specs[0].reports
+    assert finding.severity is Severity.NOTICE
+    assert finding.found.endswith("left alone: README, config.properties, no_model/")
+    assert "trivium torchserve --ts-config" in finding.hint
+
+
+def test_a_folder_without_any_model_is_no_store(tmp_path: Path) -> None:
+    folder(tmp_path / "store", {"README": "", "no_model/x": ""})
+    assert not FORMAT.claims(tmp_path / "store")
+
+
+# -- what others say of a model ----------------------------------------------------------------------------
+
+
+def setting(value: str, key: str = "k") -> SourceSetting:
+    return SourceSetting(value, Origin("elsewhere", key))
+
+
+def asked(path: Path, defaults: Defaults, rules: ServerRules = NO_RULES, **over: str) -> ModelSpec:
+    source = ModelSource(str(path), over={key: setting(value, key) for key, value in over.items()})
+    reading = TorchServeFormat(rules).read_source(path, source, defaults)
+    assert [str(finding) for model in reading.unreadable for finding in model.findings] == []
+    (spec,) = reading.specs
+    return spec
+
+
+RULES = ServerRules(
+    under={"minWorkers": setting("3"), "responseTimeout": setting("7"), "jobQueueSize": setting("5")},
+    by_version={("digits", "1.0"): {"minWorkers": setting("2"), "batchSize": setting("4")}},
+    handler=setting("handler.py", "default_service_handler"),
+    gpus=0,
+)
+
+
+def test_the_call_goes_before_the_property_models_and_that_before_the_servers_defaults(
+    tmp_path: Path, defaults: Defaults
+) -> None:
+    path = mar(tmp_path / "a.mar", files())
+    spec = asked(path, defaults, RULES)
+    assert (spec.groups[0].minimum, spec.groups[0].maximum, spec.batching.max_rows) == (2, 2, 4)
+    assert (spec.limits.run_deadline, spec.limits.queue_items) == (7, 5)
+    assert spec.origin["batching.max_rows"] == Origin("elsewhere", "k")
+    over = {"batch_size": "8", "initial_workers": "0", "response_timeout": "9", "max_batch_delay": "0"}
+    spec = asked(path, defaults, RULES, **over)
+    assert (spec.groups[0].minimum, spec.groups[0].maximum, spec.batching.max_rows) == (0, 0, 8)
+    assert spec.limits.run_deadline == 9
+    assert spec.origin["groups[0].minimum"] == Origin("elsewhere", "initial_workers")
+
+
+def test_a_file_goes_before_the_call_with_its_workers_and_time_outs_also_those_it_does_not_give(
+    tmp_path: Path, defaults: Defaults
+) -> None:
+    path = mar(tmp_path / "a.mar", files("minWorkers: 1\nmaxWorkers: 6\nbatchSize: 2\n"))
+    over = {"batch_size": "8", "initial_workers": "4", "response_timeout": "9"}
+    spec = asked(path, defaults, RULES, **over)
+    assert (spec.groups[0].minimum, spec.groups[0].maximum, spec.batching.max_rows) == (1, 6, 8)
+    assert spec.limits.run_deadline == 120
+
+
+def test_who_names_the_handler_of_an_archive(tmp_path: Path, defaults: Defaults) -> None:
+    bare = mar(tmp_path / "bare.mar", {"handler.py": HANDLER, "other.py": HANDLER})
+    spec = asked(bare, defaults, RULES)
+    assert (spec.entry, spec.origin["entry"].key) == ("handler.py", "default_service_handler")
+    assert asked(bare, defaults, handler="other.py:handle").entry == "other.py"
+    full = mar(tmp_path / "full.mar", {**files(), "other.py": HANDLER})
+    assert asked(full, defaults, handler="other.py").entry == "other.py"
+
+
+@pytest.mark.parametrize(
+    ("over", "key"),
+    [
+        ({"batch_size": "0"}, "batch_size"),
+        ({"batch_size": "many"}, "batch_size"),
+        ({"initial_workers": "-1"}, "initial_workers"),
+        ({"runtime": "LSP"}, "runtime"),
+        ({"handler": "../x.py"}, "handler"),
+        ({"colour": "blue"}, "colour"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_named(
+    tmp_path: Path, defaults: Defaults, over: dict[str, str], key: str
+) -> None:
+    path = mar(tmp_path / "a.mar", files())
+    source = ModelSource(str(path), over={name: setting(value, name) for name, value in over.items()})
+    (model,) = FORMAT.read_source(path, source, defaults).unreadable
+    assert key in {finding.key for finding in model.findings}
 
 
 def test_neighbours_of_a_broken_archive_load(tmp_path: Path, defaults: Defaults) -> None:

@@ -10,6 +10,7 @@ from trivium.codecs.grpc_status import INVALID_ARGUMENT, NOT_FOUND
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.grpc import PING, PREDICT, SCOPES, SERVICES, DjlGrpc
 from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
 from trivium.types.payload import Generate, Raw, RawPart, Tensors
 from trivium.types.state import VersionState
@@ -111,6 +112,6 @@ def test_a_ping_says_how_models_are(state: VersionState, multi: bool, code: int,
 
 def test_there_are_two_rpcs() -> None:
     assert [PROTOCOL.kind(method) for method in SCOPES] == [RpcKind.UNARY, RpcKind.SERVER_STREAM]
-    assert all(method.startswith(f"/{SERVICES[0]}/") for method in SCOPES)
+    assert all(method.startswith(f"/{SERVICES[Role.INFERENCE][0]}/") for method in SCOPES)
     with pytest.raises(ServeError):
-        PROTOCOL.kind(f"/{SERVICES[0]}/Train")
+        PROTOCOL.kind(f"/{SERVICES[Role.INFERENCE][0]}/Train")

@@ -106,6 +106,78 @@ def test_a_client_cannot_say_what_the_server_says():
     assert (operation.method, operation.payload.path, operation.id) == ("predict", "", "id-1")
 
 
+def test_headers_have_the_names_that_the_client_gave_them():
+    wire = protocol()
+    names = (b"X-Own", b"x-own", b"CONTENT-TYPE", b"accept")
+    given = {b"x-own": b"1, 2", b"content-type": b"text/plain", b"accept": b"*/*"}
+    head = Head("POST", "/predictions/m", "", given, 1, names)
+    operation, _ = wire.decode(head, wire.head(head), Body(b"a"))
+    assert operation.payload.properties == {"x-own": "1, 2", "CONTENT-TYPE": "text/plain", "accept": "*/*"}
+    assert [part.content_type for part in operation.payload.parts] == ["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "phrase"),
+    [
+        (ServeError(Code.MODEL_FAILED, "no", status=513), 513, b"Server Error (513)"),
+        (ServeError(Code.MODEL_FAILED, "no", status=418), 418, b"Client Error (418)"),
+        (ServeError(Code.MODEL_FAILED, "no", status=425), 425, b"Unordered Collection"),
+        (ServeError(Code.MODEL_FAILED, "no", status=404), 404, None),
+        (ServeError(Code.WORKER_DIED, "no"), 500, None),
+        (
+            ServeError(Code.WORKER_DIED, "no", info=ErrorInfo.of(reasons.KILLED, model="m", killed=True)),
+            507,
+            None,
+        ),
+        (
+            ServeError(
+                Code.WORKER_DIED, "no", info=ErrorInfo.of(reasons.DIED_WITH_MANY, model="m", killed=False)
+            ),
+            500,
+            None,
+        ),
+        (
+            ServeError(
+                Code.NOT_READY,
+                "no",
+                info=ErrorInfo.of(reasons.NOT_SERVING, model="m", version="", state="failed"),
+            ),
+            404,
+            None,
+        ),
+        (
+            ServeError(
+                Code.NOT_READY,
+                "no",
+                info=ErrorInfo.of(reasons.NOT_SERVING, model="m", version="", state="loading"),
+            ),
+            503,
+            None,
+        ),
+    ],
+)
+def test_statuses_and_phrases_are_the_originals(error, status, phrase):
+    answer = answered(ResponsePart(error=error), exact=True)
+    assert (answer.status, answer.reason) == (status, phrase)
+    texts = {500: "Worker died.", 507: "Worker died.", 503: None}
+    if error.status is None and texts.get(status):
+        assert document(answer)["message"] == texts[status]
+    if error.status is None and status == 404:
+        assert document(answer)["message"] == "Model not found: m"
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        (VersionStatus("m", "1", VersionState.FAILED, at_start=True), 200),
+        (VersionStatus("m", "1", VersionState.FAILED, at_start=True, is_loaded=True), 500),
+        (VersionStatus("m", "1", VersionState.FAILED), 500),
+    ],
+)
+def test_a_model_that_did_not_load_with_the_server_does_not_make_it_unhealthy(row, status):
+    assert answered(ResponsePart(answer=Listing((row,))), "/ping").status == status
+
+
 def test_forms_and_the_model_that_a_form_names():
     form = {b"content-type": b"application/x-www-form-urlencoded"}
     operation = infer("POST", "/invocations", b"model_name=m&text=a+b&token", form)
@@ -131,7 +203,7 @@ def test_costly_bodies_are_large_forms():
     [
         ("GET", "/predictions", 404, "ResourceNotFoundException"),
         ("GET", "/predictions/", 404, "ResourceNotFoundException"),
-        ("GET", "/models/m", 404, "ResourceNotFoundException"),
+        ("GET", "/models/m/1/x", 404, "ResourceNotFoundException"),
         ("GET", "/elsewhere", 404, "ResourceNotFoundException"),
         ("GET", "/", 405, "MethodNotAllowedException"),
         ("OPTIONS", "/", 501, "InternalServerException"),

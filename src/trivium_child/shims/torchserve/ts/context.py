@@ -11,25 +11,74 @@ from ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
 
 
 class Headers(Dict[str, Any]):
-    """Header fields by name, in whatever capitals: HTTP's names have none of their own. Iterates as they are kept."""
+    """Header fields by name, under the names that the client gave them. They are found in whatever capitals, since
+    HTTP's names have none of their own; of several spellings of one the last counts.
+    """
 
     def __init__(self, fields: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__()
+        self._spelt: Dict[Any, Any] = {}
         for name, value in (fields or {}).items():
             self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(_folded(name), value)
+        kept = self._spelt.setdefault(_folded(name), name)
+        super().__setitem__(kept, value)
 
     def __getitem__(self, name: str) -> Any:
-        return super().__getitem__(_folded(name))
+        return super().__getitem__(self._kept(name))
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(self._kept(name))
+        del self._spelt[_folded(name)]
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(_folded(name))
+        return _folded(name) in self._spelt
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value, or the default."""
-        return super().get(_folded(name), default)
+        return super().get(self._kept(name), default)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """The value, which is taken out; the default, if there is one, for a name that is not there."""
+        if name not in self:
+            return super().pop(name, *default)
+        value = self[name]
+        del self[name]
+        return value
+
+    def popitem(self) -> Tuple[str, Any]:
+        """Return the last field, which is taken out."""
+        name, value = super().popitem()
+        del self._spelt[_folded(name)]
+        return name, value
+
+    def clear(self) -> None:
+        """Take out all of them."""
+        super().clear()
+        self._spelt.clear()
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """The value, or the default, which is put in."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *others: Any, **fields: Any) -> None:
+        """Put in other fields, as `dict.update` does."""
+        for name, value in dict(*others, **fields).items():
+            self[name] = value
+
+    def copy(self) -> "Headers":
+        """Return others that are equal."""
+        return Headers(self)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Headers, (dict(self),)
+
+    def _kept(self, name: Any) -> Any:
+        """Return the name as it was spelt; itself, if there is no such."""
+        return self._spelt.get(_folded(name), name)
 
 
 class RequestProcessor:

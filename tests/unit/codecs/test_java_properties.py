@@ -3,7 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.dialects.djl.properties import MAX_BYTES, read, without_stray_commas
+from trivium.codecs.java_properties import MAX_BYTES, read
+from trivium.dialects.djl.stray_commas import without_stray_commas
 from trivium.types.findings import Severity
 
 

@@ -1,21 +1,17 @@
 """Java's `.properties` files: keys and values with the lines that they stand on.
 
-Source: the grammar of `java.util.Properties`, as spec sheet `djl`, section 1.2, names it. Knows no key. Text is read
-as UTF-8 and, where it is none, as Latin-1, which is what Java reads.
+Source: the grammar of `java.util.Properties`. Knows no key, and nobody who writes such files. Text is read as UTF-8
+and, where it is none, as Latin-1, which is what Java reads.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trivium.types.findings import Finding, Severity
 
 MAX_BYTES = 2**20
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_STRAY_COMMA = re.compile(
-    r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|true|false)[\s,]*,\s*", re.I | re.A
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +60,6 @@ def read(file: str, data: bytes) -> Properties:
             findings.append(Finding(Severity.NOTICE, file, number, key, found, "", "Remove one of them."))
         entries[key] = PropertyEntry(value, number)
     return Properties(file, entries, tuple(findings))
-
-
-def without_stray_commas(properties: Properties) -> Properties:
-    """Read a number or a truth value with a comma behind it as it is meant, whichever key it belongs to: `width=224,`
-    is 224. A notice names each.
-    """
-    entries = dict(properties.entries)
-    findings = list(properties.findings)
-    for key, entry in properties.entries.items():
-        if match := _STRAY_COMMA.fullmatch(entry.value):
-            entries[key] = replace(entry, value=match[1])
-            found = f"{key}={entry.value.strip()} ends in a comma, and is read as {key}={match[1]}"
-            file, line = properties.place(key)
-            findings.append(Finding(Severity.NOTICE, file, line, key, found, "", "Remove the comma."))
-    return replace(properties, entries=entries, findings=tuple(findings))
 
 
 def _text(data: bytes) -> str:

@@ -1,0 +1,32 @@
+"""Says which command reads a `config.properties`, for whoever gives it to another one."""
+
+from pathlib import Path
+
+from trivium.cli.djl_serving.keys import KEYS
+from trivium.cli.torchserve.properties_table import PROPERTIES
+from trivium.codecs.java_properties import MAX_BYTES, read
+
+_SUFFIX = ".properties"
+_TORCHSERVE = (
+    "TorchServe's configuration is read by `trivium torchserve --ts-config {0}`, and explained by `trivium check "
+    "--ts-config {0}`."
+)
+_DJL = (
+    "DJL Serving's configuration is read by `trivium djl-serving -f {0}`, and explained by `trivium check --djl-config "
+    "{0}`."
+)
+
+
+def reader_of(path: object) -> str:
+    """Return a sentence that names the commands which read a file; empty for one that is no such configuration."""
+    if not isinstance(path, Path) or path.suffix != _SUFFIX or not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            names = set(read(str(path), file.read(MAX_BYTES + 1)).entries)
+    except OSError:
+        names = set()
+    djl, torchserve = len(names & KEYS.keys()), len(names & PROPERTIES.keys())
+    texts = [_TORCHSERVE] if torchserve >= djl else []
+    texts += [_DJL] if djl >= torchserve else []
+    return " ".join(texts).format(path)

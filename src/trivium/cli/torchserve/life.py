@@ -1,0 +1,116 @@
+"""The life of a TorchServe: listen, say so, load, serve until a signal, drain.
+
+Decides the order of these and the exit status. Source: spec sheet `torchserve`, section 1: models load once it listens,
+and one that cannot be loaded is a line of the log.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+from trivium import app
+from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.listeners import Listeners
+from trivium.cli.process import observer, settle
+from trivium.cli.stopping import CUT_OFF, StopSignals
+from trivium.cli.torchserve.options import FAILED
+from trivium.cli.torchserve.report import bound
+from trivium.cli.torchserve.settings import TorchServeSettings
+from trivium.cli.torchserve.token_check import authorizers
+from trivium.core.server import Server
+from trivium.dialects.torchserve.tokens import SHARED, Tokens
+from trivium.formats.torchserve.repository import TorchServeFormat
+from trivium.types.errors import ServeError
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.state import VersionState
+
+_log = logging.getLogger("org.pytorch.serve.ModelServer")
+
+
+async def live(
+    settings: TorchServeSettings,
+    tokens: Tokens | None,
+    listens: Callable[[], None],
+    ends: Callable[[], None],
+) -> int:
+    """Run from start to end, and return the exit status. Calls `listens` once clients may come, `ends` at the end."""
+    try:
+        return await _live(settings, tokens, listens)
+    finally:
+        ends()
+
+
+async def _live(settings: TorchServeSettings, tokens: Tokens | None, listens: Callable[[], None]) -> int:
+    config = settings.loaded.config
+    stop = StopSignals(config.server.drain_timeout)
+    form = TorchServeFormat(settings.rules, os.environ)
+    formats = (form, *(each for each in app.FORMATS if not isinstance(each, TorchServeFormat)))
+    async with app.build(config, observer(config.workers.shares_processor), formats) as server:
+        if tokens is not None:
+            server.shared[SHARED] = tokens
+        listeners = Listeners(server, config, authorizers(tokens))
+        try:
+            await listeners.start()
+        except CannotListen as error:
+            _log.error(
+                "Failed to listen: %s (%s) is taken, or no address of this machine. Choose another in the "
+                "configuration (port 0 takes a free one), or stop what listens there.",
+                error.address,
+                error.service,
+            )
+            return FAILED
+        for line in bound(listeners.places, settings):
+            _log.info("%s", line)
+        _add_models(server, settings)
+        loading = asyncio.ensure_future(server.start(_told))
+        listens()
+        return await _serve(server, listeners, loading, stop)
+
+
+def _add_models(server: Server, settings: TorchServeSettings) -> None:
+    for item, why in settings.startup.failures:
+        _log.warning("Failed to load model: %s, %s", item, why)
+    for model in settings.startup.models:
+        _log.info("Loading initial models: %s", model.item)
+        try:
+            if model.path is None:
+                server.add(model.source)
+            else:
+                server.add(model.path, asked=model.source)
+        except ServeError as error:
+            _log.warning("Failed to load model: %s, %s", model.item, error.message)
+
+
+def _told(status: VersionStatus) -> None:
+    match status.state:
+        case VersionState.READY:
+            _log.info("Model %s loaded.", status.model)
+        case VersionState.FAILED:
+            _log.warning("Failed to load model: %s, %s", status.model, status.reason)
+
+
+async def _serve(
+    server: Server, listeners: Listeners, loading: "asyncio.Task[Listing]", stop: StopSignals
+) -> int:
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
+    if loading.done():
+        loading.result()
+        settle()
+    else:
+        loading.cancel()
+        await asyncio.wait({loading})
+    await stopped
+    return await _go_down(server, listeners, stop)
+
+
+async def _go_down(server: Server, listeners: Listeners, stop: StopSignals) -> int:
+    server.begin_drain()
+    report = await listeners.drain(stop.left)
+    await listeners.close()
+    lines = (*report.unfinished, *await server.close(stop.left))
+    for line in lines:
+        _log.warning("cut off: %s", line)
+    _log.info("Torchserve stopped.")
+    return CUT_OFF if lines else 0

@@ -1,0 +1,265 @@
+"""Translates what configures a TorchServe into our configuration, rules of its models, and the models to start with.
+
+Reads names in the model store; starts nothing. Source: spec sheet `torchserve`, sections 1, 2 and 13. Raises
+ConfigError with every fault, ServeError for what else keeps it from starting.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trivium.cli.torchserve.certificates import given_pair
+from trivium.cli.torchserve.properties_table import ListenerAddress, read_address
+from trivium.cli.torchserve.sources import PropertySources
+from trivium.cli.torchserve.store import StartupList, startup_list
+from trivium.config.loading import LoadedConfig, from_process
+from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
+from trivium.dialects.torchserve.layers import ServerRules
+from trivium.dialects.torchserve.start_models import read_snapshot, read_version_rules
+from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.listeners import Role
+from trivium.types.sources import SourceSetting
+from trivium.types.spec import Origin
+
+MakePair = Callable[[], tuple[str, str]]
+"""Makes files of a certificate and its key, or raises why it cannot."""
+
+_UNDER = {
+    "job_queue_size": "jobQueueSize",
+    "default_response_timeout": "responseTimeout",
+    "default_startup_timeout": "startupTimeout",
+}
+"""Property -> the key of model-config.yaml that it is the default of."""
+
+_ADDRESSES: Mapping[str, Role] = {
+    "inference_address": Role.INFERENCE,
+    "management_address": Role.MANAGEMENT,
+    "metrics_address": Role.METRICS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TorchServeSettings:
+    """All that a TorchServe is started with. Keys of requests last `token_seconds`; None: nobody needs one. With
+    `may_register` clients register and unregister models, from the URLs that are `allowed`.
+    """
+
+    loaded: LoadedConfig
+    rules: ServerRules
+    startup: StartupList
+    store: Path
+    sources: PropertySources
+    notices: tuple[str, ...]
+    token_seconds: float | None
+    may_register: bool
+    allowed: AllowedUrls
+
+
+def settle(
+    sources: PropertySources, make_pair: MakePair, machine: tuple[int, int], options: Mapping[str, object]
+) -> TorchServeSettings:
+    """Return the settings of a server. `machine`: its processors and GPUs; `options` are further ones of ours."""
+    if sources.faults:
+        raise ConfigError(sources.faults)
+    notices = [str(finding) for finding in sources.findings]
+    store = Path(sources.text("model_store") or ".")
+    allowed = AllowedUrls(read_patterns(sources.text("allowed_urls")))
+    rules = _rules(sources, machine, notices)
+    startup = startup_list(sources, store, allowed)
+    places = _places(sources, allowed, startup, notices)
+    fields = {**_options(sources, make_pair, notices), **options, "fetch_from": ",".join(places)}
+    has_tokens = not sources.switch("disable_token_authorization")
+    return TorchServeSettings(
+        from_process(None, fields),
+        rules,
+        startup,
+        store,
+        sources,
+        tuple(notices),
+        float(sources.text("token_expiration_min")) * 60 if has_tokens else None,
+        sources.switch("enable_model_api"),
+        allowed,
+    )
+
+
+def exposure(settings: TorchServeSettings) -> str:
+    """Return what has to be said loudly of a server whose models others reach without a key; empty where they do not.
+    Its metrics are open in the original, too.
+    """
+    config = settings.loaded.config
+    wide = replace(config, metrics=replace(config.metrics, no_metrics=True)).wide
+    if settings.token_seconds is not None or not wide:
+        return ""
+    may = "call and manage its models"
+    if settings.may_register:
+        may = "run any code on this machine, by registering a model"
+    return (
+        f"THE TOKEN CHECK IS OFF, AND {wide.partition(' ')[2]} IS REACHED FROM OTHER MACHINES: whoever reaches it can "
+        f"{may}. Leave out {_switched_off(settings.sources)}, or listen on 127.0.0.1 alone."
+    )
+
+
+def _switched_off(sources: PropertySources) -> str:
+    origin = sources.origin("disable_token_authorization")
+    return (
+        "--disable-token-auth"
+        if origin.key.startswith("-")
+        else f"disable_token_authorization ({origin.file})"
+    )
+
+
+def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str]) -> ServerRules:
+    under = {key: _setting(sources, name) for name, key in _UNDER.items()}
+    under["minWorkers"] = _workers(sources, machine)
+    by_version: Mapping[tuple[str, str], Mapping[str, SourceSetting]] = {}
+    for name in ("models", "model_snapshot"):
+        if sources.is_given(name):
+            text = sources.text(name) if name == "models" else read_snapshot(sources.text(name))[1]
+            found = read_version_rules(text, sources.origin(name))
+            by_version = {**by_version, **found.settings}
+            notices += [f"{sources.origin(name)}: {notice}." for notice in found.notices]
+    handler = "default_service_handler"
+    return ServerRules(
+        under,
+        by_version,
+        _setting(sources, handler) if sources.is_given(handler) else None,
+        sources.number("number_of_gpu") if sources.is_given("number_of_gpu") else None,
+        sources.text("python"),
+        sources.switch("decode_input_request"),
+        sources.switch("limit_max_image_pixels"),
+    )
+
+
+def _setting(sources: PropertySources, name: str) -> SourceSetting:
+    return SourceSetting(sources.text(name), sources.origin(name))
+
+
+def _workers(sources: PropertySources, machine: tuple[int, int]) -> SourceSetting:
+    """Return how many workers a model has that says nothing of it: one per GPU, or else per processor."""
+    if sources.number("default_workers_per_model"):
+        return _setting(sources, "default_workers_per_model")
+    processors, gpus = machine
+    if sources.is_given("number_of_gpu"):
+        gpus = min(gpus, sources.number("number_of_gpu"))
+    what = f"one per GPU: {gpus}" if gpus else f"one per processor: {processors}"
+    return SourceSetting(
+        str(gpus or processors), Origin(f"TorchServe's default, {what} (default_workers_per_model)", "")
+    )
+
+
+def _places(
+    sources: PropertySources, allowed: AllowedUrls, startup: StartupList, notices: list[str]
+) -> list[str]:
+    """Return the places that models may be fetched from: those that patterns name, and what is started with."""
+    given = [part.strip() for part in sources.text("trivium_fetch_from").split(",") if part.strip()]
+    remote = [pattern for pattern in allowed.patterns if not re.match("file", pattern, re.IGNORECASE)]
+    nowhere = [pattern for pattern in remote if not AllowedUrls((pattern,)).places]
+    if nowhere and not given:
+        notices.append(
+            f"{sources.origin('allowed_urls')}: {nowhere[0]} names no host, and nothing is fetched because of it. Name "
+            "hosts, like https://models\\.example\\.org/.*, or list places in trivium_fetch_from."
+        )
+    return [*given, *allowed.places, *(_place(url) for url in startup.urls)]
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) -> dict[str, object]:
+    """Return our options, by name, that the properties stand for."""
+    addresses = {name: _address(sources, name) for name in _ADDRESSES}
+    pair: tuple[str, str] | None = None
+    if any(address.is_tls for address in addresses.values()):
+        pair = given_pair(sources) or make_pair()
+    inference, management, metrics = addresses.values()
+    fields: dict[str, object] = {
+        "profile": "torchserve",
+        "open": True,
+        "open_management": True,
+        "torchserve_model_store": str(Path(sources.text("model_store") or ".").absolute()),
+        "torchserve_allowed_urls": sources.text("allowed_urls"),
+        "torchserve_default_workers": sources.number("default_workers_per_model"),
+        "torchserve_no_model_api": not sources.switch("enable_model_api"),
+        "queue_items": sources.number("job_queue_size"),
+        "max_body_bytes": sources.number("max_request_size"),
+        "keystore_password": sources.text("keystore_pass"),
+        "cors_allowed_origin": sources.text("cors_allowed_origin"),
+        "cors_allowed_methods": sources.text("cors_allowed_methods"),
+        "cors_allowed_headers": sources.text("cors_allowed_headers"),
+        "no_metrics": not sources.switch("enable_metrics_api"),
+        "metrics_interval": float(sources.number("metric_time_interval")),
+        "no_cpu_metrics": sources.switch("disable_system_metrics"),
+        "no_gpu_metrics": sources.switch("disable_system_metrics"),
+        "host": inference.bind.host or "127.0.0.1",
+        **_listener("http", inference, pair),
+        **_grpc(sources, notices),
+    }
+    if management != inference:
+        fields |= {**_listener("management", management, pair), "management_host": management.bind.host}
+    if sources.switch("enable_metrics_api"):
+        fields |= _metrics(sources, metrics, (inference, management), pair)
+    return fields
+
+
+def _address(sources: PropertySources, name: str) -> ListenerAddress:
+    address = read_address(sources.text(name), _ADDRESSES[name])
+    assert address is not None, "its value was judged when it was taken"
+    return address
+
+
+def _listener(name: str, address: ListenerAddress, pair: tuple[str, str] | None) -> dict[str, object]:
+    found: dict[str, object] = {f"{name}_port": address.bind.port, f"{name}_socket": address.bind.path}
+    if address.is_tls and pair is not None:
+        found |= {f"{name}_tls_certificate": pair[0], f"{name}_tls_key": pair[1]}
+    return found
+
+
+def _metrics(
+    sources: PropertySources,
+    address: ListenerAddress,
+    others: tuple[ListenerAddress, ListenerAddress],
+    pair: tuple[str, str] | None,
+) -> dict[str, object]:
+    if address == others[0] and address.bind.path:
+        return {}
+    if address.bind.path:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"{sources.origin('metrics_address')}: metrics are not served by a socket of their own. Give "
+            "http://127.0.0.1:8082, or the inference_address.",
+        )
+    found = _listener("metrics", address, pair)
+    del found["metrics_socket"]
+    return {**found, "metrics_host": address.bind.host}
+
+
+def _grpc(sources: PropertySources, notices: list[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for role, host, port in (
+        ("inference", "grpc_host", "grpc_port"),
+        ("management", "management_grpc_host", "management_grpc_port"),
+    ):
+        found |= {
+            host: sources.text(f"grpc_{role}_address"),
+            port: sources.number(f"grpc_{role}_port"),
+        }
+    if sources.switch("enable_grpc_ssl"):
+        pair = given_pair(sources)
+        if pair is None or not pair[1]:
+            raise ServeError(
+                Code.INVALID,
+                f"{sources.origin('enable_grpc_ssl')} needs private_key_file and certificate_file. Give both, in PEM.",
+            )
+        found |= {"grpc_tls_certificate": pair[0], "grpc_tls_key": pair[1]}
+    for what, name in (("age", "grpc_connection_age"), ("age_grace", "grpc_connection_grace")):
+        first, second = (f"grpc_{role}_max_connection_{what}_ms" for role in ("inference", "management"))
+        given = next((each for each in (first, second) if sources.is_given(each)), "")
+        if given:
+            found[name] = sources.number(given) / 1000
+        if sources.is_given(second) and sources.text(second) != sources.text(given):
+            notices.append(f"{sources.origin(second)} has no effect: {first} holds for both gRPC ports.")
+    return found

@@ -1,0 +1,103 @@
+"""The models that a TorchServe starts with: what a list of them names in the model store, in other folders, elsewhere.
+
+Looks at names in the store; reads no model. What cannot be had is a line of the log, and never keeps a server from
+starting. Source: spec sheet `torchserve`, sections 1 and 2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trivium.cli.torchserve.sources import PropertySources
+from trivium.dialects.torchserve.allowed_urls import AllowedUrls
+from trivium.dialects.torchserve.start_models import (
+    ALL,
+    ARCHIVES,
+    StartModel,
+    read_snapshot,
+    read_start_models,
+)
+from trivium.types.sources import ModelSource
+
+
+@dataclass(frozen=True, slots=True)
+class StartupItem:
+    """A model to start with, as `item` of a list names it; without `path` it is fetched."""
+
+    item: str
+    path: Path | None
+    source: ModelSource
+
+
+@dataclass(slots=True)
+class StartupList:
+    """The models to start with, and those that cannot be had: the word of the list, and why."""
+
+    models: list[StartupItem] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Return what lies elsewhere."""
+        return tuple(model.source.uri for model in self.models if model.path is None)
+
+
+def startup_list(sources: PropertySources, store: Path, allowed: AllowedUrls) -> StartupList:
+    """Return the models that the properties name, in their order."""
+    found = StartupList()
+    if sources.is_given("model_snapshot"):
+        wanted = read_snapshot(sources.text("model_snapshot"))[0]
+    else:
+        wanted = read_start_models(sources.text("load_models"))
+    for model in wanted:
+        if model.item.lower() == ALL:
+            _take_all(found, store)
+        elif model.is_url:
+            _take_url(found, model, allowed)
+        else:
+            _take_path(found, model, store)
+    return found
+
+
+def _take_all(found: StartupList, store: Path) -> None:
+    try:
+        entries = sorted(store.iterdir())
+    except OSError as error:
+        found.failures.append((ALL, f"the model store {store} cannot be read: {error.strerror}"))
+        return
+    for entry in entries:
+        is_hidden = entry.name.startswith(".")
+        if not is_hidden and (entry.is_dir() or entry.name.lower().endswith(ARCHIVES)):
+            found.models.append(StartupItem(entry.name, entry, ModelSource(str(entry))))
+
+
+def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> None:
+    if allowed.patterns and (why := allowed.refusal(model.place)):
+        found.failures.append((model.item, f"{why}. Add it to allowed_urls."))
+        return
+    if model.place[:5].lower() == "file:":
+        why = "a file is named by its path: in the model store by its name there, a folder by its whole path"
+        found.failures.append((model.item, why))
+        return
+    found.models.append(StartupItem(model.item, None, ModelSource(model.place, model.name)))
+
+
+def _take_path(found: StartupList, model: StartModel, store: Path) -> None:
+    path = Path(model.place)
+    if model.leaves:
+        why = "it leads out of the model store. Name what lies in it, or a folder by its whole path."
+    elif path.is_absolute() and not path.is_dir():
+        why = f"{path} is no folder, and archives are taken from the model store {store}. Move it there."
+    elif not (store / path).exists():
+        why = f"there is no {path} in the model store {store}{_there(store)}"
+    else:
+        place = store / path  # an absolute path stays what it is
+        found.models.append(StartupItem(model.item, place, ModelSource(str(place), model.name)))
+        return
+    found.failures.append((model.item, why))
+
+
+def _there(store: Path) -> str:
+    names: Sequence[str] = sorted(entry.name for entry in store.iterdir() if not entry.name.startswith("."))
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return f", which holds {shown}." if names else ", which is empty."

@@ -1,0 +1,145 @@
+"""The models that a TorchServe starts with: `--models`, `load_models`, and the properties `models`, `model_snapshot`.
+
+Decides what each word stands for; looks at no file. Source: spec sheet `torchserve`, sections 1 and 2. Pure.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trivium.types.errors import Code, ServeError
+from trivium.types.sources import SourceSetting
+from trivium.types.spec import Origin
+
+ALL = "all"
+ARCHIVES = (".mar", ".model", ".tar.gz")
+"""Ends of the names that `all` takes of a store, beside folders."""
+
+VERSION_KEYS: Mapping[str, tuple[str, int]] = {
+    "minWorkers": ("minWorkers", 1),
+    "maxWorkers": ("maxWorkers", 1),
+    "batchSize": ("batchSize", 1),
+    "maxBatchDelay": ("maxBatchDelay", 1),
+    "responseTimeout": ("responseTimeout", 1),
+    "startupTimeout": ("startupTimeout", 1),
+}
+"""Key of a version in the property `models` -> the key of model-config.yaml that it stands for, and its least value."""
+
+UNUSED_KEYS = ("defaultVersion", "marName", "runtimeType", "parallelLevel", "parallelType")
+"""Keys there that describe a model, or that model-config.yaml has to give."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class StartModel:
+    """One word of a list: the name that is asked for, or none, and a place: below the store, absolute, or a URL."""
+
+    item: str
+    name: str
+    place: str
+
+    @property
+    def is_url(self) -> bool:
+        """Tell whether it lies elsewhere."""
+        return bool(_URL.match(self.place))
+
+    @property
+    def leaves(self) -> bool:
+        """Tell whether a place below the store leads out of it."""
+        return ".." in PurePosixPath(self.place).parts
+
+
+def read_start_models(text: str) -> list[StartModel]:
+    """Return the words of a list, in their order; `all` is one, and stands for all that is there."""
+    found = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, place = item.partition("=")
+        if not sign or "/" in name or ":" in name:  # the sign belongs to a path, or to a query
+            name, place = "", item
+        found.append(StartModel(item, name.strip(), place.strip()))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRules:
+    """Reads the property `models`: settings by name and version, what is wrong with it, and what has no effect."""
+
+    settings: Mapping[tuple[str, str], Mapping[str, SourceSetting]]
+    notices: tuple[str, ...] = ()
+
+
+def read_version_rules(text: str, origin: Origin) -> VersionRules:
+    """Read JSON like `{"NAME": {"VERSION": {"minWorkers": 1}}}`. Raises INVALID for what is none. A value that is no
+    whole number from 1 on counts as absent, as in the original, and is a notice.
+    """
+    document = _object(text)
+    found: dict[tuple[str, str], Mapping[str, SourceSetting]] = {}
+    notices: list[str] = []
+    for name, versions in document.items():
+        if not isinstance(versions, dict):
+            raise _unfit(f"{name!r} has {_shown(versions)}, and needs an object of versions")
+        for version, rules in versions.items():
+            if not isinstance(rules, dict):
+                raise _unfit(
+                    f"{name!r}, version {version!r} has {_shown(rules)}, and needs an object of values"
+                )
+            found[name, version] = _settings(f"{name} {version}", rules, origin, notices)
+    return VersionRules(found, tuple(notices))
+
+
+def _settings(
+    what: str, rules: Mapping[str, object], origin: Origin, notices: list[str]
+) -> Mapping[str, SourceSetting]:
+    found = {}
+    for key, value in rules.items():
+        if key in VERSION_KEYS:
+            name, least = VERSION_KEYS[key]
+            if type(value) is int and least <= value < 2**31:
+                found[name] = SourceSetting(str(value), origin)
+            else:
+                why = f"no whole number from {least} on: it counts as absent"
+                notices.append(f"{what}: {key} is {_shown(value)}, {why}")
+        elif key not in UNUSED_KEYS:
+            known = ", ".join((*VERSION_KEYS, *UNUSED_KEYS))
+            notices.append(f"{what}: {key} is no key, and has no effect; there are {known}")
+    return found
+
+
+def read_snapshot(text: str) -> tuple[list[StartModel], str]:
+    """Return the models of the property `model_snapshot`, and its `models` as JSON, for `read_version_rules`. Raises
+    INVALID for what is none.
+    """
+    models = _object(text).get("models")
+    if not isinstance(models, dict):
+        raise _unfit('there is no object "models" in it')
+    found = []
+    for name, versions in models.items():
+        if not isinstance(versions, dict):
+            raise _unfit(f"{name!r} has {_shown(versions)}, and needs an object of versions")
+        for version, rules in versions.items():
+            archive = rules.get("marName") if isinstance(rules, dict) else None
+            if not isinstance(archive, str) or not archive:
+                raise _unfit(f"{name!r}, version {version!r} names no archive (marName)")
+            found.append(StartModel(archive, name, archive))
+    return found, json.dumps(models)
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _unfit(f"it is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise _unfit(f"it is {_shown(document)}")
+    return document
+
+
+def _unfit(why: str) -> ServeError:
+    return ServeError(Code.INVALID, f'not JSON like {{"NAME": {{"VERSION": {{"minWorkers": 1}}}}}}: {why}')
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)[:60]

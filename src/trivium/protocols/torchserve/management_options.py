@@ -1,0 +1,36 @@
+"""Options of TorchServe's management: what an operator has set about registering models."""
+
+from dataclasses import dataclass, field
+
+from trivium.dialects.torchserve.model_urls import ModelStore, read_patterns
+from trivium.types.protocol_context import ProtocolContext
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementOptions:
+    """Holds how models are managed on one listener.
+
+    Models are registered from the `store`, with so many `workers` where a registration does not say, unless the model
+    API is off (not `registers`). Without `may_change` clients of this listener may change nothing. `exact`: errors have
+    the original's texts.
+    """
+
+    store: ModelStore = field(default_factory=ModelStore)
+    workers: int = 0
+    registers: bool = True
+    may_change: bool = True
+    exact: bool = False
+
+
+def management_options(context: ProtocolContext) -> ManagementOptions:
+    """Read what the operator has set. Raises INVALID for patterns that cannot be read."""
+    own = context.own
+    store = ModelStore(str(own.get("model_store", "")), read_patterns(str(own.get("allowed_urls", ""))))
+    workers = own.get("default_workers", 0)
+    return ManagementOptions(
+        store,
+        workers if isinstance(workers, int) else 0,
+        not own.get("no_model_api", False),
+        context.may_change,
+        context.as_original,
+    )

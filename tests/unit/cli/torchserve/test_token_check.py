@@ -1,0 +1,89 @@
+"""Who gets in by which port of a TorchServe, and the file that the keys are in."""
+
+import itertools
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from trivium.cli.torchserve.token_check import KeyFileWriter, authorizers, make_tokens
+from trivium.types.access import AccessScope
+from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Head, RpcCall
+
+LISTENERS = {
+    "HTTP": "inference",
+    "management": "management",
+    "gRPC": "inference",
+    "gRPC management": "management",
+}
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> KeyFileWriter:
+    return KeyFileWriter(tmp_path / "key_file.json")
+
+
+def head(path: str, key: str = "", method: str = "GET") -> Head:
+    return Head(method, path, "", {b"authorization": f"Bearer {key}".encode()} if key else {})
+
+
+def test_every_port_takes_its_own_key_alone(writer: KeyFileWriter) -> None:
+    found = authorizers(make_tokens(60, writer))
+    keys = {name: row["key"] for name, row in json.loads(writer.path.read_text()).items()} | {
+        "wrong": "x",
+        "no": "",
+    }
+    for (listener, needed), (name, key) in itertools.product(LISTENERS.items(), keys.items()):
+        request: Head | RpcCall = head("/ping", key)
+        if listener.startswith("gRPC"):
+            request = RpcCall("/a.B/C", {"authorization": f"Bearer {key}"})
+        for scope in AccessScope:
+            if name == needed:
+                found[listener].authorize(scope, request)
+                continue
+            with pytest.raises(ServeError, match=r"^Token Authorization failed\.") as caught:
+                found[listener].authorize(scope, request)
+            expected = (Code.FORBIDDEN, None) if listener.startswith("gRPC") else (Code.UNAUTHENTICATED, 400)
+            assert (caught.value.code, caught.value.status) == expected
+    found["metrics"].authorize(AccessScope.OBSERVE, head("/metrics"))
+
+
+def test_descriptions_need_no_key_and_renewal_its_own(writer: KeyFileWriter) -> None:
+    found = authorizers(make_tokens(60, writer))
+    keys = {name: row["key"] for name, row in json.loads(writer.path.read_text()).items()}
+    for listener in ("HTTP", "management"):
+        found[listener].authorize(AccessScope.OPEN, head("/", method="OPTIONS"))
+        found[listener].authorize(AccessScope.OPEN, head("/api-description"))
+    found["management"].authorize(AccessScope.ANY, head("/token", keys["API"]))
+    for listener, key in (("management", keys["management"]), ("HTTP", keys["API"])):
+        with pytest.raises(
+            ServeError, match="Authentication" if listener == "management" else "Authorization"
+        ):
+            found[listener].authorize(AccessScope.ANY, head("/token", key))
+    with pytest.raises(ServeError):  # no part of another path is taken for it
+        found["management"].authorize(AccessScope.MANAGE, head("/models/token", keys["API"]))
+
+
+def test_without_the_check_nobody_is_asked() -> None:
+    assert authorizers(None) == {}
+
+
+def test_the_file_is_its_owners_alone_and_keys_are_long(writer: KeyFileWriter) -> None:
+    writer.path.write_text("old")
+    writer.path.chmod(0o644)
+    make_tokens(60, writer)
+    assert stat.S_IMODE(writer.path.stat().st_mode) == 0o600
+    keys = {row["key"] for row in json.loads(writer.path.read_text()).values()}
+    assert [len(key) >= 32 for key in keys] == [True] * 3
+    assert [path.name for path in writer.path.parent.iterdir()] == ["key_file.json"]
+    writer.remove()
+    writer.remove()
+    assert not writer.path.exists()
+
+
+def test_a_file_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere" / "key_file.json", Path("/dev/full/key_file.json")):
+        with pytest.raises(ServeError, match="--disable-token-auth"):
+            make_tokens(60, KeyFileWriter(place))

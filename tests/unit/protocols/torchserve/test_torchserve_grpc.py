@@ -1,0 +1,465 @@
+"""TorchServe's gRPC services: messages as operations, and answers and statuses as 0.12.0 writes them."""
+
+from typing import Any
+
+import pytest
+
+from trivium.codecs import grpc_status as status
+from trivium.codecs.protobuf_schema import classes_of
+from trivium.dialects.torchserve.model_urls import ModelStore
+from trivium.protocols.torchserve.grpc import (
+    PING,
+    PREDICT,
+    SCOPES,
+    SERVICES,
+    STREAM,
+    STREAM_2,
+    TorchServeGrpc,
+)
+from trivium.protocols.torchserve.management_options import ManagementOptions
+from trivium.types import reasons
+from trivium.types.access import AccessScope
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Role
+from trivium.types.operations import (
+    DescribeAll,
+    Infer,
+    List,
+    Listing,
+    Register,
+    ResponsePart,
+    Scale,
+    SetDefault,
+    Unregister,
+    VersionStatus,
+)
+from trivium.types.payload import Raw, RawPart
+from trivium.types.sources import ModelSource
+from trivium.types.state import VersionState
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
+
+INFERENCE = classes_of(
+    "theirs.inference",
+    {
+        "PredictionsRequest": "1 string model_name\n2 string model_version\n3 map<string,bytes> input",
+        "PredictionResponse": "1 bytes prediction",
+        "TorchServeHealthResponse": "1 string health",
+    },
+)
+MANAGEMENT = classes_of(
+    "theirs.management",
+    {
+        "ManagementResponse": "1 string msg",
+        "DescribeModel": "1 string model_name\n2 string model_version\n3 bool customized",
+        "ListModels": "1 int32 limit\n2 int32 next_page_token",
+        "RegisterModel": "1 int32 batch_size\n2 string handler\n3 int32 initial_workers\n4 int32 max_batch_delay\n"
+        "5 string model_name\n6 int32 response_timeout\n7 string runtime\n8 bool synchronous\n9 string url\n"
+        "10 bool s3_sse_kms\n11 int32 startup_timeout",
+        "ScaleWorker": "1 string model_name\n2 string model_version\n3 int32 max_worker\n4 int32 min_worker\n"
+        "5 int32 number_gpu\n6 bool synchronous\n7 int32 timeout",
+        "SetDefault": "1 string model_name\n2 string model_version",
+        "UnregisterModel": "1 string model_name\n2 string model_version",
+    },
+)
+MANAGES = f"/{SERVICES[Role.MANAGEMENT][0]}/"
+
+
+def protocol(exact: bool = True, roles: frozenset[Role] = frozenset(Role), **options: Any) -> TorchServeGrpc:
+    management = ManagementOptions(ModelStore("/store"), exact=exact, **options)
+    return TorchServeGrpc(lambda: "id", exact, roles, management)
+
+
+EXACT, OURS = protocol(), protocol(exact=False)
+
+
+def infer(method: str = PREDICT, wire: TorchServeGrpc = EXACT, **fields: Any):
+    message = INFERENCE["PredictionsRequest"](**fields).SerializeToString()
+    return wire.decode(RpcCall(method, {}, 3.0), message)
+
+
+def manage(name: str, wire: TorchServeGrpc = EXACT, **fields: Any):
+    return wire.decode(RpcCall(MANAGES + name), MANAGEMENT[name](**fields).SerializeToString())
+
+
+def prediction(answer: RpcAnswer) -> bytes:
+    assert answer.code == 0, answer
+    return INFERENCE["PredictionResponse"].FromString(answer.message).prediction
+
+
+def msg(answer: RpcAnswer) -> str:
+    assert answer.code == 0, answer
+    return MANAGEMENT["ManagementResponse"].FromString(answer.message).msg
+
+
+def refused(name: str, wire: TorchServeGrpc = EXACT, **fields: Any) -> tuple[int, list[str]]:
+    with pytest.raises(ServeError) as caught:
+        manage(name, wire, **fields)
+    return told(wire.refuse(RpcCall(MANAGES + name), caught.value))
+
+
+def told(answer: RpcAnswer) -> tuple[int, list[str]]:
+    return answer.code, answer.details.split("\n")
+
+
+def known(reason: str, code: Code = Code.NOT_FOUND, **metadata: object) -> ServeError:
+    return ServeError(code, "Ours.", info=ErrorInfo.of(reason, **metadata))
+
+
+NO_MODEL = known(reasons.UNKNOWN_MODEL, model="m")
+NO_VERSION = known(reasons.UNKNOWN_VERSION, model="m", version="9")
+ARCHIVE, HTTP = "org.pytorch.serve.archive.model.", "org.pytorch.serve.http."
+
+
+# -- inference ---------------------------------------------------------------------------------------------
+
+
+def test_each_input_is_a_field_of_the_request() -> None:
+    operation, _ = infer(model_name="m", model_version="1.0", input={"data": b"x"})
+    payload = Raw((RawPart(b"x", name="data"),))
+    assert operation == Infer("m", payload, "1.0", "id", deadline=3.0)
+    assert infer(model_name="m")[0] == Infer("m", Raw(()), "", "id", deadline=3.0)
+
+
+def test_a_prediction_is_the_first_part_alone_and_a_stream_all_of_them() -> None:
+    parts = [ResponsePart(Raw((RawPart(text),)), final=False) for text in (b"a", b"b")]
+    for method, expected in ((PREDICT, [b"a"]), (STREAM, [b"a", b"b"])):
+        _, encoder = infer(method, model_name="m")
+        answers = [encoder.encode(part) for part in (*parts, ResponsePart())]
+        assert [prediction(each) for each in answers if each.message is not None] == expected
+        assert [each.final for each in answers] == [False, False, True]
+        assert (answers[-1].message is None) is (method == STREAM)
+
+
+def test_a_status_that_a_handler_sets_is_dropped() -> None:
+    answer = infer(model_name="m")[1].encode(ResponsePart(Raw((RawPart(b"x"),), {"a": "b"}, status=404)))
+    assert (prediction(answer), answer.final) == (b"x", True)
+
+
+def test_a_stream_of_one_part_is_one_message() -> None:
+    answer = infer(STREAM, model_name="m")[1].encode(ResponsePart(Raw((RawPart(b"x"),))))
+    assert (prediction(answer), answer.final) == (b"x", True)
+
+
+NO_WORKER = (
+    'Model "m" has no worker to serve inference request. Please use scale workers API to add workers. If this is a '
+    "sequence inference, please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (NO_MODEL, status.INTERNAL, ["Model not found: m", f"{ARCHIVE}ModelNotFoundException"]),
+        (
+            NO_VERSION,
+            status.INTERNAL,
+            [
+                "Model version: 9 does not exist for model: m",
+                f"{ARCHIVE}ModelVersionNotFoundException",
+            ],
+        ),
+        (ServeError(Code.NOT_READY, "Ours."), status.INTERNAL, [NO_WORKER, "InternalServerException.()"]),
+        (ServeError(Code.QUEUE_FULL, "Ours."), status.INTERNAL, [NO_WORKER, "InternalServerException.()"]),
+        (
+            ServeError(Code.MODEL_FAILED, "Prediction failed: no", status=503),
+            status.UNAVAILABLE,
+            ["Prediction failed", f"{HTTP}InternalServerException"],
+        ),
+        (
+            ServeError(Code.MODEL_FAILED, "theirs", status=404),
+            status.NOT_FOUND,
+            ["theirs", f"{HTTP}InternalServerException"],
+        ),
+        (
+            ServeError(Code.MODEL_FAILED, "theirs", status=418),
+            status.FAILED_PRECONDITION,
+            ["theirs", f"{HTTP}InternalServerException"],
+        ),
+        (
+            ServeError(Code.WORKER_DIED, "Ours."),
+            status.INTERNAL,
+            ["Worker died.", f"{HTTP}InternalServerException"],
+        ),
+        (
+            known(reasons.KILLED, Code.WORKER_DIED, model="m", killed=True),
+            status.INTERNAL,
+            ["Worker died.", f"{HTTP}InternalServerException"],
+        ),
+        (
+            ServeError(Code.OUT_OF_MEMORY, "Out of resources: no", status=507),
+            status.INTERNAL,
+            ["Out of resources", f"{HTTP}InternalServerException"],
+        ),
+    ],
+)
+def test_a_prediction_fails_in_the_originals_words(error: ServeError, code: int, lines: list[str]) -> None:
+    for method in (PREDICT, STREAM):
+        version = "9" if error is NO_VERSION else ""
+        _, encoder = infer(method, model_name="m", model_version=version)
+        assert told(encoder.encode(ResponsePart(error=error))) == (code, lines)
+
+
+def test_a_request_that_names_no_model_is_refused() -> None:
+    with pytest.raises(ServeError) as caught:
+        infer(input={"data": b"x"})
+    lines = ["Parameter model_name is required.", "BadRequestException.()"]
+    assert told(EXACT.refuse(RpcCall(PREDICT), caught.value)) == (status.INTERNAL, lines)
+    assert "Set its model_name" in OURS.refuse(RpcCall(PREDICT), caught.value).details
+
+
+def test_sequences_are_refused_by_a_sentence() -> None:
+    for refuse in (lambda: EXACT.admit(RpcCall(STREAM_2)), lambda: infer(STREAM_2, model_name="m")):
+        with pytest.raises(ServeError) as caught:
+            refuse()
+        answer = EXACT.refuse(RpcCall(STREAM_2), caught.value)
+        assert answer.code == status.UNIMPLEMENTED
+        assert "sequenceBatching" in answer.details
+    EXACT.admit(RpcCall(STREAM))
+
+
+@pytest.mark.parametrize(
+    ("rows", "health"),
+    [
+        ((), "Healthy"),
+        ((VersionStatus("m", "1", VersionState.LOADING),), "Healthy"),
+        ((VersionStatus("m", "1", VersionState.FAILED, at_start=True),), "Healthy"),
+        ((VersionStatus("m", "1", VersionState.FAILED, at_start=True, is_loaded=True),), "Unhealthy"),
+        ((VersionStatus("m", "1", VersionState.FAILED),), "Unhealthy"),
+    ],
+)
+def test_a_ping_is_the_pretty_document_of_http(rows: tuple[VersionStatus, ...], health: str) -> None:
+    operation, encoder = EXACT.decode(RpcCall(PING), b"")
+    assert operation == List()
+    answer = encoder.encode(ResponsePart(answer=Listing(rows)))
+    found = INFERENCE["TorchServeHealthResponse"].FromString(answer.message)
+    assert found.health == f'{{\n  "status": "{health}"\n}}'
+
+
+# -- management --------------------------------------------------------------------------------------------
+
+
+def test_a_registration_does_not_wait_unless_it_says_so() -> None:
+    operation, _ = manage("RegisterModel", url="m.mar")
+    assert isinstance(operation, Register)
+    assert (operation.source.uri, operation.wait, operation.keeps_default) == ("/store/m.mar", False, True)
+    operation, encoder = manage(
+        "RegisterModel",
+        url="m.mar",
+        model_name="n",
+        handler="h.py",
+        runtime="python",
+        batch_size=2,
+        max_batch_delay=3,
+        initial_workers=4,
+        response_timeout=-5,
+        startup_timeout=6,
+        synchronous=True,
+    )
+    assert isinstance(operation, Register)
+    assert operation.wait
+    assert {key: each.value for key, each in operation.source.over.items()} == {
+        "handler": "h.py",
+        "runtime": "python",
+        "batch_size": "2",
+        "max_batch_delay": "3",
+        "initial_workers": "4",
+        "startup_timeout": "6",
+    }
+    row = VersionStatus("n", "1.0", VersionState.READY, source=operation.source, least=4)
+    answer = encoder.encode(ResponsePart(answer=Listing((row,))))
+    assert msg(answer) == 'Model "n" Version: 1.0 registered with 4 initial workers'
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"model_name": "m"}, Scale("m", 1, 1, wait=False)),
+        (
+            {"model_name": "m", "model_version": "2", "min_worker": 2, "max_worker": 3, "synchronous": True},
+            Scale("m", 2, 3, "2", wait=True),
+        ),
+        ({"model_name": "m", "min_worker": -1, "max_worker": -1}, Scale("m", 1, 1, wait=False)),
+        ({"model_name": "m", "min_worker": 10**9}, Scale("m", 10**9, 10**9, wait=False)),
+    ],
+)
+def test_bounds_of_workers(fields: dict[str, Any], expected: Scale) -> None:
+    assert manage("ScaleWorker", **fields)[0] == expected
+
+
+def test_lists_and_descriptions_are_the_documents_of_http() -> None:
+    operation, encoder = manage("ListModels")
+    assert operation == List()
+    row = VersionStatus("m", "1", VersionState.READY, source=ModelSource("/store/m.mar"))
+    assert msg(encoder.encode(ResponsePart(answer=Listing((row,))))) == (
+        '{\n  "nextPageToken": "0",\n  "models": []\n}'
+    )
+    text = '{\n  "models": [\n    {\n      "modelName": "m",\n      "modelUrl": "m.mar"\n    }\n  ]\n}'
+    assert msg(manage("ListModels", limit=-1)[1].encode(ResponsePart(answer=Listing((row,))))) == text
+    assert manage("DescribeModel", model_name="m", model_version="all")[0] == DescribeAll("m")
+    asked = manage("DescribeModel", model_name="m", customized=True)[0]
+    assert isinstance(asked, DescribeAll)
+    assert asked.asked is not None
+
+
+def test_the_default_version_and_the_end_of_one() -> None:
+    operation, encoder = manage("SetDefault", model_name="m", model_version="2")
+    assert operation == SetDefault("m", "2")
+    text = 'Default version successfully updated for model "m" to "2"'
+    assert msg(encoder.encode(ResponsePart(answer=Listing(())))) == text
+    operation, encoder = manage("UnregisterModel", model_name="m")
+    assert operation == Unregister("m", spares_default=True)
+    assert msg(encoder.encode(ResponsePart(answer=Listing(())))) == 'Model "m" unregistered'
+
+
+MISSING = [f"{HTTP}BadRequestException"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "code", "lines"),
+    [
+        ("RegisterModel", {}, status.INVALID_ARGUMENT, ["Parameter url is required.", *MISSING]),
+        ("UnregisterModel", {}, status.INVALID_ARGUMENT, ["Parameter url is required.", *MISSING]),
+        (
+            "RegisterModel",
+            {"url": "../m.mar"},
+            status.NOT_FOUND,
+            ["Relative path is not allowed in url: ../m.mar", f"{ARCHIVE}ModelNotFoundException"],
+        ),
+        (
+            "RegisterModel",
+            {"url": "m.mar", "runtime": "ruby"},
+            status.INVALID_ARGUMENT,
+            ["Invalid RuntimeType value: ruby", *MISSING],
+        ),
+        (
+            "ScaleWorker",
+            {"model_name": "m", "min_worker": 3, "max_worker": 1},
+            status.INVALID_ARGUMENT,
+            ["max_worker cannot be less than min_worker.", *MISSING],
+        ),
+        ("DescribeModel", {}, status.NOT_FOUND, ["Model not found: ", f"{ARCHIVE}ModelNotFoundException"]),
+        ("SetDefault", {}, status.NOT_FOUND, ["Model not found: ", f"{ARCHIVE}ModelNotFoundException"]),
+    ],
+)
+def test_a_wish_is_refused_in_the_originals_words(
+    name: str, fields: dict[str, Any], code: int, lines: list[str]
+) -> None:
+    assert refused(name, **fields) == (code, lines)
+    found, (first, *_) = refused(name, OURS, **fields)
+    assert (found, first.startswith(lines[0].rstrip(".").rstrip())) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "error", "code", "lines"),
+    [
+        (
+            "RegisterModel",
+            {"url": "m.mar"},
+            ServeError(Code.NOT_FOUND, "Ours."),
+            status.NOT_FOUND,
+            ["Model not found at: m.mar", f"{ARCHIVE}ModelNotFoundException"],
+        ),
+        (
+            "RegisterModel",
+            {"url": "m.mar"},
+            known(reasons.NOT_LOADED, Code.LOAD_FAILED, model="m", version="1.0"),
+            status.INTERNAL,
+            ["Failed to start workers for model m version: 1.0", f"{HTTP}InternalServerException"],
+        ),
+        (
+            "RegisterModel",
+            {"url": "s3://b/m.mar"},
+            ServeError(Code.LOAD_FAILED, "Ours."),
+            status.INVALID_ARGUMENT,
+            [
+                "Failed to download archive from: s3://b/m.mar",
+                "org.pytorch.serve.archive.DownloadArchiveException",
+            ],
+        ),
+        (
+            "RegisterModel",
+            {"url": "m.mar"},
+            known(reasons.REGISTERED_TWICE, Code.CONFLICT, model="m", version="1.0"),
+            status.UNKNOWN,
+            [""],
+        ),
+        (
+            "ScaleWorker",
+            {"model_name": "m"},
+            NO_MODEL,
+            status.NOT_FOUND,
+            ["Model not found: m", f"{ARCHIVE}ModelNotFoundException"],
+        ),
+        (
+            "SetDefault",
+            {"model_name": "m", "model_version": "9"},
+            NO_VERSION,
+            status.NOT_FOUND,
+            ["Model version 9 does not exist for model m", f"{ARCHIVE}ModelVersionNotFoundException"],
+        ),
+        (
+            "UnregisterModel",
+            {"model_name": "m", "model_version": "9"},
+            NO_VERSION,
+            status.NOT_FOUND,
+            ["Model version: 9 does not exist for model: m", f"{ARCHIVE}ModelVersionNotFoundException"],
+        ),
+        (
+            "UnregisterModel",
+            {"model_name": "m"},
+            known(reasons.DEFAULT_VERSION, Code.CONFLICT, model="m", version="1.0"),
+            status.PERMISSION_DENIED,
+            ["Cannot remove default version for model m", f"{ARCHIVE}InvalidModelVersionException"],
+        ),
+    ],
+)
+def test_a_wish_fails_in_the_originals_words(
+    name: str, fields: dict[str, Any], error: ServeError, code: int, lines: list[str]
+) -> None:
+    assert told(manage(name, **fields)[1].encode(ResponsePart(error=error))) == (code, lines)
+    assert "Ours." in manage(name, OURS, **fields)[1].encode(ResponsePart(error=error)).details
+
+
+def test_without_the_model_api_nothing_is_registered_and_unregistered() -> None:
+    for name, fields in (("RegisterModel", {"url": "m.mar"}), ("UnregisterModel", {"model_name": "m"})):
+        closed = protocol(registers=False)
+        assert refused(name, closed, **fields) == (status.PERMISSION_DENIED, ["Model API disabled"])
+        code, (text,) = refused(name, protocol(exact=False, registers=False), **fields)
+        assert (code, "--enable-model-api" in text) == (status.PERMISSION_DENIED, True)
+        assert refused(name, protocol(may_change=False), **fields)[0] == status.PERMISSION_DENIED
+
+
+# -- messages and methods ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", sorted(set(SCOPES) - {PING, STREAM_2}))
+def test_what_is_no_message_or_too_large_is_refused(method: str) -> None:
+    field = b"\x0a\x01m"  # the first field, which every one of them has, again and again
+    for data, code in ((b"\xff\xff", status.INVALID_ARGUMENT), (field * 10**5, status.RESOURCE_EXHAUSTED)):
+        with pytest.raises(ServeError) as caught:
+            EXACT.decode(RpcCall(method), data)
+        assert EXACT.refuse(RpcCall(method), caught.value).code == code
+
+
+def test_each_listener_has_the_services_of_its_roles() -> None:
+    for role, (service,) in SERVICES.items():
+        wire = protocol(roles=frozenset({role}))
+        for method in SCOPES:
+            if method.startswith(f"/{service}/"):
+                assert wire.kind(method) in RpcKind
+            else:
+                with pytest.raises(ServeError):
+                    wire.kind(method)
+    kinds = {EXACT.kind(method) for method in SCOPES if method.startswith(MANAGES)}
+    assert kinds == {RpcKind.UNARY}
+    assert (EXACT.kind(STREAM), EXACT.kind(STREAM_2)) == (RpcKind.SERVER_STREAM, RpcKind.STREAM)
+    with pytest.raises(ServeError):
+        EXACT.kind(f"{MANAGES}Nope")
+
+
+def test_reading_needs_less_than_changing() -> None:
+    assert EXACT.scope(MANAGES + "ListModels") is AccessScope.OBSERVE
+    assert EXACT.scope(MANAGES + "RegisterModel") is AccessScope.MANAGE
+    assert EXACT.scope(PREDICT) is AccessScope.INFER
+    assert EXACT.scope("/no/such") is AccessScope.MANAGE
