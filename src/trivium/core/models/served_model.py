@@ -111,8 +111,6 @@ class ServedModel:
         # The pipeline, in the order in which an item passes it.
         self._adapter = PayloadAdapter(spec, context.takes)
         self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
-        if PayloadKind.GENERATE in context.takes:
-            self._counters.begin_generation(spec.name)
         self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)

@@ -36,7 +36,7 @@ class PayloadAdapter:
         self._spec = spec
         self._takes_raw = RAW in takes
         self._takes_lists = PayloadKind.LISTED in takes
-        self._generates = PayloadKind.GENERATE in takes
+        self.generates = PayloadKind.GENERATE in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
@@ -52,7 +52,7 @@ class PayloadAdapter:
         payload = infer.payload
         if infer.outputs:
             self._check_ranked(infer.outputs)
-        if self._generates:
+        if self.generates:
             if type(payload) is not Generate:
                 item.operation = self._as_generate(infer)
             item.rows = 1
@@ -89,7 +89,7 @@ class PayloadAdapter:
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
-        if self._generates:
+        if self.generates:
             return type(payload) is Raw and sum(len(part.data) for part in payload.parts) > LONG_PROMPT
         return type(payload) is Raw and not self._takes_raw and is_slow_to_read(payload)
 
@@ -97,7 +97,7 @@ class PayloadAdapter:
         """Return a request with a body as one with tensors, or why it cannot be had so. Called in any thread."""
         assert isinstance(infer.payload, Raw), "only bodies are read"
         try:
-            if self._generates:
+            if self.generates:
                 return self._as_generate(infer)
             infer, payload = self._as_tensors(infer, infer.payload)
             return msgspec.structs.replace(infer, payload=pack_strings(payload))

@@ -141,5 +141,7 @@ def answering(
     """Return what counts and what answers for one version; first parts are timed where that is measured."""
     durations = DurationLog(spec) if spec.metrics.log_every else None
     counters = VersionCounters(measures, now, spec.metrics.first_part_bounds, durations)
+    if door.generates:
+        counters.begin_generation(spec.name)
     kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher
     return counters, kind(spec, door, counters, now)

@@ -5,7 +5,7 @@ cannot be served is named with all its faults, and its neighbours load.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from trivium.dialects.torchserve.layers import (
@@ -126,28 +126,49 @@ def _read_model(
         if unknown := _check_source(source):
             raise ConfigError(tuple(unknown))
         return LanguageModel(name, folder, manifest, config, variables, rules).spec(defaults)
-    groups, notices = translation.groups(name, config, defaults)
     findings = (
         *manifest.findings,
         *config.findings,
         *_check_source(source),
         *_check_files(folder, manifest),
         *_check_handler(folder, manifest, chosen),
-        *notices,
     )
+    documents = _Documents(place, folder, manifest, config, chosen, rules)
+    return _handler_model(name, documents, findings, defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """What was read of one model: where it lies, its two files, its handler, and the server's rules."""
+
+    place: Path
+    folder: Path
+    manifest: Manifest
+    config: ModelConfig
+    chosen: SourceSetting
+    rules: ServerRules
+
+
+def _handler_model(
+    name: str, read: _Documents, findings: tuple[Finding, ...], defaults: Defaults
+) -> ModelSpec:
+    """Return the spec of a model with a handler. Raises ConfigError with all findings where one is an error."""
+    manifest, config, folder, rules = read.manifest, read.config, read.folder, read.rules
+    ref = handler_ref(read.chosen.value)
+    groups, notices = translation.groups(name, config, defaults)
+    findings = (*findings, *notices)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise ConfigError(findings)
-    entry = ref.file if (folder / ref.file).is_file() else SERVED_BUILT_IN
     origin = {
-        **translation.origins(manifest, config, defaults, chosen.origin, rules),
-        "root": Origin(str(place), ""),
+        **translation.origins(manifest, config, defaults, read.chosen.origin, rules),
+        "root": Origin(str(read.place), ""),
     }
     return ModelSpec(
         name=name,
         version=manifest.version,
         root=folder,
         engine=ENGINE,
-        entry=entry,
+        entry=ref.file if (folder / ref.file).is_file() else SERVED_BUILT_IN,
         batching=translation.batching(config),
         scheduling=translation.scheduling(config),
         groups=groups,
@@ -164,7 +185,7 @@ def _read_model(
         foreign=Foreign(DIALECT, (manifest, config)),
         origin=origin,
         reports=findings,
-        shown_root=None if folder == place else place,
+        shown_root=None if folder == read.place else read.place,
     )
 
 
