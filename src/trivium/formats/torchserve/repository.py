@@ -139,7 +139,7 @@ def _read_model(
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """What was read of one model: where it lies, its two files, its handler, and the server's rules."""
+    """Holds what was read of one model: where it lies, its two files, its handler, and the rules of the server."""
 
     place: Path
     folder: Path
