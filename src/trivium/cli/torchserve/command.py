@@ -147,7 +147,7 @@ def config_file(options: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 def snapshot_folder(environment: Mapping[str, str]) -> Path:
-    """Return where snapshots lie: beside the logs."""
+    """Return the folder of snapshots, below that of the logs."""
     return log_folder(environment) / "config"
 
 
