@@ -116,7 +116,7 @@ class ServerProperty:
             case PropertyKind.VERSIONS:
                 read_version_rules(text, Origin("", self.name))
             case PropertyKind.SNAPSHOT:
-                read_version_rules(read_snapshot(text)[1], Origin("", self.name))
+                read_version_rules(read_snapshot(text).rules, Origin("", self.name))
         return True
 
 
@@ -169,7 +169,7 @@ _ROWS = (
         PropertyKind.SNAPSHOT,
         "",
         _PARTLY,
-        "it is read, and goes before load_models; this server writes no snapshots",
+        "it goes before load_models; a model that cannot be loaded is a line of the log, and the others serve",
         variable=NEVER,
     ),
     ServerProperty("default_workers_per_model", _N, "0", most=1024),

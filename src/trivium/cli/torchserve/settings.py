@@ -68,6 +68,12 @@ def settle(
     allowed = AllowedUrls(read_patterns(sources.text("allowed_urls")))
     rules = _rules(sources, machine, notices)
     startup = startup_list(sources, store, allowed)
+    if sources.is_given("model_snapshot") and sources.is_given("load_models"):
+        snapshot, models = sources.origin("model_snapshot"), sources.origin("load_models")
+        notices.append(
+            f"{models} has no effect: the snapshot goes before it ({snapshot}). Give --no-config-snapshots to start "
+            "without."
+        )
     places = _places(sources, allowed, startup, notices)
     fields = {**_options(sources, make_pair, notices), **options, "fetch_from": ",".join(places)}
     has_tokens = not sources.switch("disable_token_authorization")
@@ -116,7 +122,7 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
     by_version: Mapping[tuple[str, str], Mapping[str, SourceSetting]] = {}
     for name in ("models", "model_snapshot"):
         if sources.is_given(name):
-            text = sources.text(name) if name == "models" else read_snapshot(sources.text(name))[1]
+            text = sources.text(name) if name == "models" else read_snapshot(sources.text(name)).rules
             found = read_version_rules(text, sources.origin(name))
             by_version = {**by_version, **found.settings}
             notices += [f"{sources.origin(name)}: {notice}." for notice in found.notices]

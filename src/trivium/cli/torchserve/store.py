@@ -31,10 +31,13 @@ class StartupItem:
 
 @dataclass(slots=True)
 class StartupList:
-    """The models to start with, and those that cannot be had: the word of the list, and why."""
+    """The models to start with, those that cannot be had (the word of the list, and why), and which versions of theirs
+    are to serve by default.
+    """
 
     models: list[StartupItem] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -46,7 +49,8 @@ def startup_list(sources: PropertySources, store: Path, allowed: AllowedUrls) ->
     """Return the models that the properties name, in their order."""
     found = StartupList()
     if sources.is_given("model_snapshot"):
-        wanted = read_snapshot(sources.text("model_snapshot"))[0]
+        snapshot = read_snapshot(sources.text("model_snapshot"))
+        wanted, found.defaults = snapshot.models, snapshot.defaults
     else:
         wanted = read_start_models(sources.text("load_models"))
     for model in wanted:

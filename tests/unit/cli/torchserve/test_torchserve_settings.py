@@ -228,5 +228,8 @@ def test_a_snapshot_goes_before_the_list_and_brings_its_rules(store: Path) -> No
         '{"name": "x", "models": {"m": {"1.0": {"marName": "a.mar", "minWorkers": 4, "batchSize": 2}}}}'
     )
     found = settled(f"model_snapshot={snapshot}\nload_models=all", store)
+    assert [("load_models" in notice, "--no-config-snapshots" in notice) for notice in found.notices] == [
+        (True, True)
+    ]
     assert [(one.item, one.source.name) for one in found.startup.models] == [("a.mar", "m")]
     assert found.rules.of_model("m", "1.0")["batchSize"].value == "2"
