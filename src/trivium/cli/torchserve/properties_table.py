@@ -277,7 +277,7 @@ _ROWS = (
         PropertyKind.CHOICE,
         "false",
         _PARTLY,
-        "the v2 protocol is served at /v2 and by inference.GRPCInferenceService, whatever it says",
+        "the v2 protocol is served at /v2 and by both packages' GRPCInferenceService, whatever it says",
         choices=("true", "false", "oip"),
         variable="TS_OPEN_INFERENCE_PROTOCOL",
     ),

@@ -180,7 +180,7 @@ def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) 
         "profile": "torchserve",
         "open": True,
         "open_management": True,
-        "torchserve_model_store": str(Path(sources.text("model_store") or ".").absolute()),
+        "torchserve_model_store": str(Path(sources.text("model_store") or ".")),
         "torchserve_allowed_urls": sources.text("allowed_urls"),
         "torchserve_default_workers": sources.number("default_workers_per_model"),
         "torchserve_no_model_api": not sources.switch("enable_model_api"),

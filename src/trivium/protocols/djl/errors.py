@@ -164,7 +164,7 @@ def refuse(
         type_name = error.type_name or type_name
     if error.code is Code.TOO_LARGE:
         return HttpAnswer(status, fields, (), 0, closes=True)
-    if error.code is Code.OUT_OF_MEMORY and error.reason != reasons.NO_MEMORY:
+    if error.code is Code.OUT_OF_MEMORY and error.reason not in (reasons.NO_MEMORY, reasons.NOT_LOADED):
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
     reason = HANDLER_FAILED.encode() if _is_handlers(error) else None
     body = _body(error, status, type_name, "" if row is None else row.text)
@@ -179,7 +179,10 @@ def chunk(error: ServeError) -> bytes:
 
 def _row(error: ServeError) -> tuple[int, str]:
     """Return the status and the type name of an error: those of translators and of definitions have their own."""
-    return _ROWS.get(error.reason, TABLE[error.code])
+    code = error.code
+    if code is Code.OUT_OF_MEMORY and error.reason == reasons.NOT_LOADED:
+        code = Code.LOAD_FAILED  # what lacked memory was the handler's code, as it was loaded
+    return _ROWS.get(error.reason, TABLE[code])
 
 
 def _is_handlers(error: ServeError) -> bool:
