@@ -113,7 +113,7 @@ def read_settings(
     sources = gather(read_properties(file), settings_of(options), environment)
     if not sources.faults and not sources.is_given("model_store"):
         raise Refused("Missing mandatory parameter --model-store")
-    if not sources.faults and not Path(sources.text("model_store")).is_dir():
+    if not sources.faults and not os.path.isdir(sources.text("model_store")):
         raise Refused(
             f"{sources.origin('model_store')} directory not found: {sources.text('model_store')}. Make it, or name "
             "another."

@@ -90,7 +90,7 @@ class ServerProperty:
             return "" if self._fits(text.strip()) else shown
         except ServeError as error:
             return f"{shown}: {error.message}"
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             return f"{shown} ({error})"
 
     def _fits(self, text: str) -> bool:

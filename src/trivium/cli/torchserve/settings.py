@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trivium.cli.torchserve.certificates import given_pair
 from trivium.cli.torchserve.properties_table import ListenerAddress, read_address
 from trivium.cli.torchserve.sources import PropertySources
-from trivium.cli.torchserve.store import StartupList, startup_list
+from trivium.cli.torchserve.store import StartupList, place_of, startup_list
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
 from trivium.dialects.torchserve.layers import ServerRules
@@ -167,12 +166,7 @@ def _places(
             f"{sources.origin('allowed_urls')}: {nowhere[0]} names no host, and nothing is fetched because of it. Name "
             "hosts, like https://models\\.example\\.org/.*, or list places in trivium_fetch_from."
         )
-    return [*given, *allowed.places, *(_place(url) for url in startup.urls)]
-
-
-def _place(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return [*given, *allowed.places, *map(place_of, startup.urls)]
 
 
 def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) -> dict[str, object]:

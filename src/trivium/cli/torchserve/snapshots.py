@@ -6,6 +6,7 @@ One that cannot be written is a line of the log. Source: spec sheet `torchserve`
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -23,6 +24,10 @@ from trivium.types.state import VersionState
 
 _log = logging.getLogger("org.pytorch.serve.snapshot.SnapshotManager")
 LOOK_SECONDS = 1.0
+WHOLE_LOOKS = 10
+"""Looks of which one is at whole descriptions: they cost more than a listing, which has all but greatest numbers of
+workers.
+"""
 _REPLACED = ("load_models", "model_snapshot", "models")
 _DEFAULT_DELAY = 100
 
@@ -59,9 +64,15 @@ class SnapshotWriter:
             await self._write("shutdown")
 
     async def _follow(self) -> None:
-        while True:
+        before = _fingerprint(self._rows())
+        for look in itertools.count(1):
             await asyncio.sleep(LOOK_SECONDS)
-            if _has_settled(self._rows()) and await self._models() != self._last:
+            rows = self._rows()
+            now = _fingerprint(rows)
+            if not _has_settled(rows) or (now == before and look % WHOLE_LOOKS):
+                continue
+            before = now
+            if await self._models() != self._last:
                 await self._write("snapshot")
 
     def _rows(self) -> tuple[VersionStatus, ...]:
@@ -136,6 +147,10 @@ class SnapshotWriter:
             "models": known,
         }
         return "".join(written(*row) for row in (*rows.items(), ("model_snapshot", json.dumps(document))))
+
+
+def _fingerprint(rows: tuple[VersionStatus, ...]) -> frozenset[tuple[object, ...]]:
+    return frozenset((row.model, row.version, row.state, row.least, row.is_default) for row in rows)
 
 
 def _has_settled(rows: tuple[VersionStatus, ...]) -> bool:

@@ -208,6 +208,11 @@ def test_a_folder_by_its_whole_path_and_a_url(store: Path) -> None:
         ("../a.mar", "leads out of the model store"),
         ("/etc/passwd", "is no folder"),
         ("x=file:///etc/passwd", "by its path"),
+        ("ftp://h/m.mar", "Give a URL of http, https, s3"),
+        ("https://[h/m.mar", "Give a URL of"),
+        ("https://h:99999/m.mar", "Give a URL of"),
+        ("a" * 300, "there is no"),
+        ("/" + "a" * 300, "is no folder"),
     ],
 )
 def test_what_cannot_be_had_is_told_and_the_others_load(store: Path, item: str, words: str) -> None:
