@@ -29,7 +29,7 @@ _MANAGED_BY = {HTTP: MANAGEMENT, GRPC: GRPC_MANAGEMENT}
 _SCRAPED_APART = ("torchserve",)
 """Profiles in which metrics are not served with inference once they have a listener of their own."""
 
-_NOT_NATIVE = ("", "explanations")
+_NOT_NATIVE = ("", "explanations", "token")
 """Paths that nobody owns in the native profile, where every protocol of the tables is served, in their order."""
 
 

@@ -171,7 +171,8 @@ def test_a_death_takes_what_had_begun_and_the_rest_runs_elsewhere(how):
         assert set(stage.codes()) == {None, Code.WORKER_DIED}
         await stage.until(lambda: len(stage.workers.instances) == 2)  # the rest may have run before the death
         error = stage.parts[2][0].error
-        assert (error.reason, error.metadata) == ("died_with_many", {"model": "m"})
+        told = {"model": "m", "killed": how == "kill"}
+        assert (error.reason, error.metadata) == ("died_with_many", told)
 
     scene(play, in_flight=4)
 

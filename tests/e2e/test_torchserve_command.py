@@ -1,5 +1,6 @@
 """The command `torchserve` from outside: its options and files, its start in both ways, its end, and wrong starts."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,7 +9,9 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import psutil
@@ -17,14 +20,18 @@ from tests.harness.certificates import pair
 from tests.harness.commands import trivium
 from tests.harness.server_process import SECONDS, until
 from tests.harness.torchserve_command import (
+    FREE,
     READY,
     TORCHSERVE,
     TorchServeFolder,
+    TorchServeText,
     background,
     said,
     torchserve,
 )
 from tests.harness.web import body, redirect, web, zipped
+
+from trivium.codecs.java_properties import read
 
 ECHO = """
 import os
@@ -424,6 +431,76 @@ def test_where_the_configuration_comes_from(folder: TorchServeFolder) -> None:
     assert largest() == "5555"
     assert largest(*given) == "1111"
     assert largest(*given, TS_CONFIG_FILE=str(folder.path / "by_variable")) == "3333"
+
+
+@contextlib.contextmanager
+def resumed(folder: TorchServeFolder, *words: str) -> Iterator[TorchServeText]:
+    """A server that is started without a configuration, from what it finds."""
+    log = folder.path / "resumed"
+    line = [*TORCHSERVE, "--start", "--foreground", "--model-store", str(folder.store), *words]
+    with log.open("wb") as output:
+        env = folder.variables({})
+        process = subprocess.Popen(line, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=folder.path)
+    try:
+        server = TorchServeText(log)
+        until(lambda: bool(READY.search(server.said())) or process.poll() is not None, server.said)
+        yield server
+        process.terminate()
+        assert process.wait(SECONDS) == 0, server.said()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def snapshots(folder: TorchServeFolder, kind: str) -> list[dict[str, Any]]:
+    """The models of the snapshots of one kind, by their time."""
+    found = []
+    for path in sorted((folder.path / "logs" / "config").glob(f"*-{kind}.cfg")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        entries = read(path.name, path.read_bytes()).entries
+        document = json.loads(entries["model_snapshot"].value)
+        assert document["name"] == path.name
+        found.append(document["models"])
+    return found
+
+
+def test_a_snapshot_of_each_change_and_the_next_start_resumes_it(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    folder.model("two", ECHO, "batchSize: 4\n")
+    (folder.path / "config.properties").write_text(
+        FREE + "disable_token_authorization=true\nenable_model_api=true\ncors_allowed_origin=a\\\\b\n"
+    )
+    with resumed(folder, "--models", "one") as server:
+        server.serves("one")
+        until(lambda: len(snapshots(folder, "startup")) == 1, server.said)
+        assert snapshots(folder, "startup")[0].keys() == {"one"}
+        assert server.ask("Management", "POST", "/models?url=two&initial_workers=1").status == 200
+        until(lambda: len(snapshots(folder, "snapshot")) == 1, server.said)
+        assert server.ask("Management", "PUT", "/models/one?min_worker=2&synchronous=true").status == 200
+        until(lambda: len(snapshots(folder, "snapshot")) == 2, server.said)
+    (last,) = snapshots(folder, "shutdown")
+    assert last["one"]["1.0"] | {"minWorkers": 2, "maxWorkers": 2, "marName": "one"} == last["one"]["1.0"]
+    assert last["two"]["1.0"] | {"batchSize": 4, "defaultVersion": True} == last["two"]["1.0"]
+    with resumed(folder, "--models", "nobody") as server:
+        for name in ("one", "two"):
+            server.serves(name)
+        assert "(--models) has no effect: the snapshot goes before it" in server.said()
+        (about,) = server.ask("Management", "GET", "/models/one").document
+        assert (about["minWorkers"], len(about["workers"])) == (2, 2)
+        assert server.predict("one").fields["access-control-allow-origin"] == "a\\b"
+    with resumed(folder, "--ncs") as server:
+        assert server.predict("one").status == 404
+
+
+def test_a_snapshot_that_cannot_be_written_stops_nothing(folder: TorchServeFolder) -> None:
+    folder.model("one", ECHO)
+    (folder.path / "logs").mkdir()
+    (folder.path / "logs" / "config").symlink_to("/dev/full")
+    (folder.path / "config.properties").write_text(FREE + "disable_token_authorization=true\n")
+    with resumed(folder, "--models", "one") as server:
+        server.serves("one")
+        until(lambda: "The snapshot logs/config/" in server.said(), server.said)
+        assert server.predict("one").status == 200
 
 
 def test_a_request_that_is_too_large_is_an_empty_413(folder: TorchServeFolder) -> None:

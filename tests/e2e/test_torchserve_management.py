@@ -13,12 +13,34 @@ from pathlib import Path
 import grpc
 import pytest
 import tritonclient.grpc as tritonclient
-from tests.harness.server_process import until
-from tests.harness.torchserve_management import FAILS, STREAMS, Managed, archive, managed
+from tests.harness.server_process import running, until
+from tests.harness.torchserve_management import (
+    ECHO,
+    FAILS,
+    OPTIONS,
+    STREAMS,
+    Managed,
+    archive,
+    managed,
+    managed_by,
+)
 from tests.harness.web import body, status, web
 from tritonclient.grpc import service_pb2
 
+import requests
+
 SLOW_START = "import time\ntime.sleep(0.5)\n"
+LONG = """
+import time
+from ts.handler_utils.utils import send_intermediate_predict_response
+def handle(data, context):
+    if data is None:
+        return None
+    for number in range(19):
+        time.sleep(0.02)
+        send_intermediate_predict_response(["%d " % number] * len(data), context.request_ids, "ok", 200, context)
+    return ["19 "] * len(data)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -303,6 +325,63 @@ def test_scaling_to_0_and_back_loses_no_request_that_was_let_in(server: Managed)
     assert server.status("DELETE", "/models/tide")[0] == 200
     assert set(found) <= {(200, "1.0:slow"), (503, "ServiceUnavailableException")}, found
     assert found[(200, "1.0:slow")] > 0
+
+
+def test_a_stream_is_finished_though_its_model_is_changed_meanwhile(server: Managed, store: Path) -> None:
+    archive(store, "long", code=LONG)
+    for method, path in (
+        ("DELETE", "/models/long"),
+        ("PUT", "/models/long?min_worker=0&synchronous=false"),
+        ("PUT", "/models/long/1.0/set-default"),
+    ):
+        assert server.status("POST", "/models?url=long.mar&initial_workers=1")[0] == 200
+        answer = server.infer("POST", "/predictions/long", data=b"x", stream=True)
+        parts = answer.iter_content(None)
+        first = next(parts)
+        assert server.status(method, path)[0] in (200, 202)
+        assert first + b"".join(parts) == b"".join(b"%d " % number for number in range(20))
+        server.manage("DELETE", "/models/long")
+        assert "long" not in server.names()
+
+
+def test_a_model_that_dies_again_and_again_can_still_be_managed(
+    server: Managed, store: Path, tmp_path: Path
+) -> None:
+    flag = tmp_path / "dies"
+    dies = f"import os\nif os.path.exists({str(flag)!r}):\n    os._exit(7)\n"
+    archive(store, "loop", code=dies + ECHO)
+    assert server.status("POST", "/models?url=loop.mar&initial_workers=1")[0] == 200
+    flag.touch()
+    assert server.predict("loop", "exit")[0] == 500
+    text = "Failed to start workers for model loop version: 1.0"
+    until(
+        lambda: server.status("PUT", "/models/loop/1.0?min_worker=1&synchronous=true") == (500, text),
+        server.process.said,
+    )
+    assert server.describe("loop")[0]["modelName"] == "loop"
+    assert "loop" in server.names()
+    assert server.status("PUT", "/models/loop/1.0/set-default")[0] == 200
+    assert server.status("DELETE", "/models/loop") == (200, 'Model "loop" unregistered')
+    assert "loop" not in server.names()
+    flag.unlink()
+    assert server.status("POST", "/models?url=loop.mar&initial_workers=1")[0] == 200
+    assert server.predict("loop") == (200, "1.0:x")
+    assert server.status("DELETE", "/models/loop")[0] == 200
+
+
+def test_a_server_that_ends_gives_up_what_is_being_registered(store: Path, tmp_path: Path) -> None:
+    archive(store, "hangs", code="import time\ntime.sleep(600)\n" + ECHO)
+    words = (*OPTIONS, "--torchserve-model-store", store, "--drain-timeout", "1", store / "echo.mar")
+    with running(tmp_path / "log", "serve", *words, status=1) as process, ThreadPoolExecutor(1) as thread:
+        server = managed_by(process)
+        asked = thread.submit(server.manage, "POST", "/models?url=hangs.mar&initial_workers=1")
+        until(lambda: len(process.workers()) == 2, process.said)
+        family = process.process.children(recursive=True)
+        process.terminate()
+        assert process.wait() == 1
+        assert isinstance(asked.exception(60), requests.ConnectionError)
+        assert "cut off: POST /models" in process.said()
+        until(lambda: not any(each.is_running() for each in family), process.said)
 
 
 # -- what a model that fails is ----------------------------------------------------------------------------

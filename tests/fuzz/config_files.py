@@ -4,6 +4,7 @@ import atexit
 import json
 import random
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.harness.keys import EXPIRED, KEYS
 from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.access.keys import parse_keys
+from trivium.cli.torchserve.settings import exposure, settle
+from trivium.cli.torchserve.sources import gather
 from trivium.codecs import java_properties as properties
 from trivium.dialects.djl.settings import DjlSettings
 from trivium.dialects.torchserve.manifest import read_manifest
@@ -24,6 +27,7 @@ from trivium.dialects.triton.reader import read_config
 from trivium.formats.djl.repository import DjlFormat
 from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE_FORMAT
 from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.types.errors import ServeError
 from trivium.types.interfaces import Format
 from trivium.types.spec import Defaults
 
@@ -82,6 +86,34 @@ def read_properties(data: bytes, chance: random.Random) -> None:
     settings.devices(2)
     settings.options()
     settings.text(["option.model_id", "engine"])
+
+
+TORCHSERVE_PROPERTIES = (
+    b"inference_address=http://127.0.0.1:8080\nmanagement_address=unix:/tmp/x\nmetrics_address=https://h\nmodel_store=/x\n",
+    b'models={"m": {"1.0": {"minWorkers": 1, "batchSize": 4}}}\nload_models=m,n=m.mar,https://h/x.mar\n'
+    b"allowed_urls=https://a\\\\.b/.*,file://.*\n",
+    b'model_snapshot={"name": "x", "models": {"m": {"1.0": {"marName": "m.mar", "defaultVersion": true}}}}\n'
+    b"blacklist_env_vars=.*KEY.*\njob_queue_size=$$NUMBER$$\nenable_envvars_config=true\n",
+)
+TORCHSERVE_TOKENS = (
+    *PROPERTY_TOKENS, b"$$", b"$$NUMBER$$", b"{", b"}", b"[", b"]", b'"1.0":', b"https://", b"http://[", b"unix:",
+    b":99999", b"load_models=", b"all", b"../", b"enable_grpc_ssl=true\n", b"number_of_gpu=0\n", b"(?P<",
+    b"a{9999999999}",
+    b"\\u0000", b"token_expiration_min=", b"1e9", b"allowed_urls=", b"trivium_fetch_from=s3://b/\n",
+)  # fmt: skip
+
+
+def read_torchserve_properties(data: bytes, chance: random.Random) -> None:
+    found = properties.read("config.properties", data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of a pattern that a later Python reads otherwise
+        sources = gather(found, {}, {"NUMBER": "7", "TS_JOB_QUEUE_SIZE": data[:20].decode("latin-1")})
+        try:
+            settled = settle(sources, lambda: ("c", "k"), (2, chance.randrange(3)), {})
+        except ServeError:
+            return
+    exposure(settled)
+    settled.rules.of_model("m", "1.0")
 
 
 # -- MANIFEST.json, model-config.yaml ----------------------------------------------------------------------
@@ -245,6 +277,9 @@ GLUE = "def f(a, b=None): pass\nclass G:\n    def __call__(self, a, b): pass\n"
 TARGETS = (
     Target("pbtxt", PBTXT, read_pbtxt, tokens=PBTXT_TOKENS, nests=BLOCKS),
     Target("properties", PROPERTIES, read_properties, tokens=PROPERTY_TOKENS),
+    Target(
+        "torchserve_properties", TORCHSERVE_PROPERTIES, read_torchserve_properties, tokens=TORCHSERVE_TOKENS
+    ),
     Target("manifest", MANIFESTS, read_manifest_file, tokens=MANIFEST_TOKENS, rebuild=rebuilt_json),
     Target("yaml", YAML, read_yaml, tokens=YAML_TOKENS, nests=YAML_NESTS),
     Target("keys", KEY_FILES, read_keys, tokens=KEY_TOKENS),

@@ -185,13 +185,17 @@ def _told(call: Callable[[], Any]) -> Any:
         return error.code().name, error.details()
 
 
+OPTIONS = ("--profile", "torchserve", "--management-port", "0", "--management-grpc-port", "0")
+
+
+def managed_by(process: ServerProcess) -> Managed:
+    """A server that was started with these options."""
+    ports = {name: int(process.await_line(line)[1]) for name, line in _LINES.items()}
+    return Managed(process, ports["management"], ports["gRPC management"])
+
+
 @contextlib.contextmanager
 def managed(log: Path, store: Path, *words: str | Path) -> Iterator[Managed]:
     """Serve what the words name, and let models of the store be registered."""
-    options: tuple[str | Path, ...] = (
-        *("--profile", "torchserve", "--management-port", "0", "--management-grpc-port", "0"),
-        *("--torchserve-model-store", store),
-    )
-    with serve_handlers(log, *options, *words) as process:
-        ports = {name: int(process.await_line(line)[1]) for name, line in _LINES.items()}
-        yield Managed(process, ports["management"], ports["gRPC management"])
+    with serve_handlers(log, *OPTIONS, "--torchserve-model-store", store, *words) as process:
+        yield managed_by(process)

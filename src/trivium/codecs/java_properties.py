@@ -120,3 +120,15 @@ def _unescaped(text: str) -> str:
             at += 2
     joined = "".join(made)
     return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def written(key: str, value: str) -> str:
+    """Return the line that `read` reads as this key, which has no signs that need an escape, and this value."""
+    signs = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+    text = "".join(signs.get(sign) or (sign if " " <= sign <= "~" else _escaped(sign)) for sign in value)
+    return f"{key}={chr(92) if text[:1] == ' ' else ''}{text}\n"
+
+
+def _escaped(sign: str) -> str:
+    data = sign.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.codecs.java_properties import MAX_BYTES, read
+from trivium.codecs.java_properties import MAX_BYTES, read, written
 from trivium.dialects.djl.stray_commas import without_stray_commas
 from trivium.types.findings import Severity
 
@@ -106,3 +106,29 @@ def test_what_java_writes_is_read(pairs):
 
     text = "".join(f"{written(key)}={written(value)}\n" for key, value in pairs.items())
     assert values(text) == pairs
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "a",
+        " a b ",
+        "a=b:c#d!e",
+        "C:\\x\\",
+        "line\nline\r\tand\f",
+        "é€𝄞",
+        "$$A$$",
+        '{"a": {"b": 1}}',
+        "\\u12",
+        "\x00",
+    ],
+)
+def test_what_is_written_is_read_again(value: str) -> None:
+    found = read("f", (written("first", "1") + written("key", value) + written("last", "2")).encode("ascii"))
+    assert [(key, entry.value) for key, entry in found.entries.items()] == [
+        ("first", "1"),
+        ("key", value),
+        ("last", "2"),
+    ]
+    assert not found.findings

@@ -4,16 +4,20 @@ import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 from tests.harness.fake_models import FakeFormat, ServerHarness, spec
+from tests.harness.virtual_models import make_infer
 
 from trivium.core.server import page
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import DescribeAll, Listing, Register, Scale, VersionStatus
+from trivium.types.operations import DescribeAll, Listing, Register, Scale, Unregister, VersionStatus
 from trivium.types.payload import Raw, RawPart
 from trivium.types.running import Ran
 from trivium.types.sources import ModelSource
+from trivium.types.spec import InstanceGroup
 from trivium.types.state import VersionState
 
 FAULT = ServeError(Code.LOAD_FAILED, "no memory")
@@ -264,6 +268,83 @@ def test_a_pinned_version_serves_until_it_goes():
         await stage.server.set_default("m", "2")
         await stage.server.set_default("m")
         assert stage.server.describe("m").default == "2"
+
+    played(play)
+
+
+def test_a_registration_may_keep_the_default_version_and_an_end_may_spare_it():
+    async def play(stage):
+        execute = stage.server.execute
+        await execute(Register(ModelSource(stage.bring(spec(version="2"))), keeps_default=True))
+        assert await stage.stamp() == 1
+        rows = stage.server.list().versions
+        assert [(row.version, row.is_default, row.is_loaded, row.least) for row in rows] == [
+            ("1", True, True, 1),
+            ("2", False, True, 1),
+        ]
+        for version in ("", "1"):
+            error = await refusal(execute(Unregister("m", version, spares_default=True)))
+            assert (error.code, error.reason) == (Code.CONFLICT, reasons.DEFAULT_VERSION)
+            assert error.metadata == {"model": "m", "version": "1"}
+        await execute(Unregister("m", "2", spares_default=True))
+        await execute(Unregister("m", spares_default=True))
+        assert stage.versions() == {}
+        error = await refusal(execute(Unregister("m", spares_default=True)))
+        assert error.reason == reasons.UNKNOWN_MODEL
+
+    played(play)
+
+
+def test_a_chosen_version_stays_chosen_whatever_is_registered():
+    async def play(stage):
+        for number in ("2", "3"):
+            source = ModelSource(stage.bring(spec(version=number), path=number))
+            await stage.server.execute(Register(source, keeps_default=number == "3"))
+            assert await stage.stamp() == 2
+
+    played(play)
+
+
+def test_a_model_without_instances_is_cold_from_the_beginning():
+    async def play(stage):
+        none = replace(spec("n"), groups=(InstanceGroup("n", 0, 0),))
+        rows = await stage.server.register(stage.bring(none))
+        assert [(row.state, row.least) for row in rows] == [(VersionState.COLD, 0)]
+        assert (await refusal(stage.stamp("n"))).reason == reasons.SCALED_TO_NONE
+        await stage.server.scale("n", 1)
+        assert (await stage.stamp("n"), stage.versions()["n", "1"]) == (1, "ready")
+
+    played(play)
+
+
+def test_a_description_may_ask_the_model_first():
+    async def play(stage):
+        asked = make_infer()
+        answer = (await stage.server.execute(DescribeAll("m", asked=asked))).answer
+        assert (answer.default, answer.said is None) == ("1", False)
+        assert (await stage.server.execute(DescribeAll("m"))).answer.said is None
+        stage.engine.faults["1"] = FAULT
+        await stage.server.scale("m", 0)
+        error = await refusal(stage.server.execute(DescribeAll("m", asked=asked)))
+        assert error.reason == reasons.SCALED_TO_NONE
+        gone = (
+            await refusal(
+                stage.server.execute(DescribeAll("x", asked=msgspec.structs.replace(asked, model="x")))
+            )
+        ).code
+        assert gone is Code.NOT_FOUND
+
+    played(play)
+
+
+def test_what_failed_to_load_says_so_to_who_asks_for_it():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        await stage.server.register(stage.bring(spec("n", stamp="9")), wait=False)
+        await stage.until(lambda: stage.versions().get(("n", "1")) == "failed")
+        assert (await refusal(stage.stamp("n"))).metadata["state"] == "failed"
+        (row,) = [row for row in stage.server.list().versions if row.model == "n"]
+        assert (row.is_loaded, row.is_default, row.at_start, row.least) == (False, False, False, 1)
 
     played(play)
 

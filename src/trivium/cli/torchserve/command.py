@@ -22,7 +22,7 @@ from trivium.cli.process import run
 from trivium.cli.stopping import keep_hangups
 from trivium.cli.torchserve import background
 from trivium.cli.torchserve.certificates import can_sign, signed_pair
-from trivium.cli.torchserve.life import live
+from trivium.cli.torchserve.life import LifeServices, live
 from trivium.cli.torchserve.logs import ACCESS_LOG, begin_logs, log_folder
 from trivium.cli.torchserve.options import FAILED, Refused, check_places, notices_of, parser, settings_of
 from trivium.cli.torchserve.pid_file import PidFile, PidState
@@ -113,7 +113,7 @@ def read_settings(
     sources = gather(read_properties(file), settings_of(options), environment)
     if not sources.faults and not sources.is_given("model_store"):
         raise Refused("Missing mandatory parameter --model-store")
-    if not sources.faults and not Path(sources.text("model_store")).is_dir():
+    if not sources.faults and not os.path.isdir(sources.text("model_store")):
         raise Refused(
             f"{sources.origin('model_store')} directory not found: {sources.text('model_store')}. Make it, or name "
             "another."
@@ -142,8 +142,13 @@ def config_file(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     if options.ts_config:
         return Path(options.ts_config)
     here = Path("config.properties")
-    snapshot = None if options.no_config_snapshots else newest_snapshot(log_folder(environment) / "config")
+    snapshot = None if options.no_config_snapshots else newest_snapshot(snapshot_folder(environment))
     return snapshot or (here if here.is_file() else None)
+
+
+def snapshot_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of snapshots, below that of the logs."""
+    return log_folder(environment) / "config"
 
 
 def newest_snapshot(folder: Path) -> Path | None:
@@ -183,11 +188,15 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
         ends.callback(file.release)
         _say(options, environment, prepared, log_fault)
         forget_variables(settings.sources.text("blacklist_env_vars"))
-        tokens = _tokens(settings)
-        listens = partial(_announce, options.ready_descriptor)
+        services = LifeServices(
+            _tokens(settings),
+            None if options.no_config_snapshots else snapshot_folder(environment),
+            partial(_announce, options.ready_descriptor),
+            ends.close,
+        )
         is_debuggable = settings.loaded.config.security.debuggable
         # Whoever runs it leaves the process from there: what is held here is given back before.
-        run(live(settings, tokens, listens, ends.close), is_debuggable=is_debuggable)
+        run(live(settings, services), is_debuggable=is_debuggable)
 
 
 def _signed_pair(ends: ExitStack) -> tuple[str, str]:

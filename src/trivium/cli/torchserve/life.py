@@ -8,6 +8,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
@@ -17,6 +19,7 @@ from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.cli.torchserve.options import FAILED
 from trivium.cli.torchserve.report import bound
 from trivium.cli.torchserve.settings import TorchServeSettings
+from trivium.cli.torchserve.snapshots import SnapshotWriter
 from trivium.cli.torchserve.token_check import authorizers
 from trivium.core.server import Server
 from trivium.dialects.torchserve.tokens import SHARED, Tokens
@@ -28,20 +31,28 @@ from trivium.types.state import VersionState
 _log = logging.getLogger("org.pytorch.serve.ModelServer")
 
 
-async def live(
-    settings: TorchServeSettings,
-    tokens: Tokens | None,
-    listens: Callable[[], None],
-    ends: Callable[[], None],
-) -> int:
-    """Run from start to end, and return the exit status. Calls `listens` once clients may come, `ends` at the end."""
+@dataclass(frozen=True, slots=True)
+class LifeServices:
+    """Holds what a server's life needs besides its settings: the keys, if requests need one, the folder for snapshots,
+    if there are any, what is called once clients may come (`listens`), and what at the very end.
+    """
+
+    tokens: Tokens | None
+    snapshots: Path | None
+    listens: Callable[[], None]
+    ends: Callable[[], None]
+
+
+async def live(settings: TorchServeSettings, services: LifeServices) -> int:
+    """Run from start to end, and return the exit status."""
     try:
-        return await _live(settings, tokens, listens)
+        return await _live(settings, services)
     finally:
-        ends()
+        services.ends()
 
 
-async def _live(settings: TorchServeSettings, tokens: Tokens | None, listens: Callable[[], None]) -> int:
+async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
+    tokens = services.tokens
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
     form = TorchServeFormat(settings.rules, os.environ)
@@ -64,8 +75,12 @@ async def _live(settings: TorchServeSettings, tokens: Tokens | None, listens: Ca
             _log.info("%s", line)
         _add_models(server, settings)
         loading = asyncio.ensure_future(server.start(_told))
-        listens()
-        return await _serve(server, listeners, loading, stop)
+        services.listens()
+        snapshots = None
+        if services.snapshots is not None:
+            snapshots = SnapshotWriter(server, settings.sources, settings.store, services.snapshots)
+        await _until_stopped(server, settings, loading, stop, snapshots)
+        return await _go_down(server, listeners, stop, snapshots)
 
 
 def _add_models(server: Server, settings: TorchServeSettings) -> None:
@@ -90,22 +105,41 @@ def _told(status: VersionStatus) -> None:
             _log.warning("Failed to load model: %s, %s", status.model, status.reason)
 
 
-async def _serve(
-    server: Server, listeners: Listeners, loading: "asyncio.Task[Listing]", stop: StopSignals
-) -> int:
+async def _until_stopped(
+    server: Server,
+    settings: TorchServeSettings,
+    loading: "asyncio.Task[Listing]",
+    stop: StopSignals,
+    snapshots: SnapshotWriter | None,
+) -> None:
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
     if loading.done():
         loading.result()
         settle()
+        await _choose_defaults(server, settings)
+        if snapshots is not None:
+            await snapshots.begin()
     else:
         loading.cancel()
         await asyncio.wait({loading})
     await stopped
-    return await _go_down(server, listeners, stop)
 
 
-async def _go_down(server: Server, listeners: Listeners, stop: StopSignals) -> int:
+async def _choose_defaults(server: Server, settings: TorchServeSettings) -> None:
+    """Have the versions serve by default that a snapshot names, as far as they have loaded."""
+    for name, version in settings.startup.defaults:
+        try:
+            await server.set_default(name, version)
+        except ServeError as error:
+            _log.warning("%s", error.message)
+
+
+async def _go_down(
+    server: Server, listeners: Listeners, stop: StopSignals, snapshots: SnapshotWriter | None
+) -> int:
+    if snapshots is not None:
+        await snapshots.end()
     server.begin_drain()
     report = await listeners.drain(stop.left)
     await listeners.close()

@@ -100,9 +100,4 @@ def notices_of(options: argparse.Namespace) -> Sequence[str]:
             f"--log-config {options.log_config} has no effect: it is for Java's log4j. Levels are set by "
             "TRIVIUM_LOG_LEVEL, places by LOG_LOCATION."
         )
-    if not options.no_config_snapshots:
-        found.append(
-            "Snapshots are not written in this version: what clients register is gone with the server. Name models to "
-            "start with (--models), and give --no-config-snapshots to say that none are wanted."
-        )
     return found

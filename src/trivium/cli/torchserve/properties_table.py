@@ -90,7 +90,7 @@ class ServerProperty:
             return "" if self._fits(text.strip()) else shown
         except ServeError as error:
             return f"{shown}: {error.message}"
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             return f"{shown} ({error})"
 
     def _fits(self, text: str) -> bool:
@@ -116,7 +116,7 @@ class ServerProperty:
             case PropertyKind.VERSIONS:
                 read_version_rules(text, Origin("", self.name))
             case PropertyKind.SNAPSHOT:
-                read_version_rules(read_snapshot(text)[1], Origin("", self.name))
+                read_version_rules(read_snapshot(text).rules, Origin("", self.name))
         return True
 
 
@@ -169,7 +169,7 @@ _ROWS = (
         PropertyKind.SNAPSHOT,
         "",
         _PARTLY,
-        "it is read, and goes before load_models; this server writes no snapshots",
+        "it goes before load_models; a model that cannot be loaded is a line of the log, and the others serve",
         variable=NEVER,
     ),
     ServerProperty("default_workers_per_model", _N, "0", most=1024),
@@ -277,7 +277,7 @@ _ROWS = (
         PropertyKind.CHOICE,
         "false",
         _PARTLY,
-        "the v2 protocol is served at /v2 and by inference.GRPCInferenceService, whatever it says",
+        "the v2 protocol is served at /v2 and by both packages' GRPCInferenceService, whatever it says",
         choices=("true", "false", "oip"),
         variable="TS_OPEN_INFERENCE_PROTOCOL",
     ),

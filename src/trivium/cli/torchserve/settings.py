@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trivium.cli.torchserve.certificates import given_pair
 from trivium.cli.torchserve.properties_table import ListenerAddress, read_address
 from trivium.cli.torchserve.sources import PropertySources
-from trivium.cli.torchserve.store import StartupList, startup_list
+from trivium.cli.torchserve.store import StartupList, place_of, startup_list
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
 from trivium.dialects.torchserve.layers import ServerRules
@@ -68,6 +67,12 @@ def settle(
     allowed = AllowedUrls(read_patterns(sources.text("allowed_urls")))
     rules = _rules(sources, machine, notices)
     startup = startup_list(sources, store, allowed)
+    if sources.is_given("model_snapshot") and sources.is_given("load_models"):
+        snapshot, models = sources.origin("model_snapshot"), sources.origin("load_models")
+        notices.append(
+            f"{models} has no effect: the snapshot goes before it ({snapshot}). Give --no-config-snapshots to start "
+            "without."
+        )
     places = _places(sources, allowed, startup, notices)
     fields = {**_options(sources, make_pair, notices), **options, "fetch_from": ",".join(places)}
     has_tokens = not sources.switch("disable_token_authorization")
@@ -116,7 +121,7 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
     by_version: Mapping[tuple[str, str], Mapping[str, SourceSetting]] = {}
     for name in ("models", "model_snapshot"):
         if sources.is_given(name):
-            text = sources.text(name) if name == "models" else read_snapshot(sources.text(name))[1]
+            text = sources.text(name) if name == "models" else read_snapshot(sources.text(name)).rules
             found = read_version_rules(text, sources.origin(name))
             by_version = {**by_version, **found.settings}
             notices += [f"{sources.origin(name)}: {notice}." for notice in found.notices]
@@ -161,12 +166,7 @@ def _places(
             f"{sources.origin('allowed_urls')}: {nowhere[0]} names no host, and nothing is fetched because of it. Name "
             "hosts, like https://models\\.example\\.org/.*, or list places in trivium_fetch_from."
         )
-    return [*given, *allowed.places, *(_place(url) for url in startup.urls)]
-
-
-def _place(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return [*given, *allowed.places, *map(place_of, startup.urls)]
 
 
 def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) -> dict[str, object]:
@@ -180,7 +180,7 @@ def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) 
         "profile": "torchserve",
         "open": True,
         "open_management": True,
-        "torchserve_model_store": str(Path(sources.text("model_store") or ".").absolute()),
+        "torchserve_model_store": str(Path(sources.text("model_store") or ".")),
         "torchserve_allowed_urls": sources.text("allowed_urls"),
         "torchserve_default_workers": sources.number("default_workers_per_model"),
         "torchserve_no_model_api": not sources.switch("enable_model_api"),

@@ -4,9 +4,10 @@ Looks at names in the store; reads no model. What cannot be had is a line of the
 starting. Source: spec sheet `torchserve`, sections 1 and 2.
 """
 
-from collections.abc import Sequence
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from trivium.cli.torchserve.sources import PropertySources
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls
@@ -17,7 +18,12 @@ from trivium.dialects.torchserve.start_models import (
     read_snapshot,
     read_start_models,
 )
+from trivium.fetchers.policy import read_places
+from trivium.types.errors import ServeError
 from trivium.types.sources import ModelSource
+
+FETCHED = ("http", "https", "s3")
+"""Schemes of URLs that models are fetched from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +37,13 @@ class StartupItem:
 
 @dataclass(slots=True)
 class StartupList:
-    """The models to start with, and those that cannot be had: the word of the list, and why."""
+    """The models to start with, those that cannot be had (the word of the list, and why), and which versions of theirs
+    are to serve by default.
+    """
 
     models: list[StartupItem] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -46,7 +55,8 @@ def startup_list(sources: PropertySources, store: Path, allowed: AllowedUrls) ->
     """Return the models that the properties name, in their order."""
     found = StartupList()
     if sources.is_given("model_snapshot"):
-        wanted = read_snapshot(sources.text("model_snapshot"))[0]
+        snapshot = read_snapshot(sources.text("model_snapshot"))
+        wanted, found.defaults = snapshot.models, snapshot.defaults
     else:
         wanted = read_start_models(sources.text("load_models"))
     for model in wanted:
@@ -79,16 +89,28 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
         why = "a file is named by its path: in the model store by its name there, a folder by its whole path"
         found.failures.append((model.item, why))
         return
+    try:
+        read_places(place_of(model.place), FETCHED)
+    except (ServeError, ValueError) as error:
+        why = f"{error} Give a URL of {', '.join(FETCHED)}."
+        found.failures.append((model.item, why))
+        return
     found.models.append(StartupItem(model.item, None, ModelSource(model.place, model.name)))
+
+
+def place_of(url: str) -> str:
+    """Return the place of a URL alone, as an allow-list has it. Raises ValueError."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _take_path(found: StartupList, model: StartModel, store: Path) -> None:
     path = Path(model.place)
     if model.leaves:
         why = "it leads out of the model store. Name what lies in it, or a folder by its whole path."
-    elif path.is_absolute() and not path.is_dir():
+    elif path.is_absolute() and not os.path.isdir(path):
         why = f"{path} is no folder, and archives are taken from the model store {store}. Move it there."
-    elif not (store / path).exists():
+    elif not os.path.exists(store / path):
         why = f"there is no {path} in the model store {store}{_there(store)}"
     else:
         place = store / path  # an absolute path stays what it is
@@ -98,6 +120,9 @@ def _take_path(found: StartupList, model: StartModel, store: Path) -> None:
 
 
 def _there(store: Path) -> str:
-    names: Sequence[str] = sorted(entry.name for entry in store.iterdir() if not entry.name.startswith("."))
+    try:
+        names = sorted(entry.name for entry in store.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        return f", which cannot be read: {error.strerror}."
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     return f", which holds {shown}." if names else ", which is empty."

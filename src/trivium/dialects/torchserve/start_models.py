@@ -108,23 +108,35 @@ def _settings(
     return found
 
 
-def read_snapshot(text: str) -> tuple[list[StartModel], str]:
-    """Return the models of the property `model_snapshot`, and its `models` as JSON, for `read_version_rules`. Raises
-    INVALID for what is none.
+@dataclass(frozen=True, slots=True)
+class ModelSnapshot:
+    """Reads the property `model_snapshot`: its models, what it has of them as JSON, for `read_version_rules`, and the
+    versions that serve by default where a model has several.
     """
+
+    models: list[StartModel]
+    rules: str
+    defaults: tuple[tuple[str, str], ...] = ()
+
+
+def read_snapshot(text: str) -> ModelSnapshot:
+    """Return what a snapshot has. Raises INVALID for what is none."""
     models = _object(text).get("models")
     if not isinstance(models, dict):
         raise _unfit('there is no object "models" in it')
-    found = []
+    found: list[StartModel] = []
+    defaults: list[tuple[str, str]] = []
     for name, versions in models.items():
         if not isinstance(versions, dict):
             raise _unfit(f"{name!r} has {_shown(versions)}, and needs an object of versions")
         for version, rules in versions.items():
+            if len(versions) > 1 and isinstance(rules, dict) and rules.get("defaultVersion") is True:
+                defaults.append((name, version))
             archive = rules.get("marName") if isinstance(rules, dict) else None
             if not isinstance(archive, str) or not archive:
                 raise _unfit(f"{name!r}, version {version!r} names no archive (marName)")
             found.append(StartModel(archive, name, archive))
-    return found, json.dumps(models)
+    return ModelSnapshot(found, json.dumps(models), tuple(defaults))
 
 
 def _object(text: str) -> dict[str, object]:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.header_text import JSON, uncached_lines
+from trivium.codecs.header_text import JSON, has_controls, uncached_lines, without_controls
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
-from trivium.protocols.torchserve.management_errors import Wish, worded
+from trivium.protocols.torchserve.management_errors import Act, Wish, worded
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
@@ -95,10 +95,16 @@ def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, obje
 
 
 def note(wish: Wish, error: ServeError, status: int) -> None:
-    """Log why a request to manage a model is refused: the original's texts teach little."""
-    log.warning(
-        "%s '%s' is answered with %d: %s", wish.act.value, wish.url or wish.model, status, error.message
-    )
+    """Log why a request to manage a model is refused: the original's texts teach little. What a client sent makes no
+    lines of its own.
+    """
+    level = logging.INFO if wish.act in (Act.DESCRIBE, Act.LIST) else logging.WARNING
+    message = wire_text(error.message)
+    for sent in (wish.url, wish.model, wish.version):
+        if has_controls(sent):
+            message = message.replace(sent, without_controls(sent))
+    named = without_controls(wire_text(wish.url or wish.model))
+    log.log(level, "%s '%s' is answered with %d: %s", wish.act.value, named, status, message)
 
 
 # -- statuses ----------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ WRONG = {
     PropertyKind.ADDRESS: ("127.0.0.1:8080", "ftp://h", "http://h:99999", "unix:x"),
     PropertyKind.HOST: ("http://127.0.0.1", "a b"),
     PropertyKind.CHOICE: ("promtheus",),
-    PropertyKind.PATTERN: ("(",),
+    PropertyKind.PATTERN: ("(", "a{99999999999999}"),
     PropertyKind.PATTERNS: ("https://a/.*,(",),
     PropertyKind.VERSIONS: ("{", "[]", '{"m": 1}', '{"m": {"1.0": 3}}'),
     PropertyKind.SNAPSHOT: ("{", "{}", '{"models": {"m": {"1.0": {}}}}'),

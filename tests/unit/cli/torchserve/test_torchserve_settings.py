@@ -208,6 +208,11 @@ def test_a_folder_by_its_whole_path_and_a_url(store: Path) -> None:
         ("../a.mar", "leads out of the model store"),
         ("/etc/passwd", "is no folder"),
         ("x=file:///etc/passwd", "by its path"),
+        ("ftp://h/m.mar", "Give a URL of http, https, s3"),
+        ("https://[h/m.mar", "Give a URL of"),
+        ("https://h:99999/m.mar", "Give a URL of"),
+        ("a" * 300, "there is no"),
+        ("/" + "a" * 300, "is no folder"),
     ],
 )
 def test_what_cannot_be_had_is_told_and_the_others_load(store: Path, item: str, words: str) -> None:
@@ -228,5 +233,8 @@ def test_a_snapshot_goes_before_the_list_and_brings_its_rules(store: Path) -> No
         '{"name": "x", "models": {"m": {"1.0": {"marName": "a.mar", "minWorkers": 4, "batchSize": 2}}}}'
     )
     found = settled(f"model_snapshot={snapshot}\nload_models=all", store)
+    assert [("load_models" in notice, "--no-config-snapshots" in notice) for notice in found.notices] == [
+        (True, True)
+    ]
     assert [(one.item, one.source.name) for one in found.startup.models] == [("a.mar", "m")]
     assert found.rules.of_model("m", "1.0")["batchSize"].value == "2"

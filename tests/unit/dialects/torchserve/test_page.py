@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from trivium.codecs.protobuf_schema import Field, fields_in
 from trivium.dialects.torchserve.keys import ROWS, TorchServeKeyRole
 from trivium.dialects.torchserve.manifest import BUILT_IN
+from trivium.protocols.torchserve.grpc import SCOPES
+from trivium.protocols.torchserve.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
+from trivium.protocols.torchserve.management_routes import ENDPOINTS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "torchserve.md").read_text()
 WORDS = {
@@ -24,3 +28,35 @@ def test_a_row_for_every_key(key: str) -> None:
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_the_built_in_handlers_are_named(name: str) -> None:
     assert f"`{name}`" in PAGE
+
+
+ROUTES = sorted({row.path.removesuffix("/") for row in ENDPOINTS})
+MESSAGES = {**INFERENCE_MESSAGES, **MANAGEMENT_MESSAGES}
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_the_routes_of_management_are_named(path: str) -> None:
+    shown = path.replace("/{version}", "[/VERSION]").replace("{model}", "MODEL")
+    assert shown.replace("[/VERSION]/set", "/VERSION/set") in PAGE
+
+
+@pytest.mark.parametrize("method", sorted(SCOPES))
+def test_every_rpc_is_named(method: str) -> None:
+    service, name = method[1:].split("/")
+    assert f"`{service}/" in PAGE
+    assert f"/{name}`" in PAGE
+
+
+@pytest.mark.parametrize("message", sorted(set(MESSAGES) - {"Status"}))
+def test_a_row_for_every_message_with_its_fields(message: str) -> None:
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| `") and f"`{message}`" in line]
+    for field in fields_in(MESSAGES[message]):
+        assert f"`{field.name}`" in row
+
+
+@pytest.mark.parametrize(
+    "field", list(fields_in(MANAGEMENT_MESSAGES["RegisterModelRequest"])), ids=lambda each: each.name
+)
+def test_every_parameter_of_a_registration_has_a_row(field: Field) -> None:
+    rows = PAGE.partition("| parameter of a registration |")[2].partition("| parameter of scaling |")[0]
+    assert f"`{field.name}`" in rows

@@ -1,5 +1,7 @@
 """The words of --models, the properties models and model_snapshot, and the URLs that may be fetched."""
 
+import json
+
 import pytest
 
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, places_of
@@ -59,9 +61,11 @@ def test_what_is_no_such_document_is_refused(text: str) -> None:
 
 
 def test_a_snapshot() -> None:
-    models, rules = read_snapshot('{"models": {"m": {"1.0": {"marName": "a.mar", "minWorkers": 2}}}}')
-    assert models == [StartModel("a.mar", "m", "a.mar")]
-    assert read_version_rules(rules, HERE).settings["m", "1.0"]["minWorkers"].value == "2"
+    found = read_snapshot('{"models": {"m": {"1.0": {"marName": "a.mar", "minWorkers": 2}}}}')
+    assert (found.models, found.defaults) == ([StartModel("a.mar", "m", "a.mar")], ())
+    assert read_version_rules(found.rules, HERE).settings["m", "1.0"]["minWorkers"].value == "2"
+    two = {"1.0": {"marName": "a.mar"}, "2.0": {"marName": "b.mar", "defaultVersion": True}}
+    assert read_snapshot(json.dumps({"models": {"m": two}})).defaults == (("m", "2.0"),)
     with pytest.raises(ServeError, match="names no archive"):
         read_snapshot('{"models": {"m": {"1.0": {}}}}')
 

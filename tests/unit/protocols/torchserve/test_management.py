@@ -261,6 +261,19 @@ def test_a_registration_fails_in_the_originals_words(error: ServeError, expected
     assert failed("POST", "/models?url=m.mar", error, OURS)[2] == f"{expected[2].rstrip('.')}. Ours."
 
 
+def test_what_a_client_sends_makes_no_lines_in_the_log(caplog: Any) -> None:
+    error = known(reasons.UNKNOWN_MODEL, model="")
+    error.message = "There is no model 'a\nFAKE'."
+    with caplog.at_level(logging.INFO):
+        failed("DELETE", "/models/a%0AFAKE", error)
+        failed("GET", "/models/a%0AFAKE", error)
+        failed("POST", "/models?url=a%0D%0AFAKE", error)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING"]
+    lines = [record.getMessage() for record in caplog.records]
+    assert not any("\nFAKE" in line for line in lines[:2])
+    assert "\r" not in lines[2]
+
+
 def test_an_archive_that_cannot_be_read_is_the_clients_fault() -> None:
     status, kind, text = failed("POST", "/models?url=m.mar", ConfigError((FINDING,)))
     assert (status, kind) == (400, "InvalidModelException")
