@@ -45,6 +45,7 @@ def cache(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = language_model.cache({"XDG_CACHE_HOME": str(base)})
     place.mkdir(parents=True)
     (place / wheel.name).symlink_to(wheel)
+    language_model.prepared(place, print)  # it takes longer than a start may, where others compute, too
     return base
 
 

@@ -214,7 +214,11 @@ def test_a_taken_port_fails_both_starts_and_is_named(folder: TorchServeFolder, t
         assert (status, output) == (0, "TorchServe is not currently running.\n")
 
 
-@pytest.mark.parametrize("text", ["", "no number", "999999999", str(os.getpid())])
+@pytest.mark.parametrize(
+    "text",
+    ["", "no number", "999999999", str(os.getpid())],
+    ids=["empty", "text", "nobody", "another program"],
+)
 def test_a_stale_or_foreign_pid_file_is_taken_away(folder: TorchServeFolder, text: str) -> None:
     folder.pid_file.write_text(text)
     with torchserve(folder) as server:
