@@ -45,14 +45,15 @@ def _profile(
 ) -> Profile:
     original = _ORIGINALS[name]
     served, withheld = (_SERVED[name], ()) if original else ((*http, *rpc), _NOT_NATIVE)
-    routes = _first_claims(
+    claims = [
         Route(prefix, each, role)
         for each in served
         if each in http
         for role, prefixes in http[each].ROUTES.items()
         for prefix in prefixes
         if prefix not in withheld
-    )
+    ]
+    routes = _first_claims(claims)
     services = _first_claims(
         Route(service, each, role)
         for each in served
@@ -61,9 +62,8 @@ def _profile(
         for service in names
     )
     scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
-    managed, managed_calls = (
-        tuple(route for route in every if route.role is Role.MANAGEMENT) for every in (routes, services)
-    )
+    managed = _first_claims(route for route in claims if route.role is Role.MANAGEMENT)
+    managed_calls = tuple(route for route in services if route.role is Role.MANAGEMENT)
     listeners = (
         Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
         Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
