@@ -34,6 +34,10 @@ LONGEST_LOOK = 0.01
 PIECE = 2**18
 
 
+def _ignore(kind: int, came: bytes, at: int, end: int) -> None:
+    """Take a frame that means nothing any more."""
+
+
 class FrameReader:
     """Calls `take` with every frame (its kind, the bytes that came, where its body begins and ends) in whichever thread
     reads; `todo` is what it leaves for the main thread.
@@ -59,6 +63,7 @@ class FrameReader:
         self.turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
         self._stand_in: Optional[threading.Thread] = None
         self._alert: Optional[Callable[[], None]] = None
+        self._status = 70  # where the server is gone, nobody waits for this process
         self._ring = -1  # the end of the pipe by which the main thread is woken, if it may be
         self._is_rung = False
 
@@ -144,6 +149,18 @@ class FrameReader:
         if self._stand_in is None or not self._leads.locked():
             self._wake_reader()
 
+    def outlast(self, seconds: float) -> None:
+        """Throw away what comes after the end, until the server closes, which ends the process with status 0; returns
+        where it does not in so many seconds. A process that leaves while the server writes to it breaks the
+        connection, and what the server has not read of it by then is lost.
+        """
+        self._status = 0
+        self._take = _ignore
+        until = monotonic() + seconds
+        if self._leads.acquire(timeout=seconds):  # else the second thread reads, and ends the process
+            while self._poll(max(until - monotonic(), 0.0) * 1000):
+                self._read()
+
     # -- the second thread ---------------------------------------------------------------------------------
 
     def _wake_reader(self) -> None:
@@ -214,7 +231,7 @@ class FrameReader:
         except OSError:
             came = b""
         if not came:
-            os._exit(70)  # the server is gone: nobody waits for this process
+            os._exit(self._status)
         try:
             self._taken(came)
         except BaseException:

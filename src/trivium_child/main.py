@@ -63,6 +63,8 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
         with contextlib.suppress(Exception):
             traceback.print_exc()
         _leave(1)
+    _flush()
+    runtime.hang_up()
     _leave(0)
 
 
@@ -77,10 +79,14 @@ def _status(error: SystemExit) -> int:
 
 def _leave(status: int) -> NoReturn:
     """End the process at once, whatever threads user code has left behind."""
+    _flush()
+    os._exit(status)
+
+
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # user code may have closed it
             stream.flush()
-    os._exit(status)
 
 
 def adapter_of(told: Dict[str, Any]) -> MakeAdapter:

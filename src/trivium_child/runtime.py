@@ -33,6 +33,9 @@ LONG = 0.001
 LAST_WAIT = 0.005
 """Seconds between two looks at what has not ended yet, once there is nothing else to do."""
 
+FAREWELL = 5.0
+"""Seconds, at the end, for the server to read what has been written."""
+
 BEGUN_MARK = 0
 _ITEM, _ITEM_SIZE = frames.ITEM.unpack_from, frames.ITEM.size
 _DONE = struct.Struct(frames.HEAD.format + frames.DONE_HEAD.format[1:]).pack
@@ -104,6 +107,11 @@ class Runtime:
             self._serve_batches(adapter)
         self._outlast()
         adapter.close()
+
+    def hang_up(self) -> None:
+        """Leave nothing that was written unread by the server, which closes when it has read the last of it."""
+        self._writer.end()
+        self._intake.outlast(FAREWELL)
 
     def _serve_many(self, adapter: Adapter) -> None:
         from trivium_child.tasks import Tasks  # few workers need asyncio, which takes a while to load

@@ -1,5 +1,6 @@
 """Frames out of the worker, whole and one after another, from any thread."""
 
+import contextlib
 import os
 import socket
 import threading
@@ -20,6 +21,14 @@ class Writer:
         self._gathered: Optional[List[Any]] = None
         self._gatherer = 0
         self.is_mine = True
+        self._is_over = False
+
+    def end(self) -> None:
+        """Nothing follows what has been written; what is written from now on is thrown away."""
+        with self._lock:
+            self._is_over = True
+            with contextlib.suppress(OSError):
+                self._wire.shutdown(socket.SHUT_WR)
 
     def gather(self) -> None:
         """Keep what this thread writes from now on, until it calls `flush`."""
@@ -51,6 +60,8 @@ class Writer:
         if not self.is_mine:
             os._exit(71)
         with self._lock:
+            if self._is_over:
+                return
             try:
                 if size <= JOINED:
                     self._wire.sendall(b"".join(pieces))

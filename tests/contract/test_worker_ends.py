@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 
 import pytest
 from tests.harness.instances import LEFT, InstanceHarness, scene
@@ -10,6 +11,7 @@ from tests.harness.instances import LEFT, InstanceHarness, scene
 from trivium.core.workers import process
 from trivium.types.errors import Code
 from trivium.types.spec import Limits
+from trivium_child import frames
 
 
 @pytest.fixture
@@ -42,6 +44,21 @@ def test_what_a_retired_worker_holds_still_ends(how, hurry):
         await asyncio.wait_for(worker.gone, 60)
         assert stage.workers.closed() == [worker.pid]
         assert "status 0" in worker.gone.result()
+
+    scene(play)
+
+
+def test_what_a_retired_worker_answered_last_is_read_though_it_is_written_to_behind_that():
+    async def play(stage):
+        item = stage.submit("slow")
+        await stage.begun(item)
+        worker = retire(stage)
+        await asyncio.sleep(0.05)  # it has been told
+        time.sleep(1.0)  # the loop is busy; it has answered, and would like to end
+        worker.write([frames.frame(frames.PING)])
+        await stage.until(lambda: stage.ended == [1])
+        assert stage.codes() == [None]
+        assert "status 0" in await asyncio.wait_for(worker.gone, 60)
 
     scene(play)
 

@@ -357,7 +357,7 @@ class ProcessInstance:
         """See `FrameOwner`."""
         if self._process.has_ended:
             self._loop.call_soon(self._finalize)
-        else:
+        elif not (self._is_ending and self._process.tells_its_end):  # else it says goodbye, or is made to end
             self._loop.call_later(LINGER, self._cut_off)
 
     def _cut_off(self) -> None:
