@@ -149,13 +149,16 @@ class FrameReader:
         if self._stand_in is None or not self._leads.locked():
             self._wake_reader()
 
-    def outlast(self, seconds: float) -> None:
-        """Throw away what comes after the end, until the server closes, which ends the process with status 0; returns
-        where it does not in so many seconds. A process that leaves while the server writes to it breaks the
-        connection, and what the server has not read of it by then is lost.
-        """
+    def end(self) -> None:
+        """Nothing that comes from now on means anything, and where the server closes the process ends with status 0."""
         self._status = 0
         self._take = _ignore
+
+    def outlast(self, seconds: float) -> None:
+        """Read on behind `end`, until the server closes, which ends the process; returns where it does not in so many
+        seconds. A process that leaves while the server writes to it breaks the connection, and what the server has not
+        read of it by then is lost.
+        """
         until = monotonic() + seconds
         if self._leads.acquire(timeout=seconds):  # else the second thread reads, and ends the process
             while self._poll(max(until - monotonic(), 0.0) * 1000):

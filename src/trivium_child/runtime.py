@@ -110,6 +110,7 @@ class Runtime:
 
     def hang_up(self) -> None:
         """Leave nothing that was written unread by the server, which closes when it has read the last of it."""
+        self._intake.end()
         self._writer.end()
         self._intake.outlast(FAREWELL)
 
