@@ -150,7 +150,9 @@ def test_a_client_that_leaves_is_in_no_further_step(server: ServerProcess) -> No
     until(lambda: generation(server)["wasted_tokens"] > wasted, server.said)
     until(lambda: not generation(server)["running"], server.said)
     wasted = generation(server)["wasted_tokens"]
-    until(lambda: sum(step.wasted_tokens for step in steps(server)) == wasted, server.said)  # the log is read late
+    until(
+        lambda: sum(step.wasted_tokens for step in steps(server)) == wasted, server.said
+    )  # the log is read late
     after = len(steps(server))
     assert said(ask(server, prompt="next"))
     assert sum(step.wasted_tokens for step in steps(server)[after:]) == 0
