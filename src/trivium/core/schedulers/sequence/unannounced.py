@@ -20,19 +20,19 @@ def place_of(infer: Infer, rules: Unannounced) -> SequenceRef:
     request for what a model says of itself belongs to none: it is a sequence of one request.
     """
     ref = infer.sequence
-    if ref is None and isinstance(infer.payload, Raw):
-        ref = _named(infer.payload.properties, rules.properties)
     if ref is None:
-        is_all = infer.method == DESCRIBE
+        said = infer.payload.properties if isinstance(infer.payload, Raw) else {}
+        ref = _named(said, rules.properties)
+    if ref.id == "":
+        is_all = ref.ends or infer.method == DESCRIBE
         return SequenceRef(f"{rules.prefix}{uuid.uuid4()}", True, is_all)
     return SequenceRef(str(ref.id), ref.starts, ref.ends)
 
 
-def _named(properties: Mapping[str, str], names: SequenceProperties) -> SequenceRef | None:
+def _named(properties: Mapping[str, str], names: SequenceProperties) -> SequenceRef:
     said = {name.lower(): value for name, value in properties.items()}
-    identity = said.get(names.id.lower(), "")
-    ends = _is_true(said.get(names.ends.lower(), ""))
-    return SequenceRef(identity, _is_true(said.get(names.starts.lower(), "")), ends) if identity else None
+    starts, ends = (_is_true(said.get(name.lower(), "")) for name in (names.starts, names.ends))
+    return SequenceRef(said.get(names.id.lower(), ""), starts, ends)
 
 
 def _is_true(text: str) -> bool:

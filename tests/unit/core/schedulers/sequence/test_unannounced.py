@@ -128,7 +128,7 @@ def test_the_wire_or_a_property_names_the_sequence(ref, properties, expected):
 @pytest.mark.parametrize("properties", [{}, {"seq-id": ""}, {"seq-end": "true"}])
 def test_who_names_none_gets_a_new_one(properties):
     ref = place_of(Infer("m", Raw((), properties)), rules())
-    assert (ref.id[:4], ref.starts, ref.ends) == ("own-", True, False)
+    assert (ref.id[:4], ref.starts, ref.ends) == ("own-", True, "seq-end" in properties)
     assert place_of(Infer("m", Raw((), properties), method=DESCRIBE), rules()).ends
 
 
