@@ -56,7 +56,7 @@ class TorchServeAdapter(Adapter):
         for item in items:
             row, headers = row_of(item, self._decodes)
             rows.append(row)
-            processors.append(self._processor(self._headers(headers)))
+            processors.append(self.processor_of(item, headers))
         self._show([id_of(item) for item in items], processors)
         self._items = items
         try:
@@ -83,6 +83,22 @@ class TorchServeAdapter(Adapter):
 
     def close(self) -> None:
         """Do nothing: handlers of this dialect have no method for the end."""
+
+    def processor_of(self, item: Item, headers: Dict[str, Any]) -> Any:
+        """Return what the context has of a request. Its place in a sequence is a header, whoever said it: the server
+        may have made the id up, and other wires have fields of their own for that.
+        """
+        found = self._headers(headers)
+        if item.sequence is not None:
+            identity, starts, ends = item.sequence
+            context = self.context
+            if not found.get(context.header_key_sequence_id):
+                found[context.header_key_sequence_id] = str(identity)
+            if starts:
+                found.setdefault(context.header_key_sequence_start, "true")
+            if ends:
+                found.setdefault(context.header_key_sequence_end, "true")
+        return self._processor(found)
 
     def _show(self, ids: List[str], processors: List[Any]) -> None:
         """Let the context tell of the requests that the next call is about."""

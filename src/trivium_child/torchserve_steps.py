@@ -36,7 +36,7 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
     def add(self, item: Item) -> None:
         """See `Adapter`."""
         row, headers = row_of(item, self._decodes)
-        self._running[item.number] = _Running(item, row, self._processor(self._headers(headers)))
+        self._running[item.number] = _Running(item, row, self.processor_of(item, headers))
         item.payload = Raw([])  # the handler keeps what it needs
 
     def step(self) -> Optional[Step]:

@@ -54,13 +54,42 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceProperties:
+    """Names the properties of a body that say which sequence it belongs to, and whether that starts or ends with it:
+    "true", in any capitals. An answer names by the last one sequences that are over, with ; between them.
+    """
+
+    id: str
+    starts: str
+    ends: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unannounced:
+    """Rules of sequences that begin with whatever request of them comes first, announced or not: what is lost, over or
+    was never there begins anew. A request that names none gets one whose id begins with `prefix`.
+
+    At most `most` are open at once. Behind the request of a sequence that runs, or is the next to run, at most
+    `most_waiting` wait. One that is `life_seconds` old is over once nothing of it waits; None: at no age.
+    """
+
+    properties: SequenceProperties
+    prefix: str
+    most: int
+    most_waiting: int
+    life_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """The sequence scheduler: requests with one sequence id run in order on one instance, which may keep state.
 
     An instance serves `candidates` sequences at a time; one that idles for `idle_seconds` is given up. A batch waits
     at most `max_delay` seconds for a preferred number of rows (oldest), or until so large a part of the candidates
     has a request (direct: `utilization`, from 0 to 1). `is_iterative`: the model may ask for a request to be run again,
-    and one without an id is a sequence of its own.
+    and one without an id is a sequence of its own. Without `unannounced` rules a client has to say that a sequence
+    starts. Of a sequence that `overlaps` all requests are handed to its instance in their order, while earlier ones are
+    in work there.
     """
 
     strategy: Strategy = Strategy.DIRECT
@@ -72,6 +101,8 @@ class Sequence:
     utilization: float = 0.0
     states: tuple[State, ...] = ()
     is_iterative: bool = False
+    unannounced: Unannounced | None = None
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,19 +73,20 @@ SequenceId = int | str
 class SequenceSlot(msgspec.Struct, eq=False):
     """A sequence that has begun to arrive and is not over; the scheduler's own, a policy only reads it.
 
-    It has `slot` of `instance` (0: none yet), which has its item `running` (0: none). `is_closed`: its last request
+    It has `slot` of `instance` (0: none yet), which has so many items of it `in_work`. `is_closed`: its last request
     has arrived; `is_ending`: that was handed to the instance, as the first one was if it `has_begun`. Nothing
-    happened to it since `quiet_since`.
+    happened to it since `quiet_since`; it has been there since `since`.
     """
 
     id: SequenceId
     quiet_since: float
     instance: InstanceId = 0
     slot: int = 0
-    running: ItemId = 0
+    in_work: int = 0
     is_closed: bool = False
     is_ending: bool = False
     has_begun: bool = False
+    since: float = 0.0
 
 
 class SequenceView(Protocol):

@@ -5,7 +5,15 @@ import logging
 import sys
 
 import pytest
-from tests.harness.torchserve_child import SEES, TorchServeChildHarness, body, failures, returning, stage
+from tests.harness.torchserve_child import (
+    SEES,
+    TorchServeChildHarness,
+    body,
+    bytes_tensor,
+    failures,
+    returning,
+    stage,
+)
 
 from trivium_child.values import Failure, Part
 
@@ -132,6 +140,23 @@ def test_what_the_context_says(stage: TorchServeChildHarness) -> None:
     everything = context.get_all_request_header(0)
     assert ("X-Own" in everything, everything["X-Own"], everything.get("N", 5)) == (True, "1", 5)
     assert (context.get_sequence_id(0), context.get_sequence_id(1)) == ("s", None)
+
+
+def test_the_place_in_a_sequence_is_in_the_headers_whoever_said_it(stage: TorchServeChildHarness) -> None:
+    adapter = stage.load(SEES)
+    said, starts, ends = (f"ts_request_sequence_{each}" for each in ("id", "start", "end"))
+    own = {said.upper(): "s", starts: "no"}
+    items = [
+        stage.item(b"", sequence=["s", True, False], properties=own),
+        stage.item(b"", sequence=["ts-seq-1", True, False], properties={said: ""}),
+        stage.item([bytes_tensor("x", b"1")], sequence=["7", False, True]),
+    ]
+    adapter.run(items)
+    context = adapter.context
+    found = [[context.get_request_header(i, name) for name in (said, starts, ends)] for i in range(3)]
+    assert found == [["s", "no", None], ["ts-seq-1", "true", None], ["7", None, "true"]]
+    assert [context.get_sequence_id(i) for i in range(3)] == ["s", "ts-seq-1", "7"]
+    assert list(own) == [said.upper(), starts]
 
 
 def test_a_form_s_field_does_not_become_a_header_of_the_server(stage: TorchServeChildHarness) -> None:

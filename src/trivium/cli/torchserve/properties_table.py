@@ -134,7 +134,6 @@ _T, _B, _N, _A = PropertyKind.TEXT, PropertyKind.SWITCH, PropertyKind.NUMBER, Pr
 _PARTLY, _UNUSED, _NO = PropertySupport.PARTLY, PropertySupport.UNUSED, PropertySupport.NO
 _JAVA = "there is no Java here: one event loop serves all connections"
 _PORTS = "workers are reached by sockets that have no number"
-_SEQUENCES = "sequences are not supported in this version"
 _STARTER = "set threads and processors of the server's process instead (taskset, numactl, OMP_NUM_THREADS)"
 _AGE = "one setting for both gRPC ports: that of inference, or this one where it alone is set"
 
@@ -285,24 +284,18 @@ _ROWS = (
         "ts_header_key_sequence_id",
         _T,
         "ts_request_sequence_id",
-        _UNUSED,
-        _SEQUENCES,
         variable="TS_HEADER_KEY_SEQUENCE_ID",
     ),
     ServerProperty(
         "ts_header_key_sequence_start",
         _T,
         "ts_request_sequence_start",
-        _UNUSED,
-        _SEQUENCES,
         variable="TS_HEADER_KEY_SEQUENCE_START",
     ),
     ServerProperty(
         "ts_header_key_sequence_end",
         _T,
         "ts_request_sequence_end",
-        _UNUSED,
-        _SEQUENCES,
         variable="TS_HEADER_KEY_SEQUENCE_END",
     ),
     ServerProperty("cpu_launcher_enable", _B, "false", _UNUSED, _STARTER),

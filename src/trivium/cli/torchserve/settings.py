@@ -15,7 +15,7 @@ from trivium.cli.torchserve.sources import PropertySources
 from trivium.cli.torchserve.store import StartupList, place_of, startup_list
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
-from trivium.dialects.torchserve.layers import ServerRules
+from trivium.dialects.torchserve.layers import SequenceNames, ServerRules
 from trivium.dialects.torchserve.start_models import read_snapshot, read_version_rules
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.listeners import Role
@@ -134,6 +134,7 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
         sources.text("python"),
         sources.switch("decode_input_request"),
         sources.switch("limit_max_image_pixels"),
+        SequenceNames(*(sources.text(f"ts_header_key_sequence_{each}") for each in ("id", "start", "end"))),
     )
 
 

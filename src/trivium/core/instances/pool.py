@@ -5,15 +5,17 @@ with it the items that user code may have got; the others go back to the queue.
 """
 
 import heapq
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Protocol, assert_never
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.request import Item
+from trivium.machine.use import resident_bytes
 from trivium.types.debug_state import InstanceDebugState
 from trivium.types.interfaces import NO_OBSERVER, Instance, Port, RunObserver
-from trivium.types.operations import Infer
+from trivium.types.operations import Infer, InstanceStatus
 from trivium.types.running import (
     Batch,
     Begun,
@@ -28,6 +30,7 @@ from trivium.types.running import (
     RecycleRequested,
     Stepped,
 )
+from trivium.types.spec import Isolation
 from trivium.types.state import ItemState
 
 STARTED = ItemState.STARTED  # members of an Enum are slow to look up in its class
@@ -110,6 +113,25 @@ class InstanceSlot:
         """Copy what the pool knows of it."""
         held = tuple(self.held)
         return InstanceDebugState(self.placement.name, self.credits, held, self.instance, self.in_flight)
+
+    def status(self, number: InstanceId, now: float) -> InstanceStatus:
+        """Describe it to a client; `now` is a time of the pool's clock."""
+        placement, process = self.placement, None
+        if placement.isolation is Isolation.PROCESS and self.instance is not None:
+            process = next(
+                iter(self.instance.threads), None
+            )  # a worker's first thread has its process's number
+        return InstanceStatus(
+            number=number,
+            name=placement.name,
+            age=now - self.opened_at,
+            started=time.time() - (now - self.opened_at),
+            is_busy=bool(self.held),
+            device=placement.device,
+            device_id=placement.device_id,
+            process=process,
+            memory=None if process is None else resident_bytes(process),
+        )
 
     def blockers(self) -> Iterable[Collection[ItemId]]:
         """Return groups of items: the instance can take more once all items of one group have ended. One that can take

@@ -5,7 +5,6 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from collections.abc import Sequence as ItemList
 from dataclasses import dataclass, field
@@ -33,8 +32,8 @@ from trivium.core.schedulers.dynamic import DynamicScheduler
 from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
+from trivium.core.schedulers.sequence.unannounced import Endings
 from trivium.core.workers.arena import Arena
-from trivium.machine.use import resident_bytes
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
@@ -43,7 +42,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generated
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
-from trivium.types.operations import Broadcast, CallRef, Infer, InstanceStatus, ModelDescription, ResponsePart
+from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Stepped
 from trivium.types.schedules import Graph, Sequence
@@ -146,7 +145,11 @@ class ServedModel:
         one of them could never run.
         """
         spec, context, rules = self.spec, self._context, self.spec.scheduling
-        owner: Owner = Iterations(self) if isinstance(rules, Sequence) and rules.is_iterative else self
+        owner: Owner = self
+        if isinstance(rules, Sequence) and rules.is_iterative:
+            owner = Iterations(self)
+        elif isinstance(rules, Sequence) and rules.unannounced is not None:
+            owner = Endings(self, rules.unannounced.properties.ends, self._end_sequences)
         limiter, now = context.limiter, self._clock.now
         if limiter is None or not any(group.claim.needs for group in spec.groups):
             return Pool(owner, mailbox, spec.batching.merge, now, context.observer), None
@@ -323,7 +326,7 @@ class ServedModel:
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
         now = self._clock.now()
-        instances = tuple(_status(number, slot, now) for number, slot in self._pool.slots().items())
+        instances = tuple(slot.status(number, now) for number, slot in self._pool.slots().items())
         return msgspec.structs.replace(
             description,
             groups=self.groups,
@@ -442,6 +445,11 @@ class ServedModel:
         assert self._sequences is not None
         item.state, item.instance = ItemState.QUEUED, 0
         self._sequences.again(item)
+
+    def _end_sequences(self, sequences: ItemList[str]) -> None:
+        """An answer says that these are over."""
+        assert self._sequences is not None
+        self._sequences.end(sequences)
 
     def stale(self) -> None:
         """An instance wants to be replaced."""
@@ -563,20 +571,3 @@ def _death(model: str, slot: InstanceSlot) -> ErrorInfo | None:
     if slot.in_flight:
         return ErrorInfo.of(reasons.DIED_WITH_MANY, model=model, killed=slot.was_killed)
     return ErrorInfo.of(reasons.KILLED, model=model, killed=True) if slot.was_killed else None
-
-
-def _status(number: InstanceId, slot: InstanceSlot, now: float) -> InstanceStatus:
-    placement, process = slot.placement, None
-    if placement.isolation is Isolation.PROCESS and slot.instance is not None:
-        process = next(iter(slot.instance.threads), None)  # a worker's first thread has its process's number
-    return InstanceStatus(
-        number=number,
-        name=placement.name,
-        age=now - slot.opened_at,
-        started=time.time() - (now - slot.opened_at),
-        is_busy=bool(slot.held),
-        device=placement.device,
-        device_id=placement.device_id,
-        process=process,
-        memory=None if process is None else resident_bytes(process),
-    )

@@ -52,7 +52,6 @@ def _reported(kind: ValueKind, text: str, harmless: object = None) -> TorchServe
     return TorchServeKey(TorchServeKeyRole.REPORTED, kind, text=text, harmless=harmless)
 
 
-_SEQUENCE = "it has an effect with sequenceBatching only, which is not supported in this version"
 _PARALLEL = (
     "one model over several processes is not supported in this version: fit it to one device, or start the processes "
     "in the handler"
@@ -82,10 +81,10 @@ ROWS: Mapping[str, TorchServeKey] = {
     ),
     "useJobTicket": _reported(ValueKind.FLAG, "requests wait in the queue for a free worker", False),
     "useVenv": _reported(ValueKind.FLAG, "the handler runs under the server's own interpreter", False),
-    "sequenceMaxIdleMSec": _reported(ValueKind.NUMBER, _SEQUENCE, 0),
-    "sequenceTimeoutMSec": _reported(ValueKind.NUMBER, _SEQUENCE, 0),
-    "maxSequenceJobQueueSize": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
-    "maxNumSequence": _reported(ValueKind.NUMBER, _SEQUENCE, 1),
+    "sequenceMaxIdleMSec": _used(ValueKind.NUMBER),
+    "sequenceTimeoutMSec": _used(ValueKind.NUMBER),
+    "maxSequenceJobQueueSize": _used(ValueKind.NUMBER, 1),
+    "maxNumSequence": _used(ValueKind.NUMBER, 1),
     "parallelType": _refused(
         ValueKind.TEXT,
         _PARALLEL,
@@ -100,11 +99,7 @@ ROWS: Mapping[str, TorchServeKey] = {
         "workers started by torchrun are not supported in this version: let the handler start its processes",
     ),
     "continuousBatching": _used(ValueKind.FLAG),
-    "sequenceBatching": _refused(
-        ValueKind.FLAG,
-        "stateful sequences are not supported in this version: keep state in a store of the handler's own",
-        False,
-    ),
+    "sequenceBatching": _used(ValueKind.FLAG),
     "asyncCommunication": _refused(
         ValueKind.FLAG,
         "handlers with `async def handle` are not supported in this version: write it as a plain `def`",

@@ -27,6 +27,15 @@ _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceNames:
+    """Names the headers of requests that belong to sequences."""
+
+    id: str = "ts_request_sequence_id"
+    start: str = "ts_request_sequence_start"
+    end: str = "ts_request_sequence_end"
+
+
+@dataclass(frozen=True, slots=True)
 class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
@@ -40,6 +49,7 @@ class ServerRules:
     python: str = ""
     decodes_requests: bool = True
     limits_pixels: bool = True
+    sequence_names: SequenceNames = SequenceNames()
 
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""

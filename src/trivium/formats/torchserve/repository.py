@@ -28,7 +28,7 @@ from trivium.dialects.torchserve.manifest import (
 from trivium.dialects.torchserve.model_config import ModelConfig, read_model_config
 from trivium.files import open_file
 from trivium.formats.each import read_each, unopened
-from trivium.formats.torchserve import translation
+from trivium.formats.torchserve import sequences, translation
 from trivium.formats.torchserve.folder import models, name_of, open_model, strays
 from trivium.formats.torchserve.language_model import LanguageModel
 from trivium.types.errors import ConfigError
@@ -156,7 +156,7 @@ def _handler_model(
     manifest, config, folder, rules = read.manifest, read.config, read.folder, read.rules
     ref = handler_ref(read.chosen.value)
     groups, notices = translation.groups(name, config, defaults)
-    findings = (*findings, *notices)
+    findings = (*findings, *notices, *sequences.check(config))
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise ConfigError(findings)
     origin = {
@@ -170,7 +170,7 @@ def _handler_model(
         engine=ENGINE,
         entry=ref.file if (folder / ref.file).is_file() else SERVED_BUILT_IN,
         batching=translation.batching(config),
-        scheduling=translation.scheduling(config),
+        scheduling=translation.scheduling(config, rules),
         groups=groups,
         limits=translation.limits(config, defaults),
         version_policy=All(),

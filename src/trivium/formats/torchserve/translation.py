@@ -5,13 +5,17 @@ Foreign words and units end here: milliseconds become seconds. Source: spec shee
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from trivium.dialects.torchserve import layers
 from trivium.dialects.torchserve.layers import ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
+from trivium.formats.torchserve import sequences
+from trivium.formats.torchserve.sequences import is_stateful
 from trivium.types.findings import Finding, Severity
+from trivium.types.schedules import Sequence
 from trivium.types.spec import (
     MOST_INSTANCES,
     Batching,
@@ -42,12 +46,15 @@ def batching(config: ModelConfig) -> Batching:
     return Batching(batch_axis=False, max_rows=size, merge=size > 1 and not is_continuous(config))
 
 
-def scheduling(config: ModelConfig) -> Dynamic:
+def scheduling(config: ModelConfig, rules: ServerRules) -> Dynamic | Sequence:
     """A batch that is not full always waits its whole delay; without batches nothing waits."""
-    if (config.number("batchSize") or 1) == 1 or is_continuous(config):
-        return Dynamic()
-    delay = config.number("maxBatchDelay")
-    return Dynamic(max_delay=(DELAY_MS if delay is None else delay) / 1000)
+    max_delay = 0.0
+    if (config.number("batchSize") or 1) > 1 and not is_continuous(config):
+        delay = config.number("maxBatchDelay")
+        max_delay = (DELAY_MS if delay is None else delay) / 1000
+    if is_stateful(config):
+        return sequences.sequence(config, rules, max_delay, is_continuous(config))
+    return Dynamic(max_delay=max_delay)
 
 
 def groups(
@@ -92,22 +99,34 @@ def groups(
         ids = ()
     elif not ids:
         ids = tuple(range(defaults.gpus))
-    return (InstanceGroup(name, lowest, most, device=device, device_ids=ids),), findings
+    group = InstanceGroup(name, lowest, most, device=device, device_ids=ids)
+    if is_stateful(config):  # a worker beyond the least is closed once all of its sequences are over
+        idle = (config.number(sequences.IDLE) or 0) / 1000 + 1
+        group = replace(group, idle_seconds=max(group.idle_seconds, idle))
+    return (group,), findings
 
 
 def limits(config: ModelConfig, defaults: Defaults) -> Limits:
     """Return the limits of the queue, of an answer's time and of a worker's start."""
+    items = config.number("jobQueueSize") or defaults.queue_items
     return Limits(
-        queue_items=config.number("jobQueueSize") or defaults.queue_items,
+        queue_items=sequences.most_waiting(config) if is_stateful(config) else items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
         startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
     )
 
 
 def environment(rules: ServerRules) -> Mapping[str, str]:
-    """Return the variables that a worker has from its server."""
-    decodes = "true" if rules.decodes_requests else "false"
-    return {"TS_DECODE_INPUT_REQUEST": decodes, "TS_IPEX_ENABLE": "false", "TS_IPEX_GPU_ENABLE": "false"}
+    """Return the variables that a worker has from its server; its context takes the names of headers from the last."""
+    names = rules.sequence_names
+    return {
+        "TS_DECODE_INPUT_REQUEST": "true" if rules.decodes_requests else "false",
+        "TS_IPEX_ENABLE": "false",
+        "TS_IPEX_GPU_ENABLE": "false",
+        "TS_REQUEST_SEQUENCE_ID": names.id,
+        "TS_REQUEST_SEQUENCE_START": names.start,
+        "TS_REQUEST_SEQUENCE_END": names.end,
+    }
 
 
 def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dict[str, object]:
@@ -118,8 +137,15 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         "server_version": SERVER_VERSION,
         "limit_max_image_pixels": rules.limits_pixels,
         "decode_input_request": rules.decodes_requests,
-        **({"slots": config.number("batchSize") or 1} if is_continuous(config) else {}),
+        **({"slots": slots(config)} if is_continuous(config) else {}),
     }
+
+
+def slots(config: ModelConfig) -> int:
+    """Return how many requests a call of the handler has at most: with sequences twice the batch, as in the original,
+    so that a request can join one of its sequence that streams.
+    """
+    return (config.number("batchSize") or 1) * (2 if is_stateful(config) else 1)
 
 
 def origins(
@@ -168,4 +194,5 @@ def origins(
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")
             for name in environment(rules)
         },
+        **sequences.origins(config),
     }

@@ -27,6 +27,7 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import Payload, Raw
+from trivium.types.schedules import Sequence as SequenceRules
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Device, Dynamic
 from trivium.types.state import VersionState
@@ -251,17 +252,28 @@ def _described(row: VersionStatus, model: ModelDescription | None, shown: Shown)
         "continuousBatching": "slots" in settings,
         "useJobTicket": config.get("useJobTicket") is True,
         "useVenv": config.get("useVenv") is True,
-        "stateful": False,
-        "sequenceMaxIdleMSec": 0,
-        "sequenceTimeoutMSec": 0,
-        "maxNumSequence": 0,
-        "maxSequenceJobQueueSize": 0,
+        **_sequences(config, isinstance(spec.scheduling, SequenceRules)),
         "loadedAtStartup": row.at_start,
         "workers": _workers(row, model),
         "jobQueueStatus": {
             "remainingCapacity": max(spec.limits.queue_items - model.queued, 0),
             "pendingRequests": model.queued,
         },
+    }
+
+
+def _sequences(config: Mapping[str, Any], is_stateful: bool) -> dict[str, Any]:
+    """Return what is said of sequences: zeros of a model whose file names no idle time for them."""
+    idle = _number(config, "sequenceMaxIdleMSec", 0)
+    names = ("sequenceMaxIdleMSec", "sequenceTimeoutMSec", "maxNumSequence", "maxSequenceJobQueueSize")
+    if idle <= 0:
+        return {"stateful": is_stateful, **dict.fromkeys(names, 0)}
+    return {
+        "stateful": is_stateful,
+        "sequenceMaxIdleMSec": idle,
+        "sequenceTimeoutMSec": max(_number(config, "sequenceTimeoutMSec", 0), 0),
+        "maxNumSequence": max(_number(config, "maxNumSequence", 1), 1),
+        "maxSequenceJobQueueSize": max(_number(config, "maxSequenceJobQueueSize", 1), 1),
     }
 
 
@@ -299,7 +311,7 @@ def _moment(seconds: float) -> str:
 def _delay(row: VersionStatus, model: ModelDescription, config: Mapping[str, Any]) -> int:
     """Return the milliseconds that a batch waits; where nothing is batched, what was asked for."""
     rules = model.spec.scheduling
-    if isinstance(rules, Dynamic) and rules.max_delay:
+    if isinstance(rules, Dynamic | SequenceRules) and rules.max_delay:
         return round(rules.max_delay * 1000)
     over = {} if row.source is None else row.source.over
     if "max_batch_delay" in over:

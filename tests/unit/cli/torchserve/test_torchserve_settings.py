@@ -7,6 +7,7 @@ import pytest
 from trivium.cli.torchserve.settings import TorchServeSettings, exposure, settle
 from trivium.cli.torchserve.sources import gather
 from trivium.codecs.java_properties import read
+from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -97,6 +98,7 @@ def test_rules_of_models(tmp_path: Path) -> None:
     assert rules.handler is not None
     assert (rules.handler.value, rules.gpus, rules.python) == ("h.py", 1, "/usr/bin/python3")
     assert (rules.decodes_requests, rules.limits_pixels) == (False, False)
+    assert rules.sequence_names == SequenceNames()
     (notice,) = found.notices
     assert "m 1.0: batchSize is 0" in notice
 
@@ -238,3 +240,8 @@ def test_a_snapshot_goes_before_the_list_and_brings_its_rules(store: Path) -> No
     ]
     assert [(one.item, one.source.name) for one in found.startup.models] == [("a.mar", "m")]
     assert found.rules.of_model("m", "1.0")["batchSize"].value == "2"
+
+
+def test_the_headers_of_sequences_may_have_other_names(tmp_path: Path) -> None:
+    rules = settled("ts_header_key_sequence_id=a\nts_header_key_sequence_end=c\n", tmp_path).rules
+    assert rules.sequence_names == SequenceNames("a", "ts_request_sequence_start", "c")

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from trivium.dialects.torchserve.layers import NO_RULES, ServerRules
+from trivium.dialects.torchserve.layers import NO_RULES, SequenceNames, ServerRules
 from trivium.formats.torchserve.repository import FORMAT, TorchServeFormat
 from trivium.types.findings import Finding, Severity
+from trivium.types.schedules import Sequence, SequenceProperties, Strategy, Unannounced
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import (
     All,
@@ -293,6 +294,52 @@ def test_a_batch_waits_for_the_usual_time(tmp_path: Path, defaults: Defaults) ->
     assert spec.scheduling.max_delay == 0.0
 
 
+STATEFUL = "minWorkers: 2\nmaxWorkers: 4\nsequenceBatching: true\nsequenceMaxIdleMSec: 90000\n"
+
+
+def test_sequences(tmp_path: Path, defaults: Defaults) -> None:
+    text = (
+        f"{STATEFUL}batchSize: 4\nmaxNumSequence: 6\nmaxSequenceJobQueueSize: 3\nsequenceTimeoutMSec: 1500\n"
+    )
+    spec = one(mar(tmp_path / "a.mar", files(text)), defaults)
+    names = SequenceProperties(
+        "ts_request_sequence_id", "ts_request_sequence_start", "ts_request_sequence_end"
+    )
+    assert spec.scheduling == Sequence(
+        Strategy.OLDEST,
+        90.0,
+        spec.scheduling.candidates,
+        max_delay=0.1,
+        unannounced=Unannounced(names, "ts-seq-", 6, 3, 1.5),
+    )
+    assert spec.scheduling.candidates >= 6
+    assert spec.limits.queue_items >= 6 * (3 + 1)
+    assert spec.groups[0].idle_seconds == 91.0  # until its last sequence is over
+    assert spec.origin["scheduling.unannounced.most"].key == "maxNumSequence"
+    assert not [finding for finding in spec.reports if "equence" in finding.key]
+
+
+def test_sequences_with_as_little_as_may_be_said(tmp_path: Path, defaults: Defaults) -> None:
+    names = SequenceNames("a", "b", "c")
+    path = mar(tmp_path / "a.mar", files(f"{STATEFUL}continuousBatching: true\nbatchSize: 3\n"))
+    (spec,) = TorchServeFormat(ServerRules(sequence_names=names)).read(path, defaults).specs
+    assert isinstance(spec.scheduling, Sequence)
+    assert spec.scheduling.unannounced == Unannounced(SequenceProperties("a", "b", "c"), "ts-seq-", 1, 1)
+    assert (spec.scheduling.max_delay, spec.scheduling.overlaps) == (0.0, True)
+    assert spec.handler is not None
+    assert spec.handler.settings["slots"] == 6
+    assert spec.handler.environment["TS_REQUEST_SEQUENCE_END"] == "c"
+
+
+def test_without_sequences_their_bounds_are_reported(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(mar(tmp_path / "a.mar", files("sequenceMaxIdleMSec: 5\nmaxNumSequence: 2\n")), defaults)
+    assert isinstance(spec.scheduling, Dynamic)
+    said = {finding.key: finding.found for finding in spec.reports}
+    assert said == dict.fromkeys(
+        ("sequenceMaxIdleMSec", "maxNumSequence"), "it has an effect with sequenceBatching: true only"
+    )
+
+
 def test_workers_and_devices(tmp_path: Path, defaults: Defaults) -> None:
     gpus = Defaults(gpus=2)
     turned = one(folder(tmp_path / "a", files("minWorkers: 3\nmaxWorkers: 2\n")), defaults)
@@ -350,7 +397,11 @@ def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
         (files(modelFile="net.py"), "model.modelFile", "net.py"),
         (files(configFile="c.yaml"), "model.configFile", "c.yaml"),
         (files(modelVersion=None), "model.modelVersion", "missing"),
-        (files("sequenceBatching: true"), "sequenceBatching", "not supported in this version"),
+        (
+            files("sequenceBatching: true"),
+            "sequenceMaxIdleMSec",
+            "no sequenceMaxIdleMSec with sequenceBatching",
+        ),
         (files("asyncCommunication: true"), "asyncCommunication", "not supported in this version"),
         (files("torchrun: {nproc-per-node: 4}"), "torchrun", "not supported in this version"),
         (files("parallelType: tp"), "parallelType", "not supported in this version"),

@@ -27,6 +27,7 @@ class Controls:
     def __init__(self, model: str, controls: Sequence[Control], batch_axis: bool) -> None:
         self._model = model
         self._controls = tuple(controls)
+        self.are_some = bool(self._controls)
         self._shape = (1, 1) if batch_axis else (1,)
         self._no = {control: self._tensor(control, control.no) for control in controls}
         self._yes = {

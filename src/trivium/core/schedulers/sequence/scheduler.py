@@ -21,15 +21,16 @@ from trivium.core.schedulers.sequence.controls import Controls
 from trivium.core.schedulers.sequence.policy import decide
 from trivium.core.schedulers.sequence.slots import around
 from trivium.core.schedulers.sequence.states import States
+from trivium.core.schedulers.sequence.unannounced import place_of
 from trivium.types import reasons
 from trivium.types.debug_state import SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock
-from trivium.types.operations import SequenceRef
+from trivium.types.operations import DESCRIBE, SequenceRef
 from trivium.types.payload import Tensors
 from trivium.types.running import InstanceId, ItemId
-from trivium.types.schedules import Sequence
+from trivium.types.schedules import Sequence, Unannounced
 from trivium.types.scheduling import SequenceDecision, SequenceId, SequenceSlot
 from trivium.types.spec import ModelSpec
 
@@ -44,7 +45,9 @@ FIRST_OWN = 1 << 30
 class SequenceTable:
     """The sequences of one model version, as the policy sees them."""
 
-    def __init__(self, queue: RequestQueue, pool: Pool) -> None:
+    def __init__(self, queue: RequestQueue, pool: Pool, remembers: bool = True) -> None:
+        """Make an empty one. With `remembers` it can tell of sequences that did not end well."""
+        self._remembers = remembers
         self.entries = queue.entries
         self.free = queue.free
         self._pool = pool
@@ -76,7 +79,7 @@ class SequenceTable:
         """A request of it was let in."""
         record = self.open.get(ref.id)
         if record is None:
-            record = self.open[ref.id] = SequenceSlot(ref.id, now)
+            record = self.open[ref.id] = SequenceSlot(ref.id, now, since=now)
             self._gone.pop(ref.id, None)
         record.quiet_since = now
         record.is_closed = is_last
@@ -86,16 +89,16 @@ class SequenceTable:
         ref = item.sequence
         assert ref is not None
         record = self.open[ref.id]
-        record.running = item.item
-        record.is_ending = ref.ends
+        record.in_work += 1
+        record.is_ending = record.is_ending or ref.ends
         record.has_begun = True
         self._running[item.item] = record
 
     def returned(self, item: Item, now: float) -> None:
         """Its instance has given a request back, which is to go on there."""
         record = self._running.pop(item.item, None)
-        if record is not None and record.running == item.item:
-            record.running = 0
+        if record is not None:
+            record.in_work -= 1
             record.is_ending = False
             record.quiet_since = now
 
@@ -106,19 +109,25 @@ class SequenceTable:
             slot = slots.get(record.instance)
             if slot is None or number not in slot.held:
                 del self._running[number]
-                if record.running == number:
-                    record.running = 0
-                    record.quiet_since = now
+                record.in_work -= 1
+                record.quiet_since = now
 
-    def apply(self, decision: SequenceDecision) -> None:
+    def end(self, sequence: SequenceId) -> None:
+        """Note that a sequence is over once nothing of it is in work: what waits begins it anew."""
+        record = self.open.get(sequence)
+        if record is not None:
+            record.is_ending = True
+
+    def apply(self, decision: SequenceDecision, now: float) -> None:
         """Carry out what the policy decided about slots."""
         for sequence in decision.unbind:
             record = self.open[sequence]
-            record.instance = record.slot = 0
+            record.instance = record.slot = record.in_work = 0
             record.is_ending = record.has_begun = False
+            record.since = now
         for release in decision.release:
             del self.open[release.sequence]
-            if release.why is not None:
+            if release.why is not None and self._remembers:
                 self._gone[release.sequence] = release.why
                 if len(self._gone) > MOST_REMEMBERED:
                     self._gone.popitem(last=False)
@@ -145,7 +154,8 @@ class SequenceScheduler:
         self._start = start
         self._reject = reject
         self._pool = pool
-        self.books = SequenceTable(queue, pool)
+        self._unannounced = spec.scheduling.unannounced
+        self.books = SequenceTable(queue, pool, self._unannounced is None)
         self._states = States(spec, spec.scheduling.states) if spec.scheduling.states else None
         self._is_iterative = spec.scheduling.is_iterative
         self._own_ids = itertools.count(FIRST_OWN)
@@ -168,6 +178,10 @@ class SequenceScheduler:
         none that goes on. Nothing may refuse it afterwards.
         """
         ref = item.sequence
+        if self._unannounced is not None:
+            ref = place_of(item.operation, self._unannounced)
+            if item.operation.method != DESCRIBE:
+                self._check_room(ref, self._unannounced)
         is_own = ref is None and self._is_iterative
         if is_own:
             ref = SequenceRef(next(self._own_ids), starts=True)
@@ -180,11 +194,12 @@ class SequenceScheduler:
                 "batcher"
             )
             raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
-        if not ref.starts:
+        if not ref.starts and self._unannounced is None:
             self._check_open(ref)
         payload = item.operation.payload
-        assert isinstance(payload, Tensors)  # models with sequences declare their inputs
-        payload = Tensors(payload.items + self._controls.of(ref), payload.lease)
+        if self._controls.are_some:
+            assert isinstance(payload, Tensors)  # models with control inputs declare their inputs
+            payload = Tensors(payload.items + self._controls.of(ref), payload.lease)
         self.books.arrived(ref, self._clock.now(), is_own or ref.ends)
         item.operation = msgspec.structs.replace(item.operation, payload=payload, sequence=ref)
 
@@ -226,7 +241,7 @@ class SequenceScheduler:
         books = self.books
         books.settle(now)
         decision = decide(books, self._settings, now)
-        books.apply(decision)
+        books.apply(decision, now)
         if self._states is not None:
             for sequence in (*decision.unbind, *(release.sequence for release in decision.release)):
                 self._states.forget(sequence)
@@ -239,6 +254,8 @@ class SequenceScheduler:
             for item in items:
                 books.started(item)
             self._start(cut.instance, items)
+        if self._settings.overlaps and decision.cuts and self._queue.count:
+            self.changed()  # what follows in those sequences may go as well
         if decision.wake_at != self._alarm.when:
             self._alarm.set(decision.wake_at)
         refused = [(cast(Item, entry), code) for entry, code in decision.reject]
@@ -269,6 +286,39 @@ class SequenceScheduler:
         """Forget the timer and decide nothing more; the queue is empty or about to be."""
         self._is_closed = True
         self._alarm.set(None)
+
+    def end(self, sequences: Iterable[SequenceId]) -> None:
+        """Note that these are over, by what their model says; which of them there are is not known."""
+        for sequence in sequences:
+            self.books.end(sequence)
+        self.changed()
+
+    def _check_room(self, ref: SequenceRef, rules: Unannounced) -> None:
+        """Raises QUEUE_FULL where there are too many sequences for a new one, or too much of this one waits."""
+        books, record = self.books, self.books.open.get(ref.id)
+        shown = f"sequence {str(ref.id)[:80]!r} of model '{self._name}'"
+        if record is not None:
+            waiting = sum(
+                item.sequence is not None and item.sequence.id == ref.id for item in books.entries()
+            )
+            if waiting + (record.in_work > 0) <= rules.most_waiting:
+                return
+            text = (
+                f"Of {shown} {waiting} requests wait, as many as may. Send the next one once one of them has been "
+                "answered, or let more wait."
+            )
+        elif len(books.open) < rules.most:
+            return
+        else:
+            now = self._clock.now()
+            books.settle(now)
+            if len(books.open) - len(decide(books, self._settings, now).release) < rules.most:
+                return
+            text = (
+                f"There is no room for {shown}: {rules.most} are open, as many as may be. End one, wait until one has "
+                f"had no request for {self._idle_seconds:g} s, or allow more."
+            )
+        raise ServeError(Code.QUEUE_FULL, text, info=ErrorInfo.of(reasons.QUEUE_FULL, model=self._name))
 
     def _check_open(self, ref: SequenceRef) -> None:
         record = self.books.open.get(ref.id)

@@ -48,7 +48,7 @@ def watched(view, settings, now):
         for entry in cut.entries:
             record = before[entry.sequence.id]
             assert bound.get(record.id, record.instance) == cut.instance
-            assert not record.running
+            assert not record.in_work
             first = next(
                 e for e in waiting.values() if e.sequence.id == record.id and (e, 0) not in refused(decision)
             )
