@@ -163,7 +163,15 @@ FrontEnd = HttpFrontend | H2Frontend
 
 
 def listeners(config: ServerConfig) -> list[Listener]:
-    """List where a server of this configuration listens, with the routes served there."""
+    """List where a server of this configuration listens, with the routes served there. Raises INVALID for an option
+    that has no effect under its profile.
+    """
+    if config.torchserve.open_inference and config.server.profile != "torchserve-command":
+        raise ServeError(
+            Code.INVALID,
+            "--torchserve-open-inference has no effect here: under --profile "
+            f"{config.server.profile} /v2 is not TorchServe's. Give --profile torchserve-command, or leave it out.",
+        )
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 

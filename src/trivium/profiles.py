@@ -19,11 +19,20 @@ _SCRAPED = "prometheus"
 _SERVED: Mapping[str, Sequence[str]] = {
     "djl": ("v2", "openai", "djl", _SCRAPED),
     "torchserve": ("v2", "openai", "torchserve", "v2 of torchserve", _SCRAPED),
+    "torchserve-command": ("openai", "torchserve", "v2", "v2 of torchserve", _SCRAPED),
     "triton": ("v2",),
 }
 """Profile that stands in for another server -> its protocols; the first to claim a route owns it."""
 
-_ORIGINALS = {"native": "", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
+_ORIGINALS = {
+    "native": "",
+    "djl": "djl",
+    "torchserve": "torchserve",
+    "torchserve-command": "torchserve",
+    "triton": "v2",
+}
+"""Profile -> the protocol that is spoken as its original does; empty for ours."""
+
 _MANAGED_BY = {HTTP: MANAGEMENT, GRPC: GRPC_MANAGEMENT}
 """Listener that infers -> the one that manages models in its place, where that is on."""
 
@@ -33,7 +42,10 @@ _SAYS_KEEP_ALIVE = ("torchserve",)
 _SCRAPED_APART = ("torchserve",)
 """Originals that do not serve metrics with inference once they have a listener of their own."""
 
-_NOT_NATIVE = ("", "explanations", "token")
+_NOT_NATIVE = (
+    *("", "explanations", "token", "api-description", "wfpredict"),
+    *("v1/...:predict", "v1/...:explain", ".../predict"),
+)
 """Paths that nobody owns in the native profile, where every protocol of the tables is served, in their order."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Tuple
 from trivium_child.values import Buffer, Item, Raw, Tensor
 
 BODY = "body"
+_FILE = "application/octet-stream"  # where a file does not say what it is
 _FORMS = {
     "BOOL": "?",
     "UINT8": "B",
@@ -46,7 +47,8 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     for part in payload.parts:
         name, is_read = part.name or BODY, not part.name or bool(part.filename)
         row[name] = decoded(part.data, part.content_type) if decodes and is_read else bytearray(part.data)
-        headers[name] = {"content-type": _essence(part.content_type) if is_read else ""}
+        kind = _essence(part.content_type) or (_FILE if part.filename else "")
+        headers[name] = {"content-type": kind if is_read else ""}
     headers.update(payload.properties)
     if payload.path is not None:
         headers["explain"] = "False"

@@ -71,6 +71,13 @@ def split_prefix(prefix: str) -> tuple[str, str]:
     return first.rstrip("/") if dots else prefix, ending
 
 
+def is_below(prefix: str, path: str) -> bool:
+    """Tell whether a route's prefix fits a path, whatever other routes there are."""
+    first, ending = split_prefix(prefix)
+    is_first = path.split("/", 2)[1] == first or (bool(ending) and not first)
+    return is_first and path.rstrip("/").endswith(ending)
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     """One address and what is served there. `fallback` is the protocol that words the refusal of everything that no

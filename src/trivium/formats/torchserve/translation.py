@@ -11,6 +11,7 @@ from trivium.dialects.torchserve import layers
 from trivium.dialects.torchserve.layers import ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
+from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import (
     MOST_INSTANCES,
@@ -22,9 +23,6 @@ from trivium.types.spec import (
     Limits,
     Origin,
 )
-
-SERVER_VERSION = "0.12.0"
-"""The version of TorchServe whose behaviour handlers see."""
 
 CONTINUOUS = "continuousBatching"
 DELAY_MS = 100
