@@ -163,7 +163,15 @@ FrontEnd = HttpFrontend | H2Frontend
 
 
 def listeners(config: ServerConfig) -> list[Listener]:
-    """List where a server of this configuration listens, with the routes served there."""
+    """List where a server of this configuration listens, with the routes served there. Raises INVALID for an option
+    that has no effect under its profile.
+    """
+    if config.torchserve.open_inference and config.server.profile != "torchserve-command":
+        raise ServeError(
+            Code.INVALID,
+            "--torchserve-open-inference has no effect here: under --profile "
+            f"{config.server.profile} /v2 is not TorchServe's. Give --profile torchserve-command, or leave it out.",
+        )
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 
@@ -173,7 +181,9 @@ def front_end(server: Server, config: ServerConfig, listener: Listener, entrance
 
 
 def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
-    limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
+    limits = replace(http_limits(config), says_keep_alive=listener.says_keep_alive)
+    if not listener.is_logged:
+        limits = replace(limits, access_log=None)
     return HttpFrontend(
         server, *http_routes(listener, config, server.regions, server.shared), limits, entrance
     )
@@ -187,7 +197,10 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     context = protocol_facts.on_listener(protocol_context(config), config, listener, regions, shared)
-    made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
+    made = {}
+    for name in listener.protocols:
+        owned = frozenset(route.prefix for route in listener.routes if route.protocol == name)
+        made[name] = HTTP_PROTOCOLS[name].make(replace(_for(context, name, config), prefixes=owned))
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 

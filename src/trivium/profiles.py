@@ -5,6 +5,7 @@ Part of the composition root. On shared routes the profile alone decides; `docs/
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from trivium.config.options import ServerConfig
 from trivium.types.listeners import BindAddress, Listener, Profile, Role, Route, Transport
@@ -18,18 +19,33 @@ _SCRAPED = "prometheus"
 _SERVED: Mapping[str, Sequence[str]] = {
     "djl": ("v2", "openai", "djl", _SCRAPED),
     "torchserve": ("v2", "openai", "torchserve", "v2 of torchserve", _SCRAPED),
+    "torchserve-command": ("openai", "torchserve", "v2", "v2 of torchserve", _SCRAPED),
     "triton": ("v2",),
 }
 """Profile that stands in for another server -> its protocols; the first to claim a route owns it."""
 
-_ORIGINALS = {"native": "", "djl": "djl", "torchserve": "torchserve", "triton": "v2"}
+_ORIGINALS = {
+    "native": "",
+    "djl": "djl",
+    "torchserve": "torchserve",
+    "torchserve-command": "torchserve",
+    "triton": "v2",
+}
+"""Profile -> the protocol that is spoken as its original does; empty for ours."""
+
 _MANAGED_BY = {HTTP: MANAGEMENT, GRPC: GRPC_MANAGEMENT}
 """Listener that infers -> the one that manages models in its place, where that is on."""
 
-_SCRAPED_APART = ("torchserve",)
-"""Profiles in which metrics are not served with inference once they have a listener of their own."""
+_SAYS_KEEP_ALIVE = ("torchserve",)
+"""Originals that say of each connection whether it stays open."""
 
-_NOT_NATIVE = ("", "explanations", "token")
+_SCRAPED_APART = ("torchserve",)
+"""Originals that do not serve metrics with inference once they have a listener of their own."""
+
+_NOT_NATIVE = (
+    *("", "explanations", "token", "api-description", "wfpredict"),
+    *("v1/...:predict", "v1/...:explain", ".../predict"),
+)
 """Paths that nobody owns in the native profile, where every protocol of the tables is served, in their order."""
 
 
@@ -64,11 +80,12 @@ def _profile(
     scraped = tuple(Route(prefix, _SCRAPED, Role.METRICS) for prefix in http[_SCRAPED].ROUTES[Role.METRICS])
     managed = _first_claims(route for route in claims if route.role is Role.MANAGEMENT)
     managed_calls = tuple(route for route in services if route.role is Role.MANAGEMENT)
+    over_http = partial(Listener, transport=Transport.HTTP, says_keep_alive=original in _SAYS_KEEP_ALIVE)
     listeners = (
-        Listener(HTTP, Role.INFERENCE, Transport.HTTP, routes, original or "v2"),
+        over_http(HTTP, Role.INFERENCE, routes=routes, fallback=original or "v2"),
         Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
-        Listener(METRICS, Role.METRICS, Transport.HTTP, scraped, _SCRAPED, is_logged=False),
-        Listener(MANAGEMENT, Role.MANAGEMENT, Transport.HTTP, managed, original or "v2"),
+        over_http(METRICS, Role.METRICS, routes=scraped, fallback=_SCRAPED, is_logged=False),
+        over_http(MANAGEMENT, Role.MANAGEMENT, routes=managed, fallback=original or "v2"),
         Listener(GRPC_MANAGEMENT, Role.MANAGEMENT, Transport.GRPC, managed_calls, "v2"),
     )
     return Profile(name, listeners, original, ("triton", "2.51.0") if name == "triton" else None)
@@ -96,7 +113,7 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
         if bind is None:
             continue
         are_on = {name for name, each in binds.items() if each is not None}
-        scrapes_apart = METRICS in are_on and profile.name in _SCRAPED_APART
+        scrapes_apart = METRICS in are_on and profile.original in _SCRAPED_APART
         listener = _without(listener, are_on, config.metrics.no_metrics or scrapes_apart)
         may_share = profile.presents is None and (bind.port or bind.path)
         key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Tuple
 from trivium_child.values import Buffer, Item, Raw, Tensor
 
 BODY = "body"
+_FILE = "application/octet-stream"  # where a file does not say what it is
 _FORMS = {
     "BOOL": "?",
     "UINT8": "B",
@@ -31,7 +32,8 @@ _FORMS = {
 
 def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`,
-    `url_path` and, where a handler is to describe itself, `describe`. Without `decodes` every input is bytes.
+    `url_path` (both not where the route has no path) and, where a handler is to describe itself, `describe`. Without
+    `decodes` every input is bytes.
     """
     payload = item.payload
     if not isinstance(payload, Raw):
@@ -41,24 +43,26 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
             "url_path": "",
         }
     row: Dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query}
-    headers: Dict[str, Any] = dict(payload.properties)
-    for name in row:
-        headers[name] = {"content-type": ""}
+    headers: Dict[str, Any] = {name: {"content-type": ""} for name in row}
     for part in payload.parts:
-        name = part.name or BODY
-        is_read = decodes and (not part.name or part.filename)
-        row[name] = decoded(part.data, part.content_type) if is_read else bytearray(part.data)
-        headers[name] = {"content-type": part.content_type}
-    headers["explain"] = str(item.method == "explain")
+        name, is_read = part.name or BODY, not part.name or bool(part.filename)
+        row[name] = decoded(part.data, part.content_type) if decodes and is_read else bytearray(part.data)
+        kind = _essence(part.content_type) or (_FILE if part.filename else "")
+        headers[name] = {"content-type": kind if is_read else ""}
+    headers.update(payload.properties)
+    if payload.path is not None:
+        headers["explain"] = "False"
+        headers["url_path"] = payload.path
+    if item.method == "explain":
+        headers["explain"] = "True"
     if item.method == "describe":
         headers["describe"] = "True"
-    headers["url_path"] = payload.path
     return row, headers
 
 
 def decoded(data: Buffer, content_type: str) -> Any:
     """A body by its content type: parsed JSON, text, else (and where it is neither) a bytearray."""
-    kind = content_type.partition(";")[0].strip().lower()
+    kind = _essence(content_type).lower()
     raw = bytearray(data)
     try:
         if kind == "application/json":
@@ -68,6 +72,10 @@ def decoded(data: Buffer, content_type: str) -> Any:
     except (ValueError, RecursionError) as error:
         logging.warning("a body of content type %s is handed over as bytes: %s", kind, error)
     return raw
+
+
+def _essence(content_type: str) -> str:
+    return content_type.partition(";")[0].strip()
 
 
 def _tensors_row(item: Item, tensors: List[Tensor]) -> Dict[str, Any]:

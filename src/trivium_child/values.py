@@ -129,7 +129,7 @@ class Part:
 
 class Raw:
     """A body that nobody has looked into. `query` has its arguments in order, with repeats; `path` is what stood behind
-    the model's route. In an answer `status` and `reason` are for HTTP (0: nothing said).
+    the model's route, None where that has none. In an answer `status` and `reason` are for HTTP (0: nothing said).
     """
 
     __slots__ = ("parts", "path", "properties", "query", "reason", "status")
@@ -141,7 +141,7 @@ class Raw:
         query: Sequence[Tuple[str, str]] = (),
         status: int = 0,
         reason: str = "",
-        path: str = "",
+        path: Optional[str] = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties

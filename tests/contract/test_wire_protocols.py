@@ -209,14 +209,18 @@ _OPENAI_ROUTES = (
         streams=True,
     ),
 )
-_NO_OPENAPI = {"OPTIONS": 501}
-_ANY = METHODS - {"OPTIONS"}
 _TORCHSERVE_ROUTES = (
-    WireRoute("/predictions/m", _ANY, b"hello", others=_NO_OPENAPI, streams=True),
-    WireRoute("/predictions/m/2/v1/chat", _ANY, _FORM_BODY, _FORM, others=_NO_OPENAPI, streams=True),
-    WireRoute("/explanations/m", _ANY, b"{}", others=_NO_OPENAPI, streams=True),
+    WireRoute("/predictions/m", METHODS, b"hello", streams=True),
+    WireRoute("/predictions/m/2/v1/chat", METHODS, _FORM_BODY, _FORM, streams=True),
+    WireRoute("/explanations/m", METHODS, b"{}", streams=True),
     WireRoute("/invocations", METHODS, b"hello", {b"accept": b"*/*"}, "model_name=m&a=1", streams=True),
-    WireRoute("/models/m/invoke", _ANY, b"hello", others=_NO_OPENAPI, streams=True),
+    WireRoute("/models/m/invoke", METHODS, b"hello", streams=True),
+    WireRoute("/m/predict", METHODS, b"hello", query="a=1", streams=True),
+    WireRoute("/m/2/predict", METHODS, b"hello", streams=True),
+    WireRoute("/v1/models/m:predict", METHODS, b"{}", streams=True),
+    WireRoute("/v2/models/m/explain", METHODS, b"{}", streams=True),
+    WireRoute("/api-description", METHODS),
+    WireRoute("/v2/health/live", METHODS),
     WireRoute("/ping", METHODS),
 )
 

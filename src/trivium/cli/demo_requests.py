@@ -38,6 +38,7 @@ def requests(url: str, model: str, profile: str) -> list[tuple[str, str]]:
         "native": [*openai, *djl, *triton],
         "djl": [*openai, *djl],
         "torchserve": [*openai, *llm_api],
+        "torchserve-command": [*openai, *llm_api],
         "triton": triton,
     }[profile]
 

@@ -22,7 +22,7 @@ from trivium.types.state import VersionState
 LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets no line to paste."""
 
-_BY_PREDICTION = ("djl", "torchserve")
+_BY_PREDICTION = ("djl", "torchserve", "torchserve-command")
 _FILE, _OWN_FILE = " -T FILE", ", with your own for FILE"
 _JSON, _ACCEPT = " -H 'Content-Type: application/json'", " -H 'Accept: application/json'"
 _NEXT = (

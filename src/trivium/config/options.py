@@ -28,8 +28,9 @@ class GeneralConfig:
     profile: str = option(
         "--profile",
         "native",
-        "Whose routes, error bodies and headers: native, djl, torchserve or triton.",
-        choices=("native", "djl", "torchserve", "triton"),
+        "Whose routes, error bodies and headers: native, djl, torchserve (beside it the v2 protocol at /v2), "
+        "torchserve-command (TorchServe's own /v2) or triton.",
+        choices=("native", "djl", "torchserve", "torchserve-command", "triton"),
         is_common=True,
     )
     log_level: str = option(
@@ -328,6 +329,12 @@ class TorchServeConfig:
         "--torchserve-no-model-api",
         False,
         "Let them register and unregister nothing, as TorchServe does without --enable-model-api.",
+    )
+    open_inference: bool = option(
+        "--torchserve-open-inference",
+        False,
+        "Say at /v2, /v2/health/live and /v2/health/ready what TorchServe says there with ts_open_inference_protocol; "
+        "needs --profile torchserve-command, since elsewhere /v2 is the v2 protocol's.",
     )
 
 

@@ -29,7 +29,7 @@ class HttpLimits:
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
     `record_timestamps` requests say how they came, so that they can be traced. `fields` are header lines of every
-    answer, each with its CRLF.
+    answer, each with its CRLF. With `says_keep_alive` an answer says that the connection stays open, to HTTP/1.1, too.
     """
 
     connections: int = 4096
@@ -49,6 +49,7 @@ class HttpLimits:
     access_log: str | None = None
     record_timestamps: bool = False
     fields: bytes = b""
+    says_keep_alive: bool = False
 
 
 def http_limits(config: ServerConfig) -> HttpLimits:

@@ -20,7 +20,8 @@ class AccessScope(Enum):
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
     """One row of a protocol's route table. `method` "*" is any but OPTIONS, and GET includes HEAD. In `path` "{name}"
-    is one segment that is not empty, and "..." at the end is whatever follows.
+    is one segment that is not empty, "{name}:word" one that ends so and has something in front of that, and "..." at
+    the end is whatever follows.
     """
 
     method: str
@@ -36,5 +37,12 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
             wanted = wanted[:-1]
             found = found[: len(wanted)]
         return len(wanted) == len(found) and all(
-            bool(have) if want[:1] == "{" else want == have for want, have in zip(wanted, found, strict=True)
+            _is_such(have, want) for want, have in zip(wanted, found, strict=True)
         )
+
+
+def _is_such(segment: str, wanted: str) -> bool:
+    if wanted[:1] != "{":
+        return segment == wanted
+    ending = wanted.partition("}")[2]
+    return len(segment) > len(ending) and segment.endswith(ending)

@@ -55,6 +55,9 @@ class BindAddress:
 class Route:
     """All paths whose first segment is `prefix` (over gRPC: all methods of the service `prefix`) are `protocol`'s, as
     far as they are for the purpose of clients of that `role`.
+
+    A prefix with "..." in it, like "v1/...:predict", owns those paths alone that end so, and goes before its first
+    segment; one that begins with "..." owns paths whose first segment nobody else does.
     """
 
     prefix: str
@@ -62,10 +65,24 @@ class Route:
     role: Role = Role.INFERENCE
 
 
+def split_prefix(prefix: str) -> tuple[str, str]:
+    """Return the first segment that a route's prefix asks for (empty with an ending: any), and how paths must end."""
+    first, dots, ending = prefix.partition("...")
+    return first.rstrip("/") if dots else prefix, ending
+
+
+def is_below(prefix: str, path: str) -> bool:
+    """Tell whether a route's prefix fits a path, whatever other routes there are."""
+    first, ending = split_prefix(prefix)
+    is_first = path.split("/", 2)[1] == first or (bool(ending) and not first)
+    return is_first and path.rstrip("/").endswith(ending)
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     """One address and what is served there. `fallback` is the protocol that words the refusal of everything that no
-    route names. Without `is_logged` nothing asked there is in the access log.
+    route names. Without `is_logged` nothing asked there is in the access log. With `says_keep_alive` answers behind
+    which the connection stays open say so, where HTTP/1.1 need not.
     """
 
     name: str
@@ -75,6 +92,7 @@ class Listener:
     fallback: str
     bind: BindAddress = BindAddress()
     is_logged: bool = True
+    says_keep_alive: bool = False
 
     @property
     def roles(self) -> frozenset[Role]:

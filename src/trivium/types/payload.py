@@ -164,8 +164,8 @@ class RawForm(Enum):
 
 class Raw(msgspec.Struct, frozen=True, gc=False):
     """A body that the core does not look into: ordered parts, properties (header fields, names as they came), query
-    arguments in their order with repeats, and the `path` behind the model's route. In an answer, `status` and `reason`
-    are what its handler wants HTTP to say (0: nothing).
+    arguments in their order with repeats, and the `path` behind the model's route, None where that route has none. In
+    an answer, `status` and `reason` are what its handler wants HTTP to say (0: nothing).
     """
 
     parts: tuple[RawPart, ...]
@@ -174,7 +174,7 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
     status: int = 0
     reason: str = ""
     lease: Lease | None = None
-    path: str = ""
+    path: str | None = ""
     form: RawForm = RawForm.BODY
 
 

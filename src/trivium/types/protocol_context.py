@@ -29,7 +29,8 @@ def make_id() -> str:
 class ProtocolContext:
     """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
-    `roles` are the purposes of the listener: what is for another is not there. `as_original`: answers have the texts
+    `roles` are the purposes of the listener: what is for another is not there; `prefixes` are those of the routes that
+    the protocol owns there (None: all that it can). `as_original`: answers have the texts
     and defaults of the protocol's original server. A probe of what is not ready gets the status `not_ready`, where
     the protocol has no other. `may_change`: clients may load and unload models and set the log. `regions`: clients'
     shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose
@@ -44,6 +45,7 @@ class ProtocolContext:
     server_name: str = "trivium"
     server_version: str = ""
     roles: frozenset[Role] = frozenset(Role)
+    prefixes: frozenset[str] | None = None
     as_original: bool = False
     not_ready: int = 400
     make_id: Callable[[], str] = make_id
@@ -67,8 +69,8 @@ class ProtocolContext:
 
 
 class HttpProtocolEntry(Protocol):
-    """A protocol over HTTP as a table lists it; a module with these names is one. `ROUTES` are the first segments of
-    the paths that it can serve, by the role of the listener they are for; `ENDPOINTS` all that it answers.
+    """A protocol over HTTP as a table lists it; a module with these names is one. `ROUTES` are the prefixes of the
+    routes that it can own, by the role of the listener they are for; `ENDPOINTS` all that it answers.
     """
 
     ROUTES: Mapping[Role, Sequence[str]]

@@ -11,8 +11,8 @@ from trivium.types.buffers import Lease
 
 class Head(msgspec.Struct, frozen=True, gc=False):
     """A request line and headers. `path` is percent-decoded by segment where it matters, not here; header
-    names are lower-case bytes, and `names` those that came, as they were spelt. `content_length` is None for a chunked
-    body.
+    names are lower-case bytes, and `names` those that came, as they were spelt; of a field that came more than once
+    `headers` has all values, joined, and `last` the last one. `content_length` is None for a chunked body.
     """
 
     method: str
@@ -21,12 +21,15 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     headers: dict[bytes, bytes]
     content_length: int | None = None
     names: tuple[bytes, ...] = ()
+    last: dict[bytes, bytes] = {}
 
     def spelt(self) -> dict[str, str]:
-        """Return the headers under the names that the client gave them; of several spellings of one the last."""
+        """Return the headers under the names that the client gave them; of a field that came more than once the last
+        spelling and the last value.
+        """
         spelt = {name.lower(): name for name in self.names}
         return {
-            spelt.get(name, name).decode("latin-1"): value.decode("latin-1")
+            spelt.get(name, name).decode("latin-1"): self.last.get(name, value).decode("latin-1")
             for name, value in self.headers.items()
         }
 

@@ -74,9 +74,10 @@ def found(protocol: WireProtocol, method: str, path: str) -> Target | None:
         return None
 
 
-def literals(row: Endpoint) -> int:
-    """Count the segments that a row says literally: the one that says most of a path goes before."""
-    return sum(segment not in ("", "...") and segment[:1] != "{" for segment in row.path.split("/"))
+def literals(row: Endpoint) -> tuple[int, ...]:
+    """Say of each segment how much of it a row says literally: the one that says most, and first, goes before."""
+    segments = row.path.removesuffix("/...").split("/")
+    return tuple(2 if segment[:1] != "{" else int(segment[-1:] != "}") for segment in segments)
 
 
 @pytest.mark.parametrize(("name", "row"), ROWS, ids=str)
@@ -100,7 +101,7 @@ def test_what_is_answered_is_in_the_table_with_its_scope(name: str) -> None:
                 target = found(protocol, method, path)
                 if target is not None:
                     fitting = [row for row in rows if row.matches(method, path)]
-                    most = max(map(literals, fitting), default=0)
+                    most = max(map(literals, fitting), default=())
                     scopes = {row.scope for row in fitting if literals(row) == most}
                     assert scopes == {target.scope}, (method, path)
 

@@ -1,9 +1,12 @@
 """Whole exchanges as lists of bytes: keep-alive, pipelining, bodies of every kind, HEAD, HTTP/1.0, upgrades."""
 
 import pytest
-from tests.harness.fake_core import FakeCore
+from tests.harness.fake_core import EchoProtocol, FakeCore
 from tests.harness.http_client import get, post, read_answers
 from tests.harness.http_connection import HttpHarness
+
+from trivium.frontends.limits import HttpLimits
+from trivium.types.wire import Head, Target
 
 BIG = bytes(range(256)) * 1024  # 256 KiB
 
@@ -254,6 +257,23 @@ def test_http10(fields: bytes, stays: bool) -> None:
     assert stage.is_closed is not stays
 
 
+def test_an_answer_may_say_that_its_connection_stays_open() -> None:
+    stage = HttpHarness(HttpLimits(says_keep_alive=True))
+    stage.send(get("a") + get("b", b"Connection: close\r\n"))
+    assert [answer.fields[b"connection"] for answer in stage.answers] == [b"keep-alive", b"close"]
+    assert stage.is_closed
+
+
+def test_an_answer_in_parts_may_say_so_too() -> None:
+    stage = HttpHarness(HttpLimits(says_keep_alive=True), FakeCore(is_prompt=False))
+    stage.send(get("a"))
+    (ticket,) = stage.core.tickets
+    ticket.say(b"1")
+    ticket.say(b"2", final=True)
+    (answer,) = stage.answers
+    assert (answer.fields[b"connection"], answer.body) == (b"keep-alive", b"12")
+
+
 def test_connection_close_ends_it_and_what_follows_is_ignored() -> None:
     stage = HttpHarness()
     stage.send(get("a", b"Connection: close\r\n") + get("b") + b"rubbish")
@@ -392,3 +412,24 @@ def test_a_client_that_leaves_while_its_answer_is_written_elsewhere() -> None:
     assert stage.statuses == []
     stage.leave()
     stage.check_nothing_is_left()
+
+
+class HeadSpy(EchoProtocol):
+    """Keeps the heads that it is asked about."""
+
+    def __init__(self) -> None:
+        self.heads: list[Head] = []
+
+    def head(self, head: Head) -> Target:
+        self.heads.append(head)
+        return super().head(head)
+
+
+def test_of_a_field_that_comes_again_both_all_values_and_the_last_are_known() -> None:
+    stage, spy = HttpHarness(), HeadSpy()
+    stage.site.routes = {"echo": spy}
+    stage.send(get("a", b"X-A: 1\r\nx-a:  2 \r\nX-B: 3\r\n"))
+    stage.send(get("b"))
+    assert [head.headers.get(b"x-a") for head in spy.heads] == [b"1, 2", None]
+    assert [head.last for head in spy.heads] == [{b"x-a": b"2"}, {}]
+    assert spy.heads[0].spelt() == {"Host": "x", "x-a": "2", "X-B": "3"}

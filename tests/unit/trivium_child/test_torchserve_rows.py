@@ -69,6 +69,47 @@ def test_forms(stage: TorchServeChildHarness) -> None:
     assert empty == {}
 
 
+def headers_of(stage: TorchServeChildHarness, item: Any) -> Any:
+    """The headers that a handler sees."""
+    adapter = stage.load(SEES)
+    adapter.run([item])
+    _, context = sys.modules["handler"].SEEN[-1]
+    return dict(context.get_all_request_header(0))
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "added"),
+    [
+        ("", "predict", {"explain": "False", "url_path": ""}),
+        ("a/b", "explain", {"explain": "True", "url_path": "a/b"}),
+        (None, "predict", {"explain": "mine"}),
+        (None, "explain", {"explain": "True"}),
+        (None, "describe", {"explain": "mine", "describe": "True"}),
+    ],
+)
+def test_what_is_added_to_the_headers(
+    stage: TorchServeChildHarness, path: str | None, method: str, added: dict[str, str]
+) -> None:
+    item = stage.item(b"x", "text/plain; a=b", properties={"explain": "mine"}, path=path, method=method)
+    assert headers_of(stage, item) == {"body": {"content-type": "text/plain"}, **added}
+
+
+def test_the_content_type_of_each_input(stage: TorchServeChildHarness) -> None:
+    parts = [
+        Part(b"1", "application/json", "field"),
+        Part(b"{}", "Application/JSON; charset=utf-8", "typed", "a.json"),
+        Part(b"x", "", "file", "a.bin"),
+    ]
+    item = stage.item(parts, query=[("a", "x")], properties={"typed": "mine", "X-Own": "1"}, path=None)
+    assert headers_of(stage, item) == {
+        "a": {"content-type": ""},
+        "field": {"content-type": ""},
+        "typed": "mine",
+        "file": {"content-type": "application/octet-stream"},
+        "X-Own": "1",
+    }
+
+
 def test_query_arguments_are_inputs(stage: TorchServeChildHarness) -> None:
     (row,) = seen(stage, stage.item(b"x", query=[("a", "x"), ("a", "ä")]))
     assert row == {"a": bytearray("ä".encode()), "body": bytearray(b"x")}

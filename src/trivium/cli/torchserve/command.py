@@ -35,7 +35,7 @@ from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
 from trivium.dialects.torchserve.tokens import Tokens
-from trivium.formats.torchserve.translation import SERVER_VERSION
+from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."

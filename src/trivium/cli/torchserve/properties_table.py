@@ -276,7 +276,8 @@ _ROWS = (
         PropertyKind.CHOICE,
         "false",
         _PARTLY,
-        "the v2 protocol is served at /v2 and by both packages' GRPCInferenceService, whatever it says",
+        "it switches /v2, /v2/health/live and /v2/health/ready on; /v2/models/MODEL/infer and the open inference service "
+        "over gRPC are there whatever it says",
         choices=("true", "false", "oip"),
         variable="TS_OPEN_INFERENCE_PROTOCOL",
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trivium import app
 from trivium.cli.torchserve.settings import TorchServeSettings
-from trivium.formats.torchserve.translation import SERVER_VERSION
+from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 
 READY_LINE = "Model server started."

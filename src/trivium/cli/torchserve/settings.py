@@ -178,7 +178,8 @@ def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) 
         pair = given_pair(sources) or make_pair()
     inference, management, metrics = addresses.values()
     fields: dict[str, object] = {
-        "profile": "torchserve",
+        "profile": "torchserve-command",
+        "torchserve_open_inference": sources.text("ts_open_inference_protocol").lower() in ("true", "oip"),
         "open": True,
         "open_management": True,
         "torchserve_model_store": str(Path(sources.text("model_store") or ".")),

@@ -12,6 +12,7 @@ from trivium.dialects.torchserve import layers
 from trivium.dialects.torchserve.layers import ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
+from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.formats.torchserve import sequences
 from trivium.formats.torchserve.sequences import is_stateful
 from trivium.types.findings import Finding, Severity
@@ -26,9 +27,6 @@ from trivium.types.spec import (
     Limits,
     Origin,
 )
-
-SERVER_VERSION = "0.12.0"
-"""The version of TorchServe whose behaviour handlers see."""
 
 CONTINUOUS = "continuousBatching"
 DELAY_MS = 100

@@ -153,6 +153,7 @@ class RequestReader:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._names: list[bytes] = []
+        self._last: dict[bytes, bytes] = {}
         self._repeats = 0
         self._barren = 0  # bytes fed since a head or a piece of a body was whole: what llhttp may be hoarding
         self._completed = 0  # requests that ended in the present bytes
@@ -283,7 +284,9 @@ class RequestReader:
         self._repeats += 1
         if self._repeats > self._site.limits.header_count:
             self._refuse_count()
-        join_repeated(headers, name, value.rstrip())
+        value = value.rstrip()
+        join_repeated(headers, name, value)
+        self._last[name] = value
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -302,7 +305,7 @@ class RequestReader:
         if is_framed_twice(headers):
             keeps_alive = False
         method = parser.get_method()
-        head = read_head(method, url, headers, is_http11, self._names)
+        head = read_head(method, url, headers, is_http11, self._names, self._last)
         exchange = self.begun(head)
         self._request = request = exchange.request
         if method == b"HEAD":
@@ -343,6 +346,7 @@ class RequestReader:
         self._url = b""
         self._headers = {}
         self._names = []
+        self._last = {}
         self._repeats = self._barren = 0
         self.is_in_head = False
 

@@ -43,9 +43,14 @@ def join_repeated(headers: dict[bytes, bytes], name: bytes, value: bytes) -> Non
 
 
 def read_head(
-    method: bytes, url: bytes, headers: dict[bytes, bytes], is_http11: bool, names: Sequence[bytes] = ()
+    method: bytes,
+    url: bytes,
+    headers: dict[bytes, bytes],
+    is_http11: bool,
+    names: Sequence[bytes] = (),
+    last: dict[bytes, bytes] | None = None,
 ) -> Head:
-    """The head that protocols see; `headers` is not copied, and its `names` are as they were spelt. Raises
+    """The head that protocols see; `headers` and `last` are not copied, and `names` are as they were spelt. Raises
     HttpRefusal, after which the rest of the connection cannot be understood.
     """
     size: int | None = 0
@@ -63,7 +68,8 @@ def read_head(
     if "#" in target:
         raise malformed("the request target holds a fragment (#...); send it without.")
     path, _, query = target.partition("?")
-    return Head(_METHODS.get(method) or method.decode("latin-1"), path, query, headers, size, tuple(names))
+    method_name = _METHODS.get(method) or method.decode("latin-1")
+    return Head(method_name, path, query, headers, size, tuple(names), last or {})
 
 
 def is_framed_twice(headers: dict[bytes, bytes]) -> bool:

@@ -17,7 +17,9 @@ Buffers = list[bytes | memoryview]
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"Connection: close\r\n"
-KEEP_ALIVE = b"Connection: keep-alive\r\n"  # for HTTP/1.0, where it is not the default
+KEEP_ALIVE = (
+    b"Connection: keep-alive\r\n"  # for HTTP/1.0, where it is not the default, and as other servers have it
+)
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
@@ -106,6 +108,7 @@ class Outbox:
         self._transport = transport
         self._limits = limits
         self._fixed = limits.fields
+        self._staying = KEEP_ALIVE if limits.says_keep_alive else b""
         self._sending: list[Exchange] = []  # answered, with leases
         self._backlog = 0  # bytes unsent when last looked at
         self._is_watched = False
@@ -114,7 +117,7 @@ class Outbox:
     def write(self, exchange: Exchange, answer: HttpAnswer, is_last: bool) -> None:
         """Write an answer or one part of it. `is_last`: the connection closes behind it."""
         if answer.final and not exchange.is_streaming:
-            connection = CLOSE if is_last else b"" if exchange.request.is_http11 else KEEP_ALIVE
+            connection = CLOSE if is_last else self._staying if exchange.request.is_http11 else KEEP_ALIVE
             if self._fixed:
                 connection = self._fixed + connection
             buffers = whole(answer, connection, exchange.request.is_head)
@@ -135,7 +138,7 @@ class Outbox:
         if not exchange.is_streaming:
             exchange.is_streaming = True
             exchange.request.keeps_alive &= is_chunked  # in HTTP/1.0 only the end of the connection ends it
-            closing = b"" if exchange.request.keeps_alive and not is_last else CLOSE
+            closing = self._staying if exchange.request.keeps_alive and not is_last else CLOSE
             buffers = opening(answer, self._fixed + (CHUNKED if is_chunked else b"") + closing)
         if not exchange.request.is_head:
             buffers += part(answer, is_chunked)

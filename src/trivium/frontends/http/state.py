@@ -22,6 +22,7 @@ from trivium.frontends.turns import Offload, TurnQueue
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
+from trivium.types.listeners import split_prefix
 from trivium.types.operations import Operation
 
 _log = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ class HttpState:
     finished: int = 0  # requests answered since then
     turns: TurnQueue = field(default_factory=TurnQueue)
     unread: UnreadAnswers = field(init=False)
+    _by_ending: dict[str, list[tuple[str, WireProtocol]]] = field(init=False)
     addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -100,14 +102,27 @@ class HttpState:
 
     def __post_init__(self) -> None:
         self.unread = UnreadAnswers(self.limits.total_body_bytes)
+        self._by_ending = {}
+        for prefix, protocol in self.routes.items():
+            first, ending = split_prefix(prefix)
+            if ending:
+                self._by_ending.setdefault(first, []).append((ending, protocol))
 
     def protocol_of(self, path: str) -> WireProtocol:
-        """The protocol whose name is the first segment of `path`; ServeError with NOT_FOUND else."""
-        protocol = self.routes.get(path.split("/", 2)[1])
+        """The protocol that owns `path`, by its first segment or by its end; ServeError with NOT_FOUND else."""
+        first = path.split("/", 2)[1]
+        protocol = self._of_ending(first, path) if first in self._by_ending and first else None
+        protocol = protocol or self.routes.get(first) or self._of_ending("", path)
         if protocol is None:
             known = ", ".join(f"/{segment}" for segment in sorted(self.routes))
             raise ServeError(Code.NOT_FOUND, f"nothing is served at {path[:80]!r}; paths begin with {known}.")
         return protocol
+
+    def _of_ending(self, first: str, path: str) -> WireProtocol | None:
+        path = path.rstrip("/")
+        return next(
+            (protocol for ending, protocol in self._by_ending.get(first, ()) if path.endswith(ending)), None
+        )
 
     def reserve(self, size: int, use: AddressUse) -> None:
         """Room for `size` more bytes of bodies from an address, to be given back by `unreserve`; ServeError where there

@@ -112,7 +112,7 @@ class TorchServeGrpc:
         parts = tuple(RawPart(value, name=name) for name, value in request.input.items())
         infer = Infer(
             request.model_name,
-            Raw(parts),
+            Raw(parts, path=None),
             request.model_version,
             self._make_id(),
             deadline=call.timeout,

@@ -48,7 +48,7 @@ def _scale(request: Any, request_id: str, options: ManagementOptions) -> Managem
 
 def _describe(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
     return management.describe(
-        request.model_name, request.model_version, request.customized, request_id, options
+        request.model_name, request.model_version, {} if request.customized else None, request_id, options
     )
 
 

@@ -12,15 +12,22 @@ from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management import decode_management
 from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
+from trivium.protocols.torchserve.api_description import ApiDescriber, ApiDescriptionEncoder
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.management_routes import (
     ManagementVerb,
     find_management,
     no_management_route,
 )
+from trivium.protocols.torchserve.open_inference import ANSWERS, OpenInferenceEncoder
 from trivium.protocols.torchserve.request import decode_infer
 from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
-from trivium.protocols.torchserve.routes import TorchServeVerb, find_target, is_invocation
+from trivium.protocols.torchserve.routes import (
+    TorchServeVerb,
+    find_description,
+    find_target,
+    is_invocation,
+)
 from trivium.protocols.torchserve.token_renewal import (
     RENEWED,
     RenewalEncoder,
@@ -32,19 +39,35 @@ from trivium.types.access import Endpoint
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
-from trivium.types.operations import List, Live, Operation
+from trivium.types.operations import DescribeAll, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "explanations", "invocations", "models", "ping"),
-    Role.MANAGEMENT: ("", "models", "v1", "token"),
+    Role.INFERENCE: (
+        "",
+        "predictions",
+        "explanations",
+        "invocations",
+        "models",
+        "ping",
+        "api-description",
+        "wfpredict",
+        "v1/...:predict",
+        "v1/...:explain",
+        "v2",
+        ".../predict",
+    ),
+    Role.MANAGEMENT: ("", "models", "v1", "token", "api-description"),
 }
-"""The first segments of the paths that this protocol can serve, by role."""
+"""The prefixes of the routes that this protocol can own, by role."""
 
 ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
 """All that this protocol answers."""
 
+_DESCRIBING = frozenset(
+    {TorchServeVerb.DESCRIBE_API, TorchServeVerb.DESCRIBE_MODEL_API, ManagementVerb.DESCRIBE_API}
+)
 _MANAGING = frozenset(ManagementVerb)
 _NO_OPTIONS = ManagementOptions()
 
@@ -55,7 +78,8 @@ class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
-    models are managed as `management` says. Where requests need `tokens`, these can be renewed.
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed. Of what it describes
+    it owns `prefixes` on its listener (None: all); it says of itself what `has_open_inference` lets it.
     """
 
     def __init__(
@@ -65,12 +89,16 @@ class TorchServeHttp:
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
         tokens: Tokens | None = None,
+        prefixes: Set[str] | None = None,
+        has_open_inference: bool = True,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
         self._roles = roles
         self._management = management
         self._tokens = tokens
+        self._has_open_inference = has_open_inference
+        self._describer = ApiDescriber(roles, prefixes, has_open_inference)
 
     def head(self, head: Head) -> Target:
         """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
@@ -79,11 +107,13 @@ class TorchServeHttp:
         infers = Role.INFERENCE in self._roles
         if Role.MANAGEMENT in self._roles and not (infers and is_invocation(head)):
             target = (self._tokens and find_renewal(head)) or find_management(head)
+            if target is None and not infers:
+                target = find_description(head)
             if target is not None:
                 return target
             if not infers:
                 raise no_management_route(head)
-        return find_target(head)
+        return find_target(head, self._has_open_inference)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """Forms are searched for their fields; any other body is only viewed."""
@@ -95,6 +125,8 @@ class TorchServeHttp:
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
         request_id = self._make_id()
+        if target.verb in _DESCRIBING:
+            return self._described(target, request_id)
         if target.verb in _MANAGING:
             asked = decode_management(head, target, body, request_id, self._management)
             return asked.operation, TorchServeManagementEncoder(
@@ -105,10 +137,24 @@ class TorchServeHttp:
             return Live(), RenewalEncoder(request_id)
         if target.verb == TorchServeVerb.PING:
             return List(), TorchServePingEncoder(request_id)
+        if target.verb in ANSWERS:
+            return Live(), OpenInferenceEncoder(request_id, *ANSWERS[target.verb])
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
         return decode_infer(head, target, body, request_id, encoder.read), encoder
+
+    def _described(self, target: Target, request_id: str) -> tuple[Operation, Encoder]:
+        describer, exact = self._describer, self._exact
+        if target.verb == TorchServeVerb.DESCRIBE_API:
+            of_server = ApiDescriptionEncoder(
+                request_id, lambda model: describer.of_server(), target, exact, is_of_model=False
+            )
+            return Live(), of_server
+        is_managed = target.verb == ManagementVerb.DESCRIBE_API
+        make = describer.of_management if is_managed else describer.of_model
+        encoder = ApiDescriptionEncoder(request_id, make, target, exact)
+        return DescribeAll(target.model, target.version), encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
@@ -119,4 +165,12 @@ def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
     tokens = tokens_of(context.shared)
     options = management_options(context)
-    return TorchServeHttp(context.make_id, context.as_original, context.roles, options, tokens)
+    return TorchServeHttp(
+        context.make_id,
+        context.as_original,
+        context.roles,
+        options,
+        tokens,
+        context.prefixes,
+        bool(context.own.get("open_inference", True)),
+    )

@@ -25,6 +25,7 @@ from trivium.protocols.torchserve.management_errors import (
 )
 from trivium.protocols.torchserve.management_options import ManagementOptions
 from trivium.protocols.torchserve.management_routes import ManagementVerb as Verb
+from trivium.protocols.torchserve.request import properties_of
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -197,17 +198,19 @@ def list_models(limit: int, offset: int, options: ManagementOptions) -> Manageme
 
 
 def describe(
-    model: str, version: str, is_customized: bool, request_id: str, options: ManagementOptions
+    model: str, version: str, shown_as: Mapping[str, str] | None, request_id: str, options: ManagementOptions
 ) -> ManagementRequest:
-    """A description of the default version, of one, or of all; one that is customized asks a worker, too."""
+    """A description of the default version, of one, or of all. One that is customized asks a worker, too, which sees
+    the header fields `shown_as`; None: it is not.
+    """
     wish = Wish(Act.DESCRIBE, model, version)
     _check_named(wish)
     shown = options.store.shown
     if version == _ALL:
         return ManagementRequest(DescribeAll(model), wish, answers.described(shown, is_all=True))
-    asked = None
-    if is_customized:
-        asked = Infer(model, Raw(()), version, request_id, method=DESCRIBE)
+    asked, is_customized = None, shown_as is not None
+    if shown_as is not None:
+        asked = Infer(model, Raw((), shown_as, path=None), version, request_id, method=DESCRIBE)
     write = answers.described(shown, is_customized=is_customized)
     return ManagementRequest(DescribeAll(model, version, asked), wish, write, b"" if is_customized else None)
 
@@ -289,7 +292,9 @@ def decode_management(
                 given.number("limit", MOST_LISTED), given.number("next_page_token", 0), options
             )
         case Verb.DESCRIBE:
-            return describe(model, version, given.switch("customized", False), request_id, options)
+            is_customized = given.switch("customized", False)
+            shown_as = properties_of(head, len(body.data)) if is_customized else None
+            return describe(model, version, shown_as, request_id, options)
         case Verb.READY:
             return ready(model)
         case Verb.SCALE:

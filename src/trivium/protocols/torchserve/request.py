@@ -14,6 +14,9 @@ from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Body, Head, Target
 
 _LONGEST_NAME = 4096
+_EXPLAINING = (TorchServeVerb.EXPLAIN, TorchServeVerb.KSERVE_EXPLAIN)
+_KSERVE = (TorchServeVerb.KSERVE_PREDICT, TorchServeVerb.KSERVE_EXPLAIN)
+_ABOUT_TRANSFER = (b"transfer-encoding", b"expect")
 
 
 def decode_infer(
@@ -26,17 +29,40 @@ def decode_infer(
     """The operation of a target that takes a body, which `as_generate` reads for a model that generates. INVALID or
     TOO_LARGE for a form that cannot be read.
     """
-    properties = head.spelt()
+    properties = properties_of(head, len(body.data))
+    if target.verb in _KSERVE:
+        properties["explain"] = "False"
     fields = parts(head.headers.get(b"content-type", b"").decode("latin-1"), body.data)
-    path = url_path(head) if target.verb == TorchServeVerb.PREDICT else ""
     query: tuple[tuple[str, str], ...] = ()
     model = target.model
     if target.verb == TorchServeVerb.INVOKE:
         query = arguments(head)
         model = model or _model_named(fields)
-    payload = Raw(fields, properties, query, lease=body.lease, path=path)
-    method = EXPLAIN if target.verb == TorchServeVerb.EXPLAIN else PREDICT
+    payload = Raw(fields, properties, query, lease=body.lease, path=_path(head, target))
+    method = EXPLAIN if target.verb in _EXPLAINING else PREDICT
     return Infer(model, payload, target.version, request_id, method=method, as_generate=as_generate)
+
+
+def properties_of(head: Head, size: int) -> dict[str, str]:
+    """Return the header fields as a handler sees them: under the client's own names, without those that are about how
+    the body came, and with the length of one that came without.
+    """
+    properties = head.spelt()
+    if any(name in head.headers for name in _ABOUT_TRANSFER):
+        properties = {
+            name: value
+            for name, value in properties.items()
+            if name.lower().encode("latin-1") not in _ABOUT_TRANSFER
+        }
+    if b"content-length" not in head.headers:
+        properties["content-length"] = str(size)
+    return properties
+
+
+def _path(head: Head, target: Target) -> str | None:
+    if target.verb == TorchServeVerb.PREDICT:
+        return url_path(head)
+    return "" if target.verb == TorchServeVerb.EXPLAIN else None
 
 
 def _model_named(fields: tuple[RawPart, ...]) -> str:

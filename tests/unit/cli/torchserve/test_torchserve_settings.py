@@ -31,7 +31,7 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
     assert (config.http.port, config.management.port, config.metrics.port) == (8080, 8081, 8082)
     assert (config.grpc.port, config.management.grpc_port) == (7070, 7071)
     assert (config.server.profile, config.models.queue_items, config.server.max_body_bytes) == (
-        "torchserve",
+        "torchserve-command",
         100,
         6553500,
     )

@@ -12,7 +12,7 @@ from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import WireProtocol
-from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
+from trivium.types.operations import Infer, List, Listing, Live, Readiness, ResponsePart, VersionStatus
 from trivium.types.payload import Generate, Raw, RawPart, Tensors
 from trivium.types.state import VersionState
 from trivium.types.wire import Body, Head
@@ -67,7 +67,8 @@ def test_any_method_predicts(method):
     assert [(part.name, bytes(part.data), part.content_type) for part in payload.parts] == [
         ("", b"hello", "")
     ]
-    assert (payload.properties, payload.path, operation.method) == ({"x-own": "1"}, "v1/chat/x", "predict")
+    seen = {"x-own": "1", "content-length": "5"}
+    assert (payload.properties, payload.path, operation.method) == (seen, "v1/chat/x", "predict")
     assert payload.query == ()
 
 
@@ -91,6 +92,13 @@ def test_any_method_predicts(method):
         ("/explanations/m/3/x", "", "m", "3", "explain", ()),
         ("/invocations/x", "", "", "", "predict", ()),
         ("/models//invoke/", "", "", "", "predict", ()),
+        ("/m/predict", "a=1&a=2", "m", "", "predict", (("a", "1"), ("a", "2"))),
+        ("/m%2Fn/predict/", "", "m/n", "", "predict", ()),
+        ("/m/1.0/predict", "a=1", "m", "1.0", "predict", (("a", "1"),)),
+        ("/v1/models/m:predict", "a=1", "m", "", "predict", ()),
+        ("/v1/models/a:b:explain/", "", "a:b", "", "explain", ()),
+        ("/v2/models/m/infer", "a=1", "m", "", "predict", ()),
+        ("/v2/models/m/explain", "", "m", "", "explain", ()),
     ],
 )
 def test_routes(path, query, model, version, method, arguments):
@@ -98,6 +106,74 @@ def test_routes(path, query, model, version, method, arguments):
     assert (operation.model, operation.version) == (model, version)
     assert operation.method == method
     assert operation.payload.query == arguments
+
+
+@pytest.mark.parametrize(
+    ("path", "is_explained", "shown"),
+    [
+        ("/predictions/m", None, ""),
+        ("/predictions/m/1/a/b", None, "a/b"),
+        ("/explanations/m/1/a", None, ""),
+        ("/v1/models/m:predict", "False", None),
+        ("/v1/models/m:explain", "False", None),
+        ("/v2/models/m/infer", "False", None),
+        ("/invocations", "mine", None),
+        ("/models/m/invoke", "mine", None),
+        ("/m/predict", "mine", None),
+    ],
+)
+def test_what_the_server_adds_to_the_headers_is_up_to_the_route(path, is_explained, shown):
+    """Where there is a path, a handler's own side adds it, and whether it shall explain."""
+    payload = infer("POST", path, b"", {b"explain": b"mine"}).payload
+    assert payload.path == shown
+    assert payload.properties["explain"] == (is_explained or "mine")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seen"),
+    [
+        ({}, {"content-length": "3"}),
+        ({b"content-length": b"3"}, {"content-length": "3"}),
+        ({b"transfer-encoding": b"chunked", b"trailer": b"x-t"}, {"trailer": "x-t", "content-length": "3"}),
+        ({b"expect": b"100-continue", b"content-length": b"3"}, {"content-length": "3"}),
+        (
+            {b"connection": b"close", b"te": b"trailers"},
+            {"connection": "close", "te": "trailers", "content-length": "3"},
+        ),
+    ],
+)
+def test_how_a_body_came_is_no_header_and_its_length_is_one(headers, seen):
+    assert infer("POST", "/predictions/m", b"abc", headers).payload.properties == seen
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("/v2", 200, {"name": "Torchserve", "version": "0.12.0", "extenstion": ["kserve", "kubeflow"]}),
+        ("/v2/", 200, {"name": "Torchserve", "version": "0.12.0", "extenstion": ["kserve", "kubeflow"]}),
+        ("/v2/health/live", 200, {"live": True}),
+        ("/v2/health/ready", 200, {"ready": True}),
+        ("/v2/models/m/versions/1/infer", 501, {"error": "Model versioning is not yet supported."}),
+        ("/v2/models/m/versions/1", 501, {"error": "Model versioning is not yet supported."}),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS"])
+def test_open_inference_is_answered_whatever_is_served(method, path, status, told):
+    operation, encoder = ask(method, path)
+    assert operation == Live()
+    answer = encoder.encode(ResponsePart(answer=Readiness(True)))
+    assert (answer.status, document(answer), answer.closes) == (status, told, status >= 400)
+    refused = encoder.encode(ResponsePart(error=ServeError(Code.DRAINING, "no")))
+    assert refused.status == 503
+
+
+def test_without_open_inference_its_routes_are_not_there_but_models_are_called():
+    wire = TorchServeHttp(lambda: "made", has_open_inference=False)
+    assert infer("POST", "/v2/models/m/infer", wire=wire).model == "m"
+    for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/m/versions/1"):
+        with pytest.raises(ServeError) as caught:
+            ask("GET", path, wire=wire)
+        assert wire.refuse(caught.value).status == 404
 
 
 def test_a_client_cannot_say_what_the_server_says():
@@ -112,7 +188,8 @@ def test_headers_have_the_names_that_the_client_gave_them():
     given = {b"x-own": b"1, 2", b"content-type": b"text/plain", b"accept": b"*/*"}
     head = Head("POST", "/predictions/m", "", given, 1, names)
     operation, _ = wire.decode(head, wire.head(head), Body(b"a"))
-    assert operation.payload.properties == {"x-own": "1, 2", "CONTENT-TYPE": "text/plain", "accept": "*/*"}
+    seen = {"x-own": "1, 2", "CONTENT-TYPE": "text/plain", "accept": "*/*", "content-length": "1"}
+    assert operation.payload.properties == seen
     assert [part.content_type for part in operation.payload.parts] == ["text/plain"]
 
 
@@ -206,9 +283,17 @@ def test_costly_bodies_are_large_forms():
         ("GET", "/models/m/1/x", 404, "ResourceNotFoundException"),
         ("GET", "/elsewhere", 404, "ResourceNotFoundException"),
         ("GET", "/", 405, "MethodNotAllowedException"),
-        ("OPTIONS", "/", 501, "InternalServerException"),
-        ("OPTIONS", "/predictions/m", 501, "InternalServerException"),
-        ("GET", "/api-description", 501, "InternalServerException"),
+        ("GET", "/m/1/predict/x", 404, "ResourceNotFoundException"),
+        ("GET", "/predict", 404, "ResourceNotFoundException"),
+        ("GET", "//predict", 404, "ResourceNotFoundException"),
+        ("GET", "/m//predict", 404, "ResourceNotFoundException"),
+        ("GET", "/v1/models/m:predict/x", 404, "ResourceNotFoundException"),
+        ("GET", "/v1/models/:predict", 404, "ModelNotFoundException"),
+        ("GET", "/v2/models/m", 404, "ResourceNotFoundException"),
+        ("GET", "/v2/models/m/ready", 404, "ResourceNotFoundException"),
+        ("GET", "/v2/models//infer", 404, "ModelNotFoundException"),
+        ("GET", "/v2/models/m/versions", 404, "ResourceNotFoundException"),
+        ("GET", "/api-description/x", 404, "ResourceNotFoundException"),
         ("POST", "/wfpredict/w", 501, "InternalServerException"),
         ("GET", "/predictions/%ff", 400, "BadRequestException"),
         ("GET", "/predictions/m/1/%ff", 400, "BadRequestException"),

@@ -457,7 +457,8 @@ def test_the_default_version_one_or_all(url: str, asked: DescribeAll, versions: 
 def test_a_handler_describes_itself(said: bytes, expected: Any) -> None:
     asked = operation("GET", "/models/m/1.0?customized=True")
     assert isinstance(asked, DescribeAll)
-    assert asked.asked == Infer("m", Raw(()), "1.0", "id", method=DESCRIBE)
+    seen = {"content-length": "0"}
+    assert asked.asked == Infer("m", Raw((), seen, path=None), "1.0", "id", method=DESCRIBE)
     answer = ModelDescriptions((row(),), (description(),), "1.0", Raw((RawPart(said),)))
     http = decoded("GET", "/models/m?customized=true")[1].encode(ResponsePart(answer=answer))
     assert http.reason == b""
@@ -568,8 +569,10 @@ def test_a_version_is_unregistered() -> None:
         ("GET", "/metrics", 404),
         ("GET", "/predictions/m", 404),
         ("GET", "/", 405),
-        ("OPTIONS", "/models/m", 501),
-        ("OPTIONS", "/", 404),
+        ("OPTIONS", "/models", 405),
+        ("OPTIONS", "/v1/models/m", 405),
+        ("OPTIONS", "/models/m/1/other", 404),
+        ("GET", "/api-description/x", 404),
     ],
 )
 def test_other_routes_are_refused_in_the_originals_words(method: str, path: str, status: int) -> None:
