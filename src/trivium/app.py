@@ -70,6 +70,7 @@ from trivium.types.interfaces import (
 from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
+from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place, located
 from trivium.types.spec import InvalidModel, ModelSpec
 
@@ -116,7 +117,10 @@ WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 
 def build(
-    config: ServerConfig, observer: RunObserver = NO_OBSERVER, formats: Sequence[Format] = FORMATS
+    config: ServerConfig,
+    observer: RunObserver = NO_OBSERVER,
+    formats: Sequence[Format] = FORMATS,
+    recorder: ServingRecorder | None = None,
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
@@ -125,7 +129,7 @@ def build(
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
     services = CoreServices(
-        ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
+        ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch, recorder
     )
     return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
 
