@@ -22,6 +22,7 @@ from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
 from trivium.dialects.djl.metric_lines import read_metric
+from trivium.dialects.torchserve.meter import SHARED as METER
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.hf.engine import ENGINE as HF
@@ -55,6 +56,7 @@ from trivium.protocols.openai import http as openai
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import grpc as torchserve_rpc
 from trivium.protocols.torchserve import http as torchserve
+from trivium.protocols.torchserve import metrics as torchserve_metrics
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
 from trivium.types.errors import Code, ServeError
@@ -98,6 +100,7 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "djl": djl,
     "torchserve": torchserve,
     "prometheus": prometheus,
+    "metrics of torchserve": torchserve_metrics,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
     "v2": kserve_rpc,
@@ -111,6 +114,8 @@ RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
 }
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
 _OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
+_SCRAPED_BY = {"torchserve": ("metrics of torchserve", METER)}
+"""Server that is stood in for -> its own way to be scraped, and where it keeps its metrics, if it does."""
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
@@ -191,7 +196,10 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     context = protocol_facts.on_listener(protocol_context(config), config, listener, regions, shared)
-    made = {name: HTTP_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
+    made = {
+        name: HTTP_PROTOCOLS[_scraped_by(name, context, config)].make(_for(context, name, config))
+        for name in listener.protocols
+    }
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
@@ -216,6 +224,12 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
     return protocol_facts.protocol_context(
         config, *(PROFILES[config.server.profile].presents or ("trivium", VERSION))
     )
+
+
+def _scraped_by(protocol: str, context: ProtocolContext, config: ServerConfig) -> str:
+    """Return the protocol that serves in place of one: of a server that keeps metrics in its own words, these."""
+    own, place = _SCRAPED_BY.get(PROFILES[config.server.profile].original, ("", ""))
+    return own if protocol == "prometheus" and own and place in context.shared else protocol
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
