@@ -104,8 +104,8 @@ class ScrapeEncoder:
 
 
 def exposed(meter: TorchServeMeter, names: Set[str] = frozenset()) -> bytes:
-    """Return the text of all metrics, or of the samples with these names. A metric without samples is told of, too,
-    unless names are given.
+    """Return the text of all metrics, or of the samples with these names. Of a metric without samples the
+    head is there, unless names are given.
     """
     lines: list[str] = []
     for metric, series in sorted(meter.kept.items(), key=lambda item: item[0].name):
