@@ -39,6 +39,7 @@ from trivium.formats.djl import repository as djl_format
 from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
 from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
@@ -176,15 +177,21 @@ def listeners(config: ServerConfig) -> list[Listener]:
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 
-def front_end(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
-    """Make what serves one listener. Raises INVALID for options that cannot be used."""
-    return _FRONT_ENDS[listener.transport](server, config, listener, entrance)
+def front_end(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None = None
+) -> FrontEnd:
+    """Make what serves one listener, and writes all that is asked there into `log`, if there is one. Raises INVALID for
+    options that cannot be used.
+    """
+    return _FRONT_ENDS[listener.transport](server, config, listener, entrance, log)
 
 
-def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
+def _over_http(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None
+) -> FrontEnd:
     limits = http_limits(config) if listener.is_logged else replace(http_limits(config), access_log=None)
     return HttpFrontend(
-        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance
+        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance, log
     )
 
 
@@ -203,17 +210,21 @@ def http_routes(
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
-def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
+def _over_grpc(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None
+) -> FrontEnd:
     own = protocol_context(config)
     context = protocol_facts.on_listener(own, config, listener, server.regions, server.shared)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
-    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance)
+    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance, log)
 
 
-_FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener, Entrance], FrontEnd]] = {
+_FRONT_ENDS: Mapping[
+    Transport, Callable[[Server, ServerConfig, Listener, Entrance, AnswerLog | None], FrontEnd]
+] = {
     Transport.HTTP: _over_http,
     Transport.GRPC: _over_grpc,
 }
