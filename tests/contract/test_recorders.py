@@ -69,8 +69,8 @@ class Heard:
         self.instances.append(("opened", instance))
         assert seconds > 0
 
-    def ended(self, instance: InstanceName, post_mortem: str) -> None:
-        self.instances.append(("ended", instance))
+    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
+        self.instances.append(("ended as it was to" if is_expected else "ended", instance))
         self.post_mortems.append(post_mortem)
 
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -139,7 +139,7 @@ def test_workers_are_recorded_from_their_start_to_their_end(
                 ("starting", second),
             ]
             assert "SIGKILL" in heard.post_mortems[0]
-        assert heard.instances[-1] == ("ended", second)
+        assert heard.instances[-1] == ("ended as it was to", second)
         lines = [getattr(record, WORKER_LINE) for record in caplog.records if hasattr(record, WORKER_LINE)]
         assert WorkerLine(first, "stdout", "here I am") in lines
         assert WorkerLine(second, "stdout", "here I am") in lines

@@ -55,8 +55,8 @@ class ServingRecorder(Protocol):
     def opened(self, instance: InstanceName, seconds: float) -> None:
         """An instance is open, after so long; it serves from now on."""
 
-    def ended(self, instance: InstanceName, post_mortem: str) -> None:
-        """The worker process of an instance has ended, in whatever way, and what is known of that."""
+    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
+        """The worker process of an instance has ended, as it was to or not; and what is known of how."""
 
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
         """Return the step of a custom metric that is to be counted for this one of a model; None for none. ValueError

@@ -249,6 +249,11 @@ class ProcessInstance:
             self._process.kill(why)
 
     @property
+    def is_closing(self) -> bool:
+        """Was it asked to end?"""
+        return self._is_closing
+
+    @property
     def was_killed(self) -> bool:
         """Has it been made to end, once it served? One that was only being opened has cut nobody off."""
         return self._process.was_killed_here and self.serves

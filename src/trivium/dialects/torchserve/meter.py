@@ -6,6 +6,7 @@ clock and what takes lines. Source: spec sheet `torchserve`, section 6.
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
@@ -119,9 +120,17 @@ class TorchServeMeter:
         if metric is None:
             return
         if metric in self._kept:
-            self._keep(metric, (*values, self._host), value)
+            with suppress(ValueError):  # one series too many
+                self._keep(metric, (*values, self._host), value)
         else:
             self._tell_server(metric_line(metric, values, value, self._host, self._epoch()))
+
+    def forget(self, name: str, values: Sequence[str]) -> None:
+        """Keep a metric of the server's own no more under these values: what it is about is gone."""
+        metric = self._server.get(name)
+        kept = None if metric is None else self._kept.get(metric)
+        if kept and kept.pop((*values, self._host), None) is not None:
+            self._series -= 1
 
     def measured(self, step: Mapping[str, object]) -> None:
         """Take a step of a handler's metric. Nothing happens where it need be declared and is not; ValueError where it

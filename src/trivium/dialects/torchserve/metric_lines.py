@@ -1,10 +1,12 @@
-"""Writes an update of a metric as the line of a log, and numbers as Java does.
+"""Writes an update of a metric as the line of a log, and numbers as Java does; reads lines of a command that measures.
 
 Source: spec sheet `torchserve`, sections 6.1 and 6.3: `Name.Unit:value|#Dimension:value,...|#hostname:h,...`. Programs
 that read these logs know the lines by this form.
 """
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import inf, isfinite
 
@@ -14,6 +16,10 @@ _CONTROLS = str.maketrans(dict.fromkeys(map(chr, range(32)), " "))
 _RESERVED = str.maketrans(dict.fromkeys("|,#", "_")) | _CONTROLS
 """Characters that part a line, or end it: others' texts must not."""
 
+_SYSTEM = re.compile(
+    r"\s*(?P<name>[\w\s]+)\.[\w\s]+:(?P<value>[0-9\-,.e]+)\|#(?P<dimensions>[^|]*)(?:\|#type:[^|,]+)?"
+    r"\|#hostname:[^,]+,[^,]+(?:,.*)?"
+)
 _LEAST, _MOST = 1e-3, 1e7
 """Between them Java writes numbers without an exponent."""
 
@@ -46,3 +52,27 @@ def metric_line(
     asked = "" if request is None else f",requestID:{request}"
     name = f"{metric.name}.{metric.unit}".translate(_CONTROLS)
     return f"{name}:{java_number(value)}|#{shown}|#hostname:{host}{asked},timestamp:{epoch:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMetric:
+    """What a command says of the machine: a metric, the values of its dimensions, and its value."""
+
+    name: str
+    values: tuple[str, ...]
+    value: float
+
+
+def read_system_metric(line: str) -> SystemMetric | None:
+    """Read a line of a command that measures the machine: `Name.Unit:value|#Dimension:value,...|#hostname:h,time`; None
+    for another.
+    """
+    found = _SYSTEM.fullmatch(line)
+    if found is None:
+        return None
+    try:
+        value = float(found["value"].replace(",", ""))
+    except ValueError:
+        return None
+    pairs = [pair.split(":") for pair in found["dimensions"].split(",")]
+    return SystemMetric(found["name"], tuple(pair[1] for pair in pairs if len(pair) == 2), value)
