@@ -22,6 +22,7 @@ from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
 from trivium.dialects.djl.metric_lines import read_metric
+from trivium.dialects.torchserve.meter import SHARED as METER
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.hf.engine import ENGINE as HF
@@ -38,6 +39,7 @@ from trivium.formats.djl import repository as djl_format
 from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
 from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
@@ -55,6 +57,7 @@ from trivium.protocols.openai import http as openai
 from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import grpc as torchserve_rpc
 from trivium.protocols.torchserve import http as torchserve
+from trivium.protocols.torchserve import metrics as torchserve_metrics
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
 from trivium.types.errors import Code, ServeError
@@ -70,6 +73,7 @@ from trivium.types.interfaces import (
 from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
+from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place, located
 from trivium.types.spec import InvalidModel, ModelSpec
 
@@ -97,6 +101,7 @@ HTTP_PROTOCOLS: Mapping[str, HttpProtocolEntry] = {
     "djl": djl,
     "torchserve": torchserve,
     "prometheus": prometheus,
+    "metrics of torchserve": torchserve_metrics,
 }
 RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
     "v2": kserve_rpc,
@@ -110,13 +115,18 @@ RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
 }
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
 _OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
+_SCRAPED_BY = {"torchserve": ("metrics of torchserve", METER)}
+"""Server that is stood in for -> its own way to be scraped, and where it keeps its metrics, if it does."""
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
 PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
 WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
 
 
 def build(
-    config: ServerConfig, observer: RunObserver = NO_OBSERVER, formats: Sequence[Format] = FORMATS
+    config: ServerConfig,
+    observer: RunObserver = NO_OBSERVER,
+    formats: Sequence[Format] = FORMATS,
+    recorder: ServingRecorder | None = None,
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end."""
     settings = core_config(config, VERSION, count_gpus(), tracing.settings(config), PRIVATE_REGIONS)
@@ -125,7 +135,7 @@ def build(
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
     services = CoreServices(
-        ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch
+        ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch, recorder
     )
     return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
 
@@ -175,17 +185,23 @@ def listeners(config: ServerConfig) -> list[Listener]:
     return profiles.listeners(PROFILES[config.server.profile], config)
 
 
-def front_end(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
-    """Make what serves one listener. Raises INVALID for options that cannot be used."""
-    return _FRONT_ENDS[listener.transport](server, config, listener, entrance)
+def front_end(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None = None
+) -> FrontEnd:
+    """Make what serves one listener, and writes all that is asked there into `log`, if there is one. Raises INVALID for
+    options that cannot be used.
+    """
+    return _FRONT_ENDS[listener.transport](server, config, listener, entrance, log)
 
 
-def _over_http(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
+def _over_http(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None
+) -> FrontEnd:
     limits = replace(http_limits(config), says_keep_alive=listener.says_keep_alive)
     if not listener.is_logged:
         limits = replace(limits, access_log=None)
     return HttpFrontend(
-        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance
+        server, *http_routes(listener, config, server.regions, server.shared), limits, entrance, log
     )
 
 
@@ -200,21 +216,26 @@ def http_routes(
     made = {}
     for name in listener.protocols:
         owned = frozenset(route.prefix for route in listener.routes if route.protocol == name)
-        made[name] = HTTP_PROTOCOLS[name].make(replace(_for(context, name, config), prefixes=owned))
+        protocol = HTTP_PROTOCOLS[_scraped_by(name, context, config)]
+        made[name] = protocol.make(replace(_for(context, name, config), prefixes=owned))
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
-def _over_grpc(server: Server, config: ServerConfig, listener: Listener, entrance: Entrance) -> FrontEnd:
+def _over_grpc(
+    server: Server, config: ServerConfig, listener: Listener, entrance: Entrance, log: AnswerLog | None
+) -> FrontEnd:
     own = protocol_context(config)
     context = protocol_facts.on_listener(own, config, listener, server.regions, server.shared)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
     if config.tracing.has_place:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
-    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance)
+    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance, log)
 
 
-_FRONT_ENDS: Mapping[Transport, Callable[[Server, ServerConfig, Listener, Entrance], FrontEnd]] = {
+_FRONT_ENDS: Mapping[
+    Transport, Callable[[Server, ServerConfig, Listener, Entrance, AnswerLog | None], FrontEnd]
+] = {
     Transport.HTTP: _over_http,
     Transport.GRPC: _over_grpc,
 }
@@ -225,6 +246,12 @@ def protocol_context(config: ServerConfig) -> ProtocolContext:
     return protocol_facts.protocol_context(
         config, *(PROFILES[config.server.profile].presents or ("trivium", VERSION))
     )
+
+
+def _scraped_by(protocol: str, context: ProtocolContext, config: ServerConfig) -> str:
+    """Return the protocol that serves in place of one: of a server that keeps metrics in its own words, these."""
+    own, place = _SCRAPED_BY.get(PROFILES[config.server.profile].original, ("", ""))
+    return own if protocol == "prometheus" and own and place in context.shared else protocol
 
 
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:

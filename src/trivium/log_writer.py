@@ -5,10 +5,15 @@ Decides what is dropped when the reader is slow, and counts it. Must not know wh
 
 import os
 import select
+import stat
 import threading
 from collections.abc import Callable
+from datetime import date
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TextIO
+
+from trivium.log_rotation import LogFileView, Rotation, is_due, set_aside
 
 MOST_BYTES = 4 * 2**20
 """Bytes that may wait for a slow reader before more are dropped."""
@@ -39,10 +44,17 @@ class LogWriter:
     and in a signal handler.
     """
 
-    def __init__(self, target: str | int, lost: Lost, most_bytes: int = MOST_BYTES) -> None:
-        """Write to a file by its path (appending; OSError where that cannot be) or to an open descriptor."""
+    def __init__(
+        self, target: str | int, lost: Lost, most_bytes: int = MOST_BYTES, rotation: Rotation | None = None
+    ) -> None:
+        """Write to a file by its path (appending; OSError where that cannot be) or to an open descriptor. A file is
+        begun anew as the `rotation` says.
+        """
         self._path = target if isinstance(target, str) else ""
         self._descriptor = _open(target) if isinstance(target, str) else target
+        self._rotation = rotation if self._path else None
+        self._is_rotated = False
+        self._look()
         self._tell = lost
         self._most = most_bytes
         self._lock = threading.RLock()  # a signal handler may write, too
@@ -91,6 +103,8 @@ class LogWriter:
             os.close(self._descriptor)
 
     def _put(self, piece: bytes, lines: int) -> None:
+        if self._is_rotated and self._rotation is not None:
+            self._rotate(self._rotation, len(piece))
         why = self._attempt(piece)
         with self._lock:
             self._waiting -= len(piece)
@@ -121,6 +135,28 @@ class LogWriter:
             return
         os.close(self._descriptor)
         self._descriptor = descriptor
+        self._look()
+
+    def _look(self) -> None:
+        """See how the file is. One that is none (a pipe, a device), or lies elsewhere, is never begun anew."""
+        found = os.fstat(self._descriptor)
+        self._is_rotated = (
+            self._rotation is not None and stat.S_ISREG(found.st_mode) and not os.path.islink(self._path)
+        )
+        self._view = LogFileView(found.st_size, date.fromtimestamp(found.st_mtime))
+
+    def _rotate(self, rotation: Rotation, more: int) -> None:
+        """Begin the file anew, if that is due. Where it cannot be, it goes on until it is opened anew."""
+        today = date.today()
+        if is_due(self._view, rotation, more, today):
+            try:
+                set_aside(Path(self._path), self._view.day)
+            except OSError as error:
+                self._is_rotated = False
+                self._attempt(self._tell(0, f"it cannot be begun anew, and goes on as it was: {error}"))
+                return
+            self._open_anew()
+        self._view = LogFileView(self._view.size + more, today)
 
 
 def _open(path: str) -> int:

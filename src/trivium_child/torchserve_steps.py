@@ -50,7 +50,7 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         self._show([each.request_id for each in running], [each.processor for each in running])
         self._items = [each.item for each in running]
         try:
-            elements = elements_of(self.entry(rows, self.context), len(running))
+            elements = elements_of(self._called(rows), len(running))
             ends = self._ends(elements)
         except Exception as error:
             self._fail(failure_of(error))

@@ -2,7 +2,6 @@
 and the documents that describe them.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -43,7 +43,7 @@ class TorchServeChildHarness:
         self._number = 0
 
     def load(self, text: str = "", entry: str = "handler.py", **told: Any) -> Any:
-        """The adapter of a handler with this text; `manifest`, `config` and fields of the setup by name."""
+        """The adapter of a handler with this text; `manifest`, `config`, `metrics` and fields of the setup by name."""
         from trivium_child.torchserve import ADAPTER
 
         if text:
@@ -56,6 +56,7 @@ class TorchServeChildHarness:
             "limit_max_image_pixels": True,
             "decode_input_request": told.pop("decodes", True),
             "slots": told.pop("slots", 0),
+            **({"metrics": told.pop("metrics")} if "metrics" in told else {}),
         }
         setup = {
             "dialect": "torchserve",

@@ -1,16 +1,19 @@
 """A log's writer: nobody waits for its reader, what is dropped is counted, a file is opened anew."""
 
 import fcntl
+import gzip
 import os
 import re
 import resource
 import select
 import sys
 import threading
+from datetime import date, datetime
 from typing import TextIO, cast
 
 import pytest
 
+from trivium.log_rotation import LogFileView, Rotation, is_due, pack, packed_name
 from trivium.log_writer import LogStream, LogWriter, flush_logs, reopen_logs
 
 
@@ -131,3 +134,84 @@ def test_a_stream_stands_for_another(tmp_path):
     writer.close()
     assert path.read_text() == "grün\n"
     assert stream.isatty() == sys.__stderr__.isatty()
+
+
+def packed(folder, name="log.??-???.gz"):
+    return b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob(name)))
+
+
+def until_packed(folder, lines):
+    wait = threading.Event()
+    while packed(folder) != lines or len(list(folder.iterdir())) > 2:
+        assert not wait.wait(0.005)
+
+
+def test_a_file_is_begun_anew_before_it_is_too_large_and_the_old_ones_are_packed_together(tmp_path):
+    path = tmp_path / "log"
+    writer = LogWriter(str(path), lost, rotation=Rotation(most_bytes=6))
+    for number in range(5):
+        writer.write(b"%d\n" % number * 2)
+    assert writer.flush()
+    until_packed(tmp_path, b"0\n0\n1\n1\n2\n2\n3\n3\n")
+    assert path.read_bytes() == b"4\n4\n"
+    writer.close()
+
+
+def test_a_file_of_another_day_is_begun_anew_under_that_days_name(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"old\n")
+    day = datetime(2025, 3, 7, 12).timestamp()
+    os.utime(path, (day, day))
+    writer = LogWriter(str(path), lost, rotation=Rotation(2**20))
+    writer.write(b"new\n")
+    writer.write(b"newer\n")
+    assert writer.flush()
+    until_packed(tmp_path, b"old\n")
+    assert (tmp_path / "log.07-Mar.gz").exists()
+    assert path.read_bytes() == b"new\nnewer\n"
+    writer.close()
+
+
+def test_what_is_no_file_of_its_own_or_cannot_be_renamed_goes_on(tmp_path, monkeypatch):
+    real, link = tmp_path / "real", tmp_path / "link"
+    link.symlink_to(real)
+    for target in ("/dev/full", str(link)):
+        writer = LogWriter(target, lost, rotation=Rotation(1))
+        writer.write(b"1\n")
+        writer.write(b"2\n")
+        writer.close()
+    assert real.read_bytes() == b"1\n2\n"
+    path = tmp_path / "log"
+    path.write_bytes(b"0\n")
+    writer = LogWriter(str(path), lost, rotation=Rotation(1))
+    path.rename(tmp_path / "away")
+    writer.write(b"1\n")
+    writer.write(b"2\n")
+    writer.close()
+    text = (tmp_path / "away").read_bytes()
+    assert text.startswith(b"0\nlost 0: it cannot be begun anew, and goes on as it was:")
+    assert text.endswith(b"\n1\n2\n")
+    assert text.count(b"begun anew") == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "day", "more", "due"),
+    [(0, 1, 100, False), (5, 2, 5, False), (5, 2, 6, True), (1, 1, 1, True), (20, 2, 0, True)],
+)
+def test_when_a_file_is_begun_anew(size, day, more, due):
+    assert is_due(LogFileView(size, date(2026, 1, day)), Rotation(10), more, date(2026, 1, 2)) is due
+
+
+def test_what_was_packed_a_year_ago_goes_and_what_cannot_be_packed_stays(tmp_path, caplog):
+    aside, target = tmp_path / "aside", packed_name(tmp_path / "log", date(2026, 1, 2))
+    assert target.name == "log.02-Jan.gz"
+    target.write_bytes(gzip.compress(b"of last year"))
+    os.utime(target, (0, datetime(2025, 1, 2).timestamp()))
+    aside.write_bytes(b"new")
+    pack(aside, target, date(2026, 1, 2))
+    assert packed(tmp_path) == b"new"
+    aside.mkdir()
+    pack(aside, target, date.today())
+    assert aside.exists()
+    assert packed(tmp_path) == b"new"
+    assert "cannot be packed, and stays as it is" in caplog.text

@@ -11,6 +11,7 @@ from trivium.access.settings import NO_AUTHORIZERS, access_settings
 from trivium.cli.cannot_listen import cannot_listen
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
+from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.http.frontend import DrainReport
 from trivium.types.interfaces import Authorizer
 from trivium.types.listeners import BindAddress, Listener, Role, Transport
@@ -19,17 +20,21 @@ from trivium.types.listeners import BindAddress, Listener, Role, Transport
 class Listeners:
     """A front end for each listener that the profile and the configuration give. `url` is that of the first over HTTP
     that infers; `lines` say where all listen, `places` the address of each by its name. `authorizers` decide who gets
-    in by the listeners of these names, in place of the key file's.
+    in by the listeners of these names, in place of the key file's. All that is asked goes into `log`, if there is one.
     """
 
     def __init__(
-        self, server: Server, config: ServerConfig, authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS
+        self,
+        server: Server,
+        config: ServerConfig,
+        authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS,
+        log: AnswerLog | None = None,
     ) -> None:
         self._profile = config.server.profile
         self._access = access_settings(config, authorizers)
         entrances = self._access.entrances
         self._fronts = [
-            (each, app.front_end(server, config, each, entrances[each.name]))
+            (each, app.front_end(server, config, each, entrances[each.name], log))
             for each in app.listeners(config)
         ]
         self.url = ""

@@ -20,6 +20,7 @@ from trivium.cli.screen import only_text
 from trivium.cli.stopping import leave
 from trivium.codecs.visible_text import visible
 from trivium.core.clock import LoopClock
+from trivium.log_rotation import Rotation
 from trivium.log_settings import LOG
 from trivium.log_writer import LogStream, LogWriter
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
@@ -83,10 +84,12 @@ class VisibleFormatter(logging.Formatter):
 class LogHandler(logging.Handler):
     """Gives records, as its formatter writes them, to a writer that makes nobody wait."""
 
-    def __init__(self, file: str = "") -> None:
-        """Log to this file, or to standard error. OSError for a file that cannot be written."""
+    def __init__(self, file: str = "", rotation: Rotation | None = None) -> None:
+        """Log to this file, begun anew as the `rotation` says, or to standard error. OSError for a file that cannot be
+        written.
+        """
         super().__init__()
-        self._writer = LogWriter(file or sys.stderr.fileno(), self._lost)
+        self._writer = LogWriter(file or sys.stderr.fileno(), self.lost, rotation=rotation)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Format it here, where its arguments are as they were, and have it written."""
@@ -95,7 +98,8 @@ class LogHandler(logging.Handler):
         except Exception:
             self.handleError(record)
 
-    def _lost(self, lines: int, why: str) -> bytes:
+    def lost(self, lines: int, why: str) -> bytes:
+        """Return what it says of lines that could not be written."""
         words = f"lines of this log that were lost: {lines} ({why})" if lines else f"of this log: {why}"
         record = logging.LogRecord("trivium.log", logging.WARNING, __file__, 0, words, None, None)
         return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")

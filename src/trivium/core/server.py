@@ -27,6 +27,7 @@ from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
 from trivium.core.observability.custom_metrics import CustomMetrics
+from trivium.core.observability.recording import recorded_measure
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
@@ -81,6 +82,7 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
+from trivium.types.recording import ServingRecorder
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
@@ -98,7 +100,7 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
 class CoreServices:
     """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
     command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
-    cleans up if the server dies, `fetch` gets models from elsewhere.
+    cleans up if the server dies, `fetch` gets models from elsewhere, `recorder` hears of requests and instances.
     """
 
     facts: Facts
@@ -107,6 +109,7 @@ class CoreServices:
     exporter: TraceExporter | None = None
     guard: ProcessGuard = NO_GUARD
     fetch: FetchModel = no_fetch
+    recorder: ServingRecorder | None = None
 
 
 def _make_token() -> str:
@@ -179,11 +182,12 @@ class Server:
     def _worker_services(self, services: CoreServices, clock: LoopClock) -> WorkerServices:
         return WorkerServices(
             self,
-            self.metrics.take,
+            recorded_measure(self.metrics.take, services.recorder),
             services.host,
             self._config,
             observer=services.observer,
             guard=services.guard,
+            recorder=services.recorder,
             call_last=clock.call_last,
         )
 

@@ -5,6 +5,7 @@ Knows no connection; the sweeper flushes what waits, so that a quiet server's la
 
 import logging
 import sys
+from typing import Protocol
 
 import msgspec
 
@@ -28,8 +29,34 @@ class AccessLine(msgspec.Struct, frozen=True, gc=False):
     seconds: float
 
 
+class DetailedLine(AccessLine, frozen=True, gc=False):
+    """One answered request, with its query and the version of HTTP. Its times are exact."""
+
+    query: str = ""
+    version: str = "HTTP/1.1"
+
+
+class AnswerLog(Protocol):
+    """Takes a line for each request that was answered, on the loop; it must not block, nor raise. One that `is_exact`
+    gets a `DetailedLine` of each over HTTP.
+    """
+
+    is_exact: bool
+
+    def add(self, line: AccessLine) -> None:
+        """Take a line."""
+
+    def flush(self) -> None:
+        """Have written what waits: some half a second has passed."""
+
+    def close(self) -> None:
+        """Write the rest; nothing follows."""
+
+
 class AccessLog:
-    """Owns the writer of the file; `close` has the rest written."""
+    """Implements `AnswerLog`: JSON lines. Owns the writer of the file; `close` has the rest written."""
+
+    is_exact = False
 
     def __init__(self, path: str) -> None:
         """Open for appending, "-" being the standard output; OSError where that cannot be."""
@@ -55,6 +82,19 @@ class AccessLog:
         """Write the rest, for a second at most, and close the file, the standard output excepted."""
         self.flush()
         self._writer.close()
+
+
+def open_log(path: str | None) -> AnswerLog | None:
+    """Open the log at a path, None for none. OSError where that cannot be."""
+    return None if path is None else AccessLog(path)
+
+
+def close_log(log: AnswerLog | None, shared: AnswerLog | None) -> None:
+    """Close the log of one front end, unless others share it."""
+    if log is not None and log is shared:
+        log.flush()
+    elif log is not None:
+        log.close()
 
 
 def _lost(lines: int, why: str) -> bytes:

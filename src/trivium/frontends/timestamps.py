@@ -1,14 +1,16 @@
 """Adds to requests how they came: when, over which wire, and as a part of what trace of their client's.
 
-In use where requests may be traced, and nowhere else. The header is that of W3C Trace Context; what becomes of it the
-core decides.
+In use where requests may be traced, or a log wants their times exactly, and nowhere else. The header is that of W3C
+Trace Context; what becomes of it the core decides.
 """
 
-from time import monotonic
+from time import monotonic, time
 
 import msgspec
 
+from trivium.frontends.access_log import AccessLine, DetailedLine
 from trivium.frontends.http.exchange import Exchange
+from trivium.frontends.http.state import HttpState
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
@@ -19,14 +21,30 @@ from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
 
-class TimestampedExchange(Exchange, eq=False):
-    """It is made when its head has come, and started when its body has."""
+class TimedExchange(Exchange, eq=False):
+    """An exchange that reads the clock for its line in the log. It is made when its head has come."""
 
     _arrived: float = 0.0
-    _whole: float = 0.0
 
     def __post_init__(self) -> None:
         self._arrived = monotonic()
+
+    def _line(self) -> AccessLine:
+        request, log = self.request, self._site.log
+        if log is None or not log.is_exact:
+            return super()._line()
+        head, version = request.head, "HTTP/1.1" if request.is_http11 else "HTTP/1.0"
+        size, seconds = self._sent, monotonic() - self._arrived
+        peer = self._outlet.peer()
+        return DetailedLine(
+            time(), peer, request.method, head.path, self._status, size, seconds, head.query, version
+        )
+
+
+class TimestampedExchange(TimedExchange, eq=False):
+    """One whose request may be traced. It is started when its body has come."""
+
+    _whole: float = 0.0
 
     def start(self) -> None:
         """See `Exchange`."""
@@ -41,6 +59,13 @@ class TimestampedExchange(Exchange, eq=False):
             origin = RequestOrigin("HTTP", self._arrived, self._whole, parent, state)
             operation = msgspec.structs.replace(operation, origin=origin)
         super()._submit(operation, encoder)
+
+
+def exchange_kind(site: HttpState) -> type[Exchange]:
+    """Return the kind of exchange that requests to a front end become."""
+    if site.limits.record_timestamps:
+        return TimestampedExchange
+    return TimedExchange if site.log is not None and site.log.is_exact else Exchange
 
 
 class TimestampedRpcs:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psutil
 
 from trivium.machine.gpus import Gpus
-from trivium.types.metrics import GpuUse, MachineUse, Measurements
+from trivium.types.metrics import DiskUse, GpuUse, MachineUse, Measurements
 
 
 class Machine:
@@ -40,7 +40,16 @@ class Machine:
         before_busy, before_every = self._before or (busy, every)
         share = (busy - before_busy) / (every - before_every) if every > before_every else 0.0
         self._before = (busy, every)
-        return MachineUse(min(max(share, 0.0), 1.0), memory.total, memory.total - memory.available)
+        used = memory.total - memory.available
+        return MachineUse(min(max(share, 0.0), 1.0), memory.total, used, _disk())
+
+
+def _disk() -> DiskUse | None:
+    try:
+        disk = psutil.disk_usage("/")
+    except OSError:
+        return None
+    return DiskUse(disk.used, disk.free)
 
 
 def _processor_seconds() -> tuple[float, float]:

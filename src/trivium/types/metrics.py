@@ -60,12 +60,22 @@ class MetricFamily(msgspec.Struct, frozen=True, gc=False):
     series: tuple[MetricSeries, ...]
 
 
+class DiskUse(msgspec.Struct, frozen=True, gc=False):
+    """The file system that holds `/`: bytes in use, and those that are free for anybody."""
+
+    used: int
+    free: int
+
+
 class MachineUse(msgspec.Struct, frozen=True, gc=False):
-    """The whole machine: the share of its processors' time that was used since the last reading, and memory."""
+    """The whole machine: the share of its processors' time that was used since the last reading, memory, and the disk,
+    where that can be read.
+    """
 
     cpu: float
     memory_total: int
     memory_used: int
+    disk: DiskUse | None = None
 
 
 class CacheUse(msgspec.Struct, frozen=True, gc=False):

@@ -145,8 +145,9 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Says where one instance goes. `name` is for people: `model_0`; `index` counts within its group; `claim` is what
-    it needs while it runs. `device_ids` are all devices that it has, where those are several.
+    """Says where one instance goes. `name` is for people: `model_0`; `index` counts within its group, `number` all
+    instances of the version that there ever were; `claim` is what it needs while it runs. `device_ids` are all
+    devices that it has, where those are several.
 
     A gang has `ranks` processes, each of which is placed with its `rank`; but the first `are_passive`, or get requests.
     """
@@ -161,6 +162,7 @@ class Placement:
     ranks: int = 1
     are_passive: bool = False
     rank: Rank | None = None
+    number: int = 0
 
 
 TranslateError = Callable[[ServeError, Operation, bool], ServeError]

@@ -23,7 +23,8 @@ class Addresses:
     def properties(self) -> str:
         """The lines that make a server listen there."""
         https = "".join(
-            f"{name}_address=http://127.0.0.1:{self.port(name)}\n" for name in ("inference", "management", "metrics")
+            f"{name}_address=http://127.0.0.1:{self.port(name)}\n"
+            for name in ("inference", "management", "metrics")
         )
         return (
             f"{https}grpc_inference_port={self.grpc_inference}\ngrpc_management_port={self.grpc_management}\n"

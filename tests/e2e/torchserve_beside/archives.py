@@ -212,7 +212,11 @@ MODELS: Mapping[str, tuple[str, str, str]] = {
     "slow.mar": (SAYS, "handler.py", "minWorkers: 1\nmaxWorkers: 1\njobQueueSize: 1\n"),
     "four.mar": (NAMES, "handler.py", "batchSize: 4\nmaxBatchDelay: 20000\nminWorkers: 1\nmaxWorkers: 1\n"),
     "strict.mar": (SAYS, "handler.py", "batchSize: 2\nmaxBatchDelay: 20000\nminWorkers: 1\nmaxWorkers: 1\n"),
-    "streams.mar": (STREAM, "handler.py", "batchSize: 2\nmaxBatchDelay: 20000\nminWorkers: 1\nmaxWorkers: 1\n"),
+    "streams.mar": (
+        STREAM,
+        "handler.py",
+        "batchSize: 2\nmaxBatchDelay: 20000\nminWorkers: 1\nmaxWorkers: 1\n",
+    ),
     "ticket.mar": (SAYS, "handler.py", "useJobTicket: true\nminWorkers: 1\nmaxWorkers: 1\n"),
 }
 """File -> code, the manifest's handler, the text of model-config.yaml if there is one."""
@@ -237,7 +241,12 @@ def _pack(path: Path, name: str, version: str, code: str, handler: str, config: 
     if config:
         model["configFile"] = "model-config.yaml"
     with zipfile.ZipFile(path, "w") as packed:
-        manifest = {"createdOn": "01/01/2026 00:00:00", "runtime": "python", "model": model, "archiverVersion": "0.12.0"}
+        manifest = {
+            "createdOn": "01/01/2026 00:00:00",
+            "runtime": "python",
+            "model": model,
+            "archiverVersion": "0.12.0",
+        }
         packed.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
         packed.writestr("handler.py", code)
         if config:

@@ -5,7 +5,6 @@ whether the connection was closed behind it.
 """
 
 import hashlib
-import json
 import re
 import socket
 from collections.abc import Mapping

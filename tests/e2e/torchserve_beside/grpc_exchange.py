@@ -39,7 +39,11 @@ def over_grpc(request: Request, port: int, metadata: tuple[tuple[str, str], ...]
                 read = answer.FromString(message)
                 found.append(json_format.MessageToDict(read, preserving_proto_field_name=True))
         except grpc.RpcError as error:
-            return {"status": error.code().name, "text": masked(error.details() or ""), "messages": _plain(found)}
+            return {
+                "status": error.code().name,
+                "text": masked(error.details() or ""),
+                "messages": _plain(found),
+            }
     return {"status": "OK", "text": "", "messages": _plain(found)}
 
 

@@ -72,9 +72,7 @@ def _over_grpc() -> Iterator[Request]:
             for name, form in _KEYS.items():
                 value = form.format(purpose=purpose, other=other)
                 metadata = (("authorization", value),) if value else ()
-                yield Request(
-                    f"{rpc} by {name}", name != "its key", listener, b"", rpc, (message,), metadata
-                )
+                yield Request(f"{rpc} by {name}", name != "its key", listener, b"", rpc, (message,), metadata)
 
 
 _V2 = {"inputs": [{"name": "a", "shape": [2, 1], "datatype": "FP32", "data": [1, 2]}]}
@@ -94,7 +92,12 @@ def enveloped_requests() -> list[Request]:
     """Bodies with and without an envelope, to each form of route, and the open inference protocol's own routes."""
     requests = []
     for name, document in _JSON_BODIES.items():
-        for path in ("/predictions/plain", "/v1/models/plain:predict", "/v2/models/plain/infer", "/explanations/plain"):
+        for path in (
+            "/predictions/plain",
+            "/v1/models/plain:predict",
+            "/v2/models/plain/infer",
+            "/explanations/plain",
+        ):
             data = http("POST", path, json.dumps(document).encode(), ["Content-Type: application/json"])
             requests.append(Request(f"{name} to {path}", False, "inference", data))
     for method, path in (

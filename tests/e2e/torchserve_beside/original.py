@@ -35,10 +35,16 @@ def original(folder: Path, store: Path, text: str, *words: str) -> Iterator[Addr
             [*map(str, line)], stdout=output, stderr=subprocess.STDOUT, env=variables, cwd=folder
         )
     try:
-        until(lambda: bool(STARTED.search(log.read_text())) or process.poll() is not None, log.read_text, 2 * SECONDS)
+        until(
+            lambda: bool(STARTED.search(log.read_text())) or process.poll() is not None,
+            log.read_text,
+            2 * SECONDS,
+        )
         assert process.poll() is None, f"the original has ended:\n{log.read_text()[-4000:]}"
         yield addresses
     finally:
-        subprocess.run([command, "--stop", "--foreground"], env=variables, cwd=folder, timeout=SECONDS, check=False)
+        subprocess.run(
+            [command, "--stop", "--foreground"], env=variables, cwd=folder, timeout=SECONDS, check=False
+        )
         process.kill()
         process.wait()

@@ -41,7 +41,10 @@ class Player:
             answer = self._ask(request, self._expected(request.name))
             found[request.name] = {"request": request.digest(), "answer": answer}
         for name, steps in setting.stories.items():
-            found[f"story: {name}"] = {"request": digest(steps), "answer": self._story(steps, self._expected(f"story: {name}"))}
+            found[f"story: {name}"] = {
+                "request": digest(steps),
+                "answer": self._story(steps, self._expected(f"story: {name}")),
+            }
         return found
 
     def _expected(self, name: str) -> Any:
@@ -69,7 +72,9 @@ class Player:
     def _story(self, steps: Sequence[Step], expected: Any) -> list[Any]:
         found: list[Any] = []
         for step in steps:
-            known = expected[len(found)] if isinstance(expected, list) and len(found) < len(expected) else None
+            known = (
+                expected[len(found)] if isinstance(expected, list) and len(found) < len(expected) else None
+            )
             if isinstance(step, Ready):
                 self.wait(step.model, step.workers)
             elif isinstance(step, Together):
@@ -109,8 +114,8 @@ def digest(steps: Sequence[Step]) -> str:
     requests = [
         each
         for step in steps
-        for each in (step.requests if isinstance(step, Together) else [step] if isinstance(step, Request) else [])
+        for each in (
+            step.requests if isinstance(step, Together) else [step] if isinstance(step, Request) else []
+        )
     ]
     return "-".join(each.digest()[:4] for each in requests)
-
-

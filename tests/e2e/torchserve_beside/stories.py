@@ -139,7 +139,9 @@ OPEN: Mapping[str, Sequence[Step]] = {
         _manage("GET", "/models/bare"),
         _gone("bare"),
     ],
-    "registered with a handler that is not there": [_register("other.mar", "&handler=nope.py&initial_workers=1")],
+    "registered with a handler that is not there": [
+        _register("other.mar", "&handler=nope.py&initial_workers=1")
+    ],
     "a model that fails to load": [_register("fails.mar", "&initial_workers=1")],
     "a model that lacks memory": [_register("memory.mar", "&initial_workers=1")],
     "four make a batch": [
@@ -201,7 +203,11 @@ OPEN: Mapping[str, Sequence[Step]] = {
         _gone("sums"),
     ],
     "a model comes and goes by gRPC": [
-        _rpc("grpc_management", "RegisterModel", {"url": "other.mar", "initial_workers": 1, "synchronous": True}),
+        _rpc(
+            "grpc_management",
+            "RegisterModel",
+            {"url": "other.mar", "initial_workers": 1, "synchronous": True},
+        ),
         _rpc("grpc_inference", "Predictions", {"model_name": "other", "input": {"data": b"x"}}),
         _rpc("grpc_management", "ScaleWorker", {"model_name": "other", "min_worker": 2, "synchronous": True}),
         _rpc("grpc_management", "DescribeModel", {"model_name": "other"}),
@@ -233,9 +239,29 @@ OPEN: Mapping[str, Sequence[Step]] = {
 
 GUARDED: Mapping[str, Sequence[Step]] = {
     "a key is renewed": [
-        Request("renew", False, "management", http("GET", "/token?type=inference", fields=["Authorization: Bearer KEY:API"])),
-        Request("the old key", True, "inference", http("GET", "/ping", fields=["Authorization: Bearer OLD:inference"])),
-        Request("the new key", False, "inference", http("GET", "/ping", fields=["Authorization: Bearer KEY:inference"])),
-        Request("renew by no API key", True, "management", http("GET", "/token?type=inference", fields=["Authorization: Bearer x"])),
+        Request(
+            "renew",
+            False,
+            "management",
+            http("GET", "/token?type=inference", fields=["Authorization: Bearer KEY:API"]),
+        ),
+        Request(
+            "the old key",
+            True,
+            "inference",
+            http("GET", "/ping", fields=["Authorization: Bearer OLD:inference"]),
+        ),
+        Request(
+            "the new key",
+            False,
+            "inference",
+            http("GET", "/ping", fields=["Authorization: Bearer KEY:inference"]),
+        ),
+        Request(
+            "renew by no API key",
+            True,
+            "management",
+            http("GET", "/token?type=inference", fields=["Authorization: Bearer x"]),
+        ),
     ],
 }

@@ -25,7 +25,9 @@ MOST_ACCEPTED, LEAST_ASKED, LEAST_BAD, LEAST_STORIES, PLANTED = 15, 250, 100, 25
 
 
 @pytest.fixture(scope="module", params=SETTINGS, ids=lambda setting: setting.name)
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]]:
+def played(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Any]]:
     """One setting's name, and what ours answers under it."""
     setting: Setting = request.param
     folder = tmp_path_factory.mktemp(setting.name)

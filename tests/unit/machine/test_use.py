@@ -9,20 +9,27 @@ import pytest
 
 from trivium.machine.gpus import Gpus
 from trivium.machine.use import Machine
-from trivium.types.metrics import GpuUse, MachineUse, Measurements
+from trivium.types.metrics import DiskUse, GpuUse, MachineUse, Measurements
 
 NO_GPU = Measurements(gpu=False, interval=2.0)
 Times = namedtuple("Times", "user nice system idle iowait guest")
+
+
+def no_disk(path):
+    raise PermissionError(path)
 
 
 @pytest.fixture
 def system(monkeypatch):
     """What psutil tells, to be changed."""
     told = SimpleNamespace(
-        times=Times(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), memory=SimpleNamespace(total=1000, available=400)
+        times=Times(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        memory=SimpleNamespace(total=1000, available=400),
+        disk_usage=no_disk,
     )
     monkeypatch.setattr(psutil, "cpu_times", lambda: told.times)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: told.memory)
+    monkeypatch.setattr(psutil, "disk_usage", told.disk_usage)
     return told
 
 
@@ -116,3 +123,9 @@ def test_the_binding_has_every_function_that_is_asked_for():
     names = [name for name in vars(Driver) if name.startswith("nvml")]
     assert len(names) == 9
     assert all(callable(getattr(pynvml, name)) for name in names)
+
+
+def test_the_disk_is_that_of_the_root(system, monkeypatch):
+    monkeypatch.setattr(psutil, "disk_usage", lambda path: SimpleNamespace(used=7, free=len(path)))
+    use, _ = Machine(NO_GPU, lambda: 0.0).read()
+    assert use.disk == DiskUse(7, 1)

@@ -260,7 +260,7 @@ MODEL = "ModelName=m,Level=Model"
             "context.metrics.add_percent('p', 50, metric_type=MetricTypes.HISTOGRAM)",
             ("histogram", "p", MODEL, 50.0),
         ),
-        ("context.metrics.add_error('e', 1)", ("counter", "e", "ModelName=m,Level=Error", 1.0)),
+        ("context.metrics.add_error('e', 1)", ("counter", "e", "Level=Error", 1.0)),
         (
             "context.metrics.add_metric_to_cache('x', 'count', ['A', 'B']).add_or_update(4, ['1', '2'])",
             ("counter", "x", "A=1,B=2", 4.0),
@@ -325,6 +325,59 @@ def test_what_the_original_logs_and_drops_fails_no_handler(
 ) -> None:
     assert measured(stage, text) == []
     assert words in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "request_id"),
+    [
+        ("context.metrics.add_counter('c', 1)", "Count", "one,two"),
+        ("context.metrics.add_counter('c', 1, 1)", "Count", "two"),
+        ("context.metrics.add_counter('c', 1, 7)", "Count", "one,two"),
+        ("context.metrics.add_time('t', 1, 0, 's')", "Seconds", "one"),
+        ("context.metrics.add_size('t', 1, 0, 'kB')", "Kilobytes", "one"),
+        ("context.metrics.add_percent('t', 1, 0)", "Percent", "one"),
+        ("context.metrics.add_metric('t', 1, 'furlongs', 0)", "furlongs", "one"),
+        ("context.metrics.add_error('t', 1)", "unit", ""),
+        (
+            "context.metrics.add_metric_to_cache('x', 'ms').add_or_update(1, [], 'mine')",
+            "Milliseconds",
+            "mine",
+        ),
+        ("emit_metrics([Metric('old', 5, 'GB', [], 'two')])", "Gigabytes", "two"),
+        ("context.metrics.add_metric('t', 1, 'ms', 0, [Dimension('Level', 'L')])", "Milliseconds", "one"),
+    ],
+)
+def test_units_are_spelled_out_and_requests_named(
+    stage: TorchServeChildHarness, text: str, unit: str, request_id: str
+) -> None:
+    head = (
+        "from ts.metrics.metric import Metric\nfrom ts.service import emit_metrics\n"
+        "from ts.metrics.dimension import Dimension\n"
+    )
+    adapter = stage.load(head + returning(f"[{text}, 0]"))
+    adapter.run([stage.item(request_id="one"), stage.item(request_id="two")])
+    (step,) = stage.host.measured
+    assert (step["unit"], step["request"]) == (unit, request_id)
+    assert step["labels"].get("Level", "Model") in ("Model", "Error", "L")
+
+
+def test_a_handler_that_the_server_times(stage: TorchServeChildHarness) -> None:
+    code = "def handle(data, context):\n    return data and ['a'] * len(data)\n"
+    stage.load(code).run([stage.item()])
+    assert stage.host.measured == []
+    declared = [["counter", "Mine", "Count", ["Level"]]]
+    adapter = stage.load(
+        "def handle(data, context):\n    if data: context.metrics.get_metric('Mine').add_or_update(1, ['L'])\n"
+        "    return data and ['a'] * len(data)\n",
+        entry="other.py",
+        metrics=declared,
+    )
+    adapter.run([stage.item(request_id="one"), stage.item(request_id="two")])
+    mine, time = stage.host.measured
+    assert (mine["name"], mine["labels"], mine["unit"]) == ("Mine", {"Level": "L"}, "Count")
+    assert (time["name"], time["unit"], time["request"]) == ("PredictionTime", "Milliseconds", "one,two")
+    assert time["labels"] == {"ModelName": "m", "Level": "Model"}
+    assert time["set"] >= 0
 
 
 def test_metrics_at_load_and_the_older_class(stage: TorchServeChildHarness) -> None:

@@ -23,7 +23,7 @@ from trivium.cli.stopping import keep_hangups
 from trivium.cli.torchserve import background
 from trivium.cli.torchserve.certificates import can_sign, signed_pair
 from trivium.cli.torchserve.life import LifeServices, live
-from trivium.cli.torchserve.logs import ACCESS_LOG, begin_logs, log_folder
+from trivium.cli.torchserve.logs import begin_logs, log_folder, metrics_folder
 from trivium.cli.torchserve.options import FAILED, Refused, check_places, notices_of, parser, settings_of
 from trivium.cli.torchserve.pid_file import PidFile, PidState
 from trivium.cli.torchserve.report import READY_LINE, summary
@@ -34,8 +34,8 @@ from trivium.cli.torchserve.token_check import KEY_FILE, KeyFileWriter, make_tok
 from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
-from trivium.dialects.torchserve.tokens import Tokens
 from trivium.dialects.torchserve.original import SERVER_VERSION
+from trivium.dialects.torchserve.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
@@ -119,17 +119,7 @@ def read_settings(
             "another."
         )
     machine = len(os.sched_getaffinity(0)), count_gpus()
-    log = log_folder(environment) / ACCESS_LOG
-    ours = {"log_level": "info", "access_log": str(log) if _can_log(log) else ""}
-    return PreparedStart(file, settle(sources, make_pair, machine, ours))
-
-
-def _can_log(path: Path) -> bool:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.access(path if path.exists() else path.parent, os.W_OK)
-    except OSError:
-        return False
+    return PreparedStart(file, settle(sources, make_pair, machine, {"log_level": "info"}))
 
 
 def config_file(options: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:
@@ -182,17 +172,19 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
     with ExitStack() as ends:
         prepared = read_settings(options, environment, partial(_signed_pair, ends))
         settings = prepared.settings
-        log_fault = begin_logs(log_folder(environment), settings.loaded.config.server.log_level)
+        level = settings.loaded.config.server.log_level
+        logs = begin_logs(log_folder(environment), metrics_folder(environment), level)
         if not file.take():
             raise Refused(ALREADY)
         ends.callback(file.release)
-        _say(options, environment, prepared, log_fault)
+        _say(options, prepared, logs.fault)
         forget_variables(settings.sources.text("blacklist_env_vars"))
         services = LifeServices(
             _tokens(settings),
             None if options.no_config_snapshots else snapshot_folder(environment),
             partial(_announce, options.ready_descriptor),
             ends.close,
+            logs,
         )
         is_debuggable = settings.loaded.config.security.debuggable
         # Whoever runs it leaves the process from there: what is held here is given back before.
@@ -204,20 +196,13 @@ def _signed_pair(ends: ExitStack) -> tuple[str, str]:
     return signed_pair(Path(folder))
 
 
-def _say(
-    options: argparse.Namespace, environment: Mapping[str, str], prepared: PreparedStart, log_fault: str
-) -> None:
+def _say(options: argparse.Namespace, prepared: PreparedStart, log_fault: str) -> None:
     settings = prepared.settings
     _log.info("%s", summary(settings, count_gpus(), str(prepared.file or "")))
     for notice in (*settings.loaded.notices, *settings.notices, *notices_of(options)):
         _log.warning("%s", notice)
     if log_fault:
         _log.warning("%s", log_fault)
-    if environment.get("METRICS_LOCATION"):
-        _log.warning(
-            "METRICS_LOCATION has no effect: no files of metrics are written. They are at the metrics address, for "
-            "Prometheus to collect."
-        )
     if loud := exposure(settings):
         _log.error("%s", loud)
 

@@ -16,12 +16,16 @@ from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.stopping import CUT_OFF, StopSignals
+from trivium.cli.torchserve.logs import TorchServeLogs
+from trivium.cli.torchserve.machine import measure_machine
 from trivium.cli.torchserve.options import FAILED
+from trivium.cli.torchserve.records import AnswerRecords, TorchServeRecorder, make_meter
 from trivium.cli.torchserve.report import bound
 from trivium.cli.torchserve.settings import TorchServeSettings
 from trivium.cli.torchserve.snapshots import SnapshotWriter
 from trivium.cli.torchserve.token_check import authorizers
 from trivium.core.server import Server
+from trivium.dialects.torchserve.meter import SHARED as METER
 from trivium.dialects.torchserve.tokens import SHARED, Tokens
 from trivium.formats.torchserve.repository import TorchServeFormat
 from trivium.types.errors import ServeError
@@ -29,18 +33,20 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
 
 _log = logging.getLogger("org.pytorch.serve.ModelServer")
+_models = logging.getLogger("org.pytorch.serve.wlm.ModelManager")
 
 
 @dataclass(frozen=True, slots=True)
 class LifeServices:
     """Holds what a server's life needs besides its settings: the keys, if requests need one, the folder for snapshots,
-    if there are any, what is called once clients may come (`listens`), and what at the very end.
+    if there are any, what is called once clients may come (`listens`), what at the very end, and the logs.
     """
 
     tokens: Tokens | None
     snapshots: Path | None
     listens: Callable[[], None]
     ends: Callable[[], None]
+    logs: TorchServeLogs
 
 
 async def live(settings: TorchServeSettings, services: LifeServices) -> int:
@@ -57,10 +63,14 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
     stop = StopSignals(config.server.drain_timeout)
     form = TorchServeFormat(settings.rules, os.environ)
     formats = (form, *(each for each in app.FORMATS if not isinstance(each, TorchServeFormat)))
-    async with app.build(config, observer(config.workers.shares_processor), formats) as server:
+    meter = make_meter(settings.metrics, services.logs)
+    recorder = TorchServeRecorder(meter)
+    seen = observer(config.workers.shares_processor)
+    async with app.build(config, seen, formats, recorder) as server, services.logs.written():
+        server.shared[METER] = meter
         if tokens is not None:
             server.shared[SHARED] = tokens
-        listeners = Listeners(server, config, authorizers(tokens))
+        listeners = Listeners(server, config, authorizers(tokens), AnswerRecords(meter, services.logs))
         try:
             await listeners.start()
         except CannotListen as error:
@@ -76,10 +86,12 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
         _add_models(server, settings)
         loading = asyncio.ensure_future(server.start(_told))
         services.listens()
+        measuring = asyncio.ensure_future(measure_machine(server, meter, settings.sources))
         snapshots = None
         if services.snapshots is not None:
             snapshots = SnapshotWriter(server, settings.sources, settings.store, services.snapshots)
         await _until_stopped(server, settings, loading, stop, snapshots)
+        measuring.cancel()
         return await _go_down(server, listeners, stop, snapshots)
 
 
@@ -100,7 +112,7 @@ def _add_models(server: Server, settings: TorchServeSettings) -> None:
 def _told(status: VersionStatus) -> None:
     match status.state:
         case VersionState.READY:
-            _log.info("Model %s loaded.", status.model)
+            _models.info("Model %s loaded.", status.model)
         case VersionState.FAILED:
             _log.warning("Failed to load model: %s, %s", status.model, status.reason)
 

@@ -1,19 +1,70 @@
-"""Log lines of a TorchServe: how they look, and the console and files that they go to.
+"""Log lines of a TorchServe: how they look, and the console and the five files that they go to.
 
-Source: spec sheet `torchserve`, section 1: `YYYY-MM-DDThh:mm:ss,mmm [LEVEL] THREAD LOGGER - MESSAGE`.
+Files are begun anew at 100 MB and with each day, and packed; SIGHUP has them opened anew. A full disk costs lines,
+which is said once on the console, and no request. Source: spec sheet `torchserve`, sections 1 and 6.3.
 """
 
+import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from trivium.cli.process import LogHandler, VisibleFormatter
+from trivium.codecs.visible_text import visible
+from trivium.frontends.access_log import AccessLine, DetailedLine
+from trivium.log_rotation import Rotation
+from trivium.log_writer import LogWriter
+from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
 
 SERVER_LOG, MODEL_LOG, ACCESS_LOG = "ts_log.log", "model_log.log", "access_log.log"
+SERVER_METRICS, MODEL_METRICS = "ts_metrics.log", "model_metrics.log"
+ROTATION = Rotation(100 * 2**20)
+THREAD_NAME = "thread_name"
+"""The attribute under which a record says which thread of the original would have written it."""
+
 _WORKERS = "trivium.worker"
+_WORKER_LOGGER = "MODEL_LOG"
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 _THREADS = {"MainThread": "main"}
+_FIRST_ID = 9000
+_LINES_AT_A_TIME = 256
+_SECONDS = 0.5
+
+
+def worker_id(instance: InstanceName) -> int:
+    """Return the number by which clients know a worker: descriptions of models have the same."""
+    return _FIRST_ID + instance.number
+
+
+def worker_name(instance: InstanceName) -> str:
+    """Return the name of a worker, as the original gives it to its thread: W-9001-MODEL_VERSION."""
+    return f"W-{worker_id(instance)}-{instance.model}_{instance.version}"
+
+
+def moment(seconds: float) -> str:
+    """Return a time, in seconds of the epoch, with milliseconds behind a comma."""
+    return f"{_second(int(seconds))},{int(seconds % 1 * 1000):03d}"
+
+
+class _Seconds:
+    """Keeps how the last second is written: many lines have the same."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def __call__(self, second: int) -> str:
+        if second != self._second:
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(second))
+            self._second = second
+        return self._text
+
+
+_second = _Seconds()
 
 
 class TorchServeFormatter(VisibleFormatter):
@@ -28,9 +79,130 @@ class TorchServeFormatter(VisibleFormatter):
         return f"{moment},{int(record.msecs):03d}"
 
     def format(self, record: logging.LogRecord) -> str:
-        record.levelname = _LEVELS.get(record.levelname, record.levelname)
-        record.threadName = _THREADS.get(record.threadName or "", record.threadName)
-        return super().format(record)
+        shown = logging.makeLogRecord(record.__dict__)
+        shown.levelname = _LEVELS.get(shown.levelname, shown.levelname)
+        thread = getattr(record, THREAD_NAME, shown.threadName or "")
+        shown.threadName = _THREADS.get(thread, thread)
+        line = getattr(record, WORKER_LINE, None)
+        if isinstance(line, WorkerLine):
+            shown.threadName = f"{worker_name(line.instance)}-{line.stream}"
+            shown.name, shown.msg, shown.args = _WORKER_LOGGER, line.text, None
+        return super().format(shown)
+
+
+class DiskFault:
+    """Says on the console that lines of a file are lost: once, until it could be written again."""
+
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._say = say
+        self._lost = 0
+
+    def __call__(self, lines: int, why: str) -> None:
+        goes_on = lines >= self._lost > 0  # what is lost is counted until it could be written again
+        self._lost = lines
+        if not goes_on:
+            what = f"lines of {self._name} are lost" if lines else self._name
+            self._say(f"{what}: {why}. Requests are served all the same; this is said once.")
+
+
+class FileHandler(LogHandler):
+    """Writes records into a file, and says on the console where that fails."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self._fault = DiskFault(path.name, say)
+        super().__init__(str(path), ROTATION)
+        self.setFormatter(TorchServeFormatter())
+
+    def lost(self, lines: int, why: str) -> bytes:
+        """See `LogHandler`; it is tried at each line whether the file can be written again."""
+        self._fault(lines, why)
+        return super().lost(lines, why)
+
+
+class LineLog:
+    """Writes `time - text` lines into a file, many at a time. Without a path it drops them."""
+
+    def __init__(self, path: Path | None, say: Callable[[str], None]) -> None:
+        """OSError where it cannot be opened."""
+        self._lines: list[str] = []
+        self._writer: LogWriter | None = None
+        if path is not None:
+            self._fault = DiskFault(path.name, say)
+            self._writer = LogWriter(str(path), self._lost, rotation=ROTATION)
+
+    def add(self, text: str, seconds: float | None = None) -> None:
+        """Take a line of this moment, or of another in seconds of the epoch."""
+        if self._writer is None:
+            return
+        self._lines.append(f"{moment(time.time() if seconds is None else seconds)} - {text}\n")
+        if len(self._lines) >= _LINES_AT_A_TIME:
+            self.flush()
+
+    def flush(self) -> None:
+        """Have written what waits."""
+        if self._lines and self._writer is not None:
+            lines, self._lines = self._lines, []
+            self._writer.write("".join(lines).encode("utf-8", "backslashreplace"), len(lines))
+
+    def close(self) -> None:
+        """Write the rest, for a second at most."""
+        self.flush()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _lost(self, lines: int, why: str) -> bytes:
+        self._fault(lines, why)
+        return f"{moment(time.time())} - lines of this log that were lost: {lines} ({why})\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TorchServeLogs:
+    """Holds the logs that are written line by line, and what is to be said of files that there are not."""
+
+    access: LineLog
+    server_metrics: LineLog
+    model_metrics: LineLog
+    fault: str = ""
+
+    def flush(self) -> None:
+        """Have written what waits."""
+        for log in (self.access, self.server_metrics, self.model_metrics):
+            log.flush()
+
+    @contextlib.asynccontextmanager
+    async def written(self) -> AsyncIterator[None]:
+        """Have the lines of the block written, twice a second, and the rest at its end."""
+        task = asyncio.ensure_future(self._write())
+        try:
+            yield
+        finally:
+            task.cancel()
+            for log in (self.access, self.server_metrics, self.model_metrics):
+                log.close()
+
+    async def _write(self) -> None:
+        while True:
+            await asyncio.sleep(_SECONDS)
+            self.flush()
+
+
+def access_text(line: AccessLine) -> str:
+    """Return what the access log says of a request, behind its time."""
+    peer = "127.0.0.1" if line.peer.startswith("unix") else f"/{line.peer}"
+    if line.method == "gRPC":
+        asked = f"gRPC {line.path.removeprefix('/')} HTTP/2.0"
+    elif isinstance(line, DetailedLine):
+        query = f"?{line.query}" if line.query else ""
+        asked = f"{line.method} {line.path}{query} {line.version}"
+    else:
+        asked = f"{line.method} {line.path} HTTP/1.1"
+    return f'{peer} "{_one_line(asked)}" {line.status} {line.seconds * 1000:.0f}'
+
+
+def _one_line(text: str) -> str:
+    """Return a text of a client's so that it passes for no line of its own, nor ends its quotation."""
+    return visible(text).replace("\n", "\\n").replace('"', "%22")
 
 
 def log_folder(environment: Mapping[str, str]) -> Path:
@@ -38,28 +210,69 @@ def log_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("LOG_LOCATION") or "logs")
 
 
-def begin_logs(folder: Path, level: str) -> str:
-    """Log to the console, and to files in this folder, which is made. Returns why there are no files; empty where there
-    are.
-    """
+def metrics_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the logs of metrics: that of METRICS_LOCATION, or `logs` in the current one."""
+    return Path(environment.get("METRICS_LOCATION") or "logs")
+
+
+def begin_logs(logs: Path, metrics: Path, level: str) -> TorchServeLogs:
+    """Log to the console, and to files in these folders, which are made."""
     root = logging.getLogger()
     root.setLevel(level.upper())
-    _add(root, LogHandler())
+    console = LogHandler()
+    console.setFormatter(TorchServeFormatter())
+    root.addHandler(console)
+
+    def say(text: str) -> None:
+        """Say it on the console alone: the files may be what it is about."""
+        console.handle(logging.LogRecord("trivium.log", logging.ERROR, __file__, 0, text, None, None))
+
+    faults: list[str] = []
+    with_files = _made(logs, "LOG_LOCATION", faults)
+    if with_files:
+        with_files = _log_to_files(root, logs, say, faults)
+    access = _opened(logs / ACCESS_LOG if with_files else None, say, "LOG_LOCATION", faults)
+    has_metrics = _made(metrics, "METRICS_LOCATION", faults)
+    of_server, of_models = (
+        _opened(metrics / name if has_metrics else None, say, "METRICS_LOCATION", faults)
+        for name in (SERVER_METRICS, MODEL_METRICS)
+    )
+    return TorchServeLogs(access, of_server, of_models, " ".join(dict.fromkeys(faults)))
+
+
+def _log_to_files(root: logging.Logger, folder: Path, say: Callable[[str], None], faults: list[str]) -> bool:
+    """Log into the files of the server and of its workers. False where they cannot be opened."""
+    try:
+        of_server, of_models = (FileHandler(folder / name, say) for name in (SERVER_LOG, MODEL_LOG))
+    except OSError as error:
+        faults.append(_unwritable(error, folder, "LOG_LOCATION"))
+        return False
+    of_server.addFilter(lambda record: not record.name.startswith(_WORKERS))
+    of_models.addFilter(lambda record: record.name.startswith(_WORKERS))
+    root.addHandler(of_server)
+    root.addHandler(of_models)
+    return True
+
+
+def _made(folder: Path, variable: str, faults: list[str]) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        everything, of_models = LogHandler(str(folder / SERVER_LOG)), LogHandler(str(folder / MODEL_LOG))
     except OSError as error:
-        return (
-            f"No log files are written: {error.filename or folder}: {error.strerror}. Make the folder writable, or "
-            "name another by the variable LOG_LOCATION."
-        )
-    everything.addFilter(lambda record: not record.name.startswith(_WORKERS))
-    of_models.addFilter(lambda record: record.name.startswith(_WORKERS))
-    _add(root, everything)
-    _add(root, of_models)
-    return ""
+        faults.append(_unwritable(error, folder, variable))
+        return False
+    return True
 
 
-def _add(root: logging.Logger, handler: LogHandler) -> None:
-    handler.setFormatter(TorchServeFormatter())
-    root.addHandler(handler)
+def _opened(path: Path | None, say: Callable[[str], None], variable: str, faults: list[str]) -> LineLog:
+    try:
+        return LineLog(path, say)
+    except OSError as error:
+        faults.append(_unwritable(error, cast(Path, path), variable))
+        return LineLog(None, say)
+
+
+def _unwritable(error: OSError, folder: Path, variable: str) -> str:
+    return (
+        f"No log files are written: {error.filename or folder}: {error.strerror}. Make the folder writable, or name "
+        f"another by the variable {variable}."
+    )

@@ -251,18 +251,20 @@ _ROWS = (
         "metrics_mode",
         PropertyKind.CHOICE,
         "log",
-        _PARTLY,
-        "the metrics port has all metrics in every mode, and no files of metrics are written",
         choices=("log", "prometheus", "legacy"),
     ),
-    ServerProperty(
-        "metrics_config", _T, "", _UNUSED, "a metric needs no declaration, and all are at the metrics port"
-    ),
-    ServerProperty("model_metrics_auto_detect", _B, "false", _UNUSED, "a metric needs no declaration"),
+    ServerProperty("metrics_config", _T),
+    ServerProperty("model_metrics_auto_detect", _B, "false"),
     ServerProperty("disable_system_metrics", _B, "false"),
     ServerProperty("metric_time_interval", _N, "60", least=1, variable=NEVER),
     ServerProperty(
-        "system_metrics_cmd", _T, "", _UNUSED, "the server measures the machine by itself", variable=NEVER
+        "system_metrics_cmd",
+        _T,
+        "",
+        _PARTLY,
+        "without it the server measures the machine by itself; with it workers' interpreter is given these words, in "
+        "the current folder",
+        variable=NEVER,
     ),
     ServerProperty("initial_worker_port", _N, "9000", _UNUSED, _PORTS, most=65535),
     ServerProperty("initial_distribution_port", _N, "29500", _UNUSED, "free ports are taken", most=65535),

@@ -16,8 +16,11 @@ from trivium.cli.torchserve.store import StartupList, place_of, startup_list
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
 from trivium.dialects.torchserve.layers import SequenceNames, ServerRules
+from trivium.dialects.torchserve.meter import MeterSettings, MetricsMode
+from trivium.dialects.torchserve.metrics_config import DEFAULTS, read_metrics_config
 from trivium.dialects.torchserve.start_models import read_snapshot, read_version_rules
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.findings import Finding, Severity
 from trivium.types.listeners import Role
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -42,7 +45,8 @@ _ADDRESSES: Mapping[str, Role] = {
 @dataclass(frozen=True, slots=True)
 class TorchServeSettings:
     """All that a TorchServe is started with. Keys of requests last `token_seconds`; None: nobody needs one. With
-    `may_register` clients register and unregister models, from the URLs that are `allowed`.
+    `may_register` clients register and unregister models, from the URLs that are `allowed`. `metrics`: which there are,
+    and what becomes of them.
     """
 
     loaded: LoadedConfig
@@ -54,6 +58,7 @@ class TorchServeSettings:
     token_seconds: float | None
     may_register: bool
     allowed: AllowedUrls
+    metrics: MeterSettings
 
 
 def settle(
@@ -65,7 +70,8 @@ def settle(
     notices = [str(finding) for finding in sources.findings]
     store = Path(sources.text("model_store") or ".")
     allowed = AllowedUrls(read_patterns(sources.text("allowed_urls")))
-    rules = _rules(sources, machine, notices)
+    metrics = read_metrics(sources)
+    rules = replace(_rules(sources, machine, notices), metrics=metrics.declared.models)
     startup = startup_list(sources, store, allowed)
     if sources.is_given("model_snapshot") and sources.is_given("load_models"):
         snapshot, models = sources.origin("model_snapshot"), sources.origin("load_models")
@@ -86,7 +92,31 @@ def settle(
         float(sources.text("token_expiration_min")) * 60 if has_tokens else None,
         sources.switch("enable_model_api"),
         allowed,
+        metrics,
     )
+
+
+def read_metrics(sources: PropertySources) -> MeterSettings:
+    """Return which metrics there are, those of a file if one is named. Raises ConfigError with every fault of it."""
+    mode, detects = (
+        MetricsMode(sources.text("metrics_mode").lower()),
+        sources.switch("model_metrics_auto_detect"),
+    )
+    file = sources.text("metrics_config")
+    if not file:
+        return MeterSettings(DEFAULTS, mode, detects)
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        origin = sources.origin("metrics_config")
+        hint = "Name a file that can be read, or leave it out: then TorchServe's own metrics.yaml counts."
+        text = f"{file}: {error.strerror}"
+        finding = Finding(Severity.ERROR, origin.file, origin.line, origin.key, text, "", hint)
+        raise ConfigError((finding,)) from error
+    declared, findings = read_metrics_config(file, data)
+    if findings:
+        raise ConfigError(findings)
+    return MeterSettings(declared, mode, detects)
 
 
 def exposure(settings: TorchServeSettings) -> str:

@@ -7,6 +7,7 @@ with it the items that user code may have got; the others go back to the queue.
 import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -244,7 +245,7 @@ class Pool:
     def reserve(self, placement: Placement) -> tuple[InstanceId, InstanceSlot, Port]:
         """Names for an instance that is to be opened; `admit` it when it is."""
         self._next += 1
-        slot = InstanceSlot(placement, self._now())
+        slot = InstanceSlot(replace(placement, number=self._next), self._now())
         return self._next, slot, self._mailbox.port(partial(self._deliver, self._next, slot))
 
     def admit(self, number: InstanceId, slot: InstanceSlot, instance: Instance) -> None:

@@ -314,7 +314,7 @@ class Scaler:
     async def _open(self, group: Group, placement: Placement) -> None:
         number, slot, port = self._pool.reserve(placement)
         try:
-            instance = await self._launch(placement, port)
+            instance = await self._launch(slot.placement, port)
         finally:
             group.opening.discard(placement.index)
         if self._is_closed:

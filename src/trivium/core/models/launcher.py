@@ -13,8 +13,9 @@ from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.thread import ThreadInstance
 from trivium.core.models.gang import open_gang
 from trivium.core.models.warmup import warm
+from trivium.core.observability.recording import recorded_opening
 from trivium.core.workers.arena import Arena
-from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
+from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices, instance_name
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
     ChoosesIsolation,
@@ -54,10 +55,11 @@ class Launcher:
                 f"Model '{self._spec.name}': engine '{self._engine.name}' cannot run in isolation "
                 f"'{placement.isolation.value}'; it can in: {able}.",
             )
+        is_process = placement.isolation is Isolation.PROCESS
+        launch = self._launch_process if is_process else self._launch_here
+        instance = instance_name(self._spec, placement)
         with self._around.observer.opening():
-            if placement.isolation is Isolation.PROCESS:
-                return await self._launch_process(placement, port)
-            return await self._launch_here(placement, port)
+            return await recorded_opening(launch(placement, port), instance, self._around.recorder)
 
     async def _launch_process(self, placement: Placement, port: Port) -> Instance:
         assert self.arena is not None

@@ -86,6 +86,7 @@ class Lifecycle:
             tracing=services.tracing,
             offload=services.offload,
             observer=services.workers.observer,
+            recorder=services.workers.recorder,
             given_up=self._given_up,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None

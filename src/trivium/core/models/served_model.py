@@ -44,6 +44,7 @@ from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sin
 from trivium.types.metrics import Measurements
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
+from trivium.types.recording import ServingRecorder
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
@@ -70,8 +71,8 @@ def at_once(work: Callable[[], Infer | ServeError], done: Callable[[Infer | Serv
 class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, who observes its runs, how long bodies are read where nobody waits, what was
-    prepared for it, and who is told that it was given up.
+    what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
+    where nobody waits, what was prepared for it, and who is told that it was given up.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -82,6 +83,7 @@ class ModelContext:
     limiter: RateLimiter | None = None
     tracing: Tracing = NOTHING_TRACED
     observer: RunObserver = NO_OBSERVER
+    recorder: ServingRecorder | None = None
     offload: Offload = at_once
     prepared: PreparedLoad | None = None
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
@@ -109,7 +111,9 @@ class ServedModel:
         groups = [Group(group, isolation) for group in spec.groups]
         # The pipeline, in the order in which an item passes it.
         self._adapter = PayloadAdapter(spec, context.takes)
-        self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
+        self._counters, self._responses = answering(
+            spec, self._adapter, clock.now, context.measures, context.recorder
+        )
         self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)
@@ -467,10 +471,7 @@ class ServedModel:
             f"An instance of model '{self.spec.name}' died. {post_mortem}",
             info=_death(self.spec.name, slot),
         )
-        lost = [
-            *lost,
-            *(item for item in recalled if item.item >= FIRST_CALL),
-        ]  # they were for this one alone
+        lost = [*lost, *(item for item in recalled if item.item >= FIRST_CALL)]  # for this one alone
         for item in reversed([item for item in recalled if item.item < FIRST_CALL]):
             item.state, item.instance = ItemState.QUEUED, 0
             self._queue.put_back(item)

@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from trivium.codecs.metric_lines import metric_line
 from trivium.core.observability.generation import GenerationCounters
@@ -68,6 +69,25 @@ MOST_EARLY = 1000
 """Items of which it is known that they ended while the execution that they were in went on."""
 
 
+class ItemLog(Protocol):
+    """Hears how the items of one version end."""
+
+    def ran(self, run: Executed, succeeded: Sequence[Item], now: float) -> None:
+        """An execution is over in which these items ended well."""
+
+    def over(self, run: Executed) -> None:
+        """An execution is over; some of its items had ended before, by parts of their own."""
+
+    def ended(self, item: Item, now: float) -> None:
+        """An item ended well by parts of its own."""
+
+    def cached(self, item: Item, now: float) -> None:
+        """An item was answered with what had been kept."""
+
+    def failed(self, item: Item, code: Code, now: float) -> None:
+        """An item ended with an error."""
+
+
 class DurationLog:
     """Writes quantiles of one version's durations to the log after every `spec.metrics.log_every` requests."""
 
@@ -95,8 +115,17 @@ class DurationLog:
             if self._count >= self._every:
                 self._write()
 
+    def over(self, run: Executed) -> None:
+        """See `ItemLog`: what those items took is known already."""
+
+    def cached(self, item: Item, now: float) -> None:
+        """See `ItemLog`: nothing ran."""
+
+    def failed(self, item: Item, code: Code, now: float) -> None:
+        """See `ItemLog`: only what ended well is timed."""
+
     def ended(self, item: Item, now: float) -> None:
-        """An item ended well by parts of its own."""
+        """See `ItemLog`."""
         self._values[-1].add(now - item.enqueued_at, 1, 0.0)
         self._count += 1
         if self._count >= self._every:
@@ -122,7 +151,7 @@ class VersionCounters:
         measures: Measurements = NOTHING_ASKED,
         now: Callable[[], float] = time.monotonic,
         first_part_bounds: Sequence[float] = (),
-        log: DurationLog | None = None,
+        log: ItemLog | None = None,
     ) -> None:
         self._log = log
         self._quantiles = measures.quantiles
@@ -232,6 +261,8 @@ class VersionCounters:
             early = self._early.pop(number, None)
             if early is not None:
                 self._charge(run, *early)
+        if self._log is not None and run.batch:
+            self._log.over(run)
 
     def stepped(self, model: str, step: Stepped) -> None:
         """An instance has computed a step, which is an execution of as many rows."""
@@ -268,6 +299,8 @@ class VersionCounters:
         self._success_time += now - item.enqueued_at
         self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
         self._last = time.time_ns()
+        if self._log is not None:
+            self._log.cached(item, now)
 
     def missed(self, spent: float) -> None:
         """Nothing was kept for an item."""
@@ -289,6 +322,8 @@ class VersionCounters:
         self._fails += 1
         self._fail_time += now - item.enqueued_at
         self._failures[code] = self._failures.get(code, 0) + 1
+        if self._log is not None:
+            self._log.failed(item, code, now)
 
     def report(self, model: str, version: str, queued_items: int, running: int = 0) -> VersionStatistics:
         """A frozen copy of the counters, with the items that wait and those that instances have."""

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from trivium.core.observability.statistics import DurationLog, VersionCounters
+from trivium.core.observability.recording import item_log
+from trivium.core.observability.statistics import VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
@@ -11,6 +12,7 @@ from trivium.types.generation import Generated
 from trivium.types.metrics import Measurements
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Payload, Raw, Scalar
+from trivium.types.recording import ServingRecorder
 from trivium.types.running import ItemId, Part
 from trivium.types.spec import ModelSpec
 from trivium.types.state import ItemState
@@ -136,11 +138,14 @@ class TimedResponseDispatcher(ResponseDispatcher):
 
 
 def answering(
-    spec: ModelSpec, door: PayloadAdapter, now: Callable[[], float], measures: Measurements
+    spec: ModelSpec,
+    door: PayloadAdapter,
+    now: Callable[[], float],
+    measures: Measurements,
+    recorder: ServingRecorder | None = None,
 ) -> tuple[VersionCounters, ResponseDispatcher]:
     """Return what counts and what answers for one version; first parts are timed where that is measured."""
-    durations = DurationLog(spec) if spec.metrics.log_every else None
-    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds, durations)
+    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds, item_log(spec, recorder))
     if door.generates:
         counters.begin_generation(spec.name)
     kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher

@@ -22,6 +22,7 @@ from pathlib import Path
 from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
+from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
 from trivium.types.running import WorkerCommand
 
 PAGE = mmap.PAGESIZE
@@ -143,16 +144,25 @@ Hears = Callable[[str], None]
 
 
 class Output:
-    """One stream of one worker, read on the loop from `descriptor`, which it owns. `hears` gets each line, too."""
+    """One stream of one worker, read on the loop from `descriptor`, which it owns. `hears` gets each line, too. Records
+    of the log say which `instance` has printed a line, and how it stands, where that is known.
+    """
 
     def __init__(
-        self, descriptor: int, name: str, level: int, log: logging.Logger, hears: Hears | None = None
+        self,
+        descriptor: int,
+        name: str,
+        level: int,
+        log: logging.Logger,
+        hears: Hears | None = None,
+        instance: InstanceName | None = None,
     ) -> None:
         self._descriptor = descriptor
         self._name = name
         self._level = level
         self._log = log
         self._hears = hears
+        self._instance = instance
         self._loop = asyncio.get_running_loop()
         self._rest = b""
         self._second = 0.0
@@ -223,11 +233,17 @@ class Output:
         if self._said > LINES_PER_SECOND:
             self._unsaid = 1
         else:
-            self._log.log(self._level, "%s: %s", self._name, text)
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        line = None
+        if self._instance is not None:
+            line = {WORKER_LINE: WorkerLine(self._instance, self._name.rpartition(" ")[2], text)}
+        self._log.log(self._level, "%s: %s", self._name, text, extra=line)
 
     def _tell_unsaid(self) -> None:
         if self._unsaid:
-            self._log.log(self._level, "%s: %d lines more were not logged", self._name, self._unsaid)
+            self._write(f"{self._unsaid} lines more were not logged")
             self._unsaid = 0
 
 
@@ -322,6 +338,7 @@ class ChildProcess:
         log: logging.Logger,
         ended: Callable[[], None],
         hears: Hears | None = None,
+        instance: InstanceName | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._name = name
@@ -330,7 +347,7 @@ class ChildProcess:
         self._why = ""
         self._oom_kills = oom_kills()
         self._outputs = [
-            Output(descriptor, f"{name} {stream}", level, log, hears)
+            Output(descriptor, f"{name} {stream}", level, log, hears, instance)
             for descriptor, stream, level in zip(
                 spawned.outputs, ("stdout", "stderr"), (logging.INFO, logging.WARNING), strict=True
             )

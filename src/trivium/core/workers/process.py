@@ -30,6 +30,7 @@ from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
+from trivium.types.recording import InstanceName
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
 
@@ -103,7 +104,7 @@ class ManyItems:
 class ProcessInstance:
     """Owns the process from the moment it has been spawned."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         name: str,
         spawned: Spawned,
@@ -111,9 +112,10 @@ class ProcessInstance:
         upward: Upcalls,
         log: logging.Logger,
         call_last: CallLast | None = None,
+        instance: InstanceName | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears)
+        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears, instance)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
         self._upward = upward
@@ -245,6 +247,11 @@ class ProcessInstance:
         """End it now; `why` goes into the post-mortem."""
         if not self._is_gone:
             self._process.kill(why)
+
+    @property
+    def is_closing(self) -> bool:
+        """Was it asked to end?"""
+        return self._is_closing
 
     @property
     def was_killed(self) -> bool:

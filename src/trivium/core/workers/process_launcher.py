@@ -24,6 +24,7 @@ from trivium.types.interfaces import (
     ProcessGuard,
     RunObserver,
 )
+from trivium.types.recording import InstanceName, ServingRecorder
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
 from trivium_child import frames
@@ -33,8 +34,9 @@ MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 
 class WorkerServices:
-    """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes them,
-    when what is handed to them leaves, who waits for their end, and who kills them if the server does not live to.
+    """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes and who
+    records them, when what is handed to them leaves, who waits for their end, and who kills them if the server does not
+    live to.
     """
 
     def __init__(  # noqa: PLR0913 - the services
@@ -46,6 +48,7 @@ class WorkerServices:
         *,
         observer: RunObserver = NO_OBSERVER,
         guard: ProcessGuard = NO_GUARD,
+        recorder: ServingRecorder | None = None,
         call_last: CallLast | None = None,
     ) -> None:
         self.submits = submits
@@ -55,6 +58,7 @@ class WorkerServices:
         self._config = config
         self.observer = observer
         self.guard = guard
+        self.recorder = recorder
         self._living: dict[ProcessInstance, Arena] = {}
 
     def limits(self, spec: ModelSpec) -> Limits:
@@ -130,12 +134,18 @@ class ProcessLauncher:
         except asyncio.CancelledError:
             spawning.add_done_callback(kill_late)
             raise
-        around = self._around
+        around, instance = self._around, instance_name(self._spec, placement)
         upward = Upcalls(
             self._spec.name, around.submits, around.measure, self._log, program.words, program.read_metric
         )
-        worker = ProcessInstance(placement.name, spawned, self._arena, upward, self._log, around.call_last)
+        worker = ProcessInstance(
+            placement.name, spawned, self._arena, upward, self._log, around.call_last, instance
+        )
         around.keep(worker, self._arena)
+        if (recorder := around.recorder) is not None:
+            worker.gone.add_done_callback(
+                lambda gone: recorder.ended(instance, gone.result(), worker.is_closing)
+            )
         try:
             await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])
@@ -162,6 +172,11 @@ class ProcessLauncher:
                 f"Worker {placement.name} of model '{self._spec.name}' was not ready after {deadline:g} s, its "
                 f"start-up deadline.{worker.last_words()}",
             ) from error
+
+
+def instance_name(spec: ModelSpec, placement: Placement) -> InstanceName:
+    """Return the name of the instance that goes there."""
+    return InstanceName(spec.name, spec.version, placement.number)
 
 
 def _call_soon(callback: Callable[[], None]) -> None:

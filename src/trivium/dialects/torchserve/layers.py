@@ -7,6 +7,7 @@ Decides which value of a key counts. Source: spec sheet `torchserve`, section 2:
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from trivium.dialects.torchserve.metrics_config import Declared
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
@@ -40,6 +41,7 @@ class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
     most (None: all), and `python` is the interpreter of their workers (empty: the server's).
+    Their handlers find the `metrics` that are declared for them, and are timed (None: neither is asked for).
     """
 
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class ServerRules:
     decodes_requests: bool = True
     limits_pixels: bool = True
     sequence_names: SequenceNames = SequenceNames()
+    metrics: Declared | None = None
 
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""

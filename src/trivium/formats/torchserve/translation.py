@@ -11,6 +11,7 @@ from functools import partial
 from trivium.dialects.torchserve import layers
 from trivium.dialects.torchserve.layers import ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
+from trivium.dialects.torchserve.metrics_config import rows_of
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.formats.torchserve import sequences
@@ -28,6 +29,7 @@ from trivium.types.spec import (
     Origin,
 )
 
+_METRICS = Origin("the server's metrics.yaml, model_metrics", "")
 CONTINUOUS = "continuousBatching"
 DELAY_MS = 100
 TIMEOUT_S = 120
@@ -136,6 +138,7 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         "limit_max_image_pixels": rules.limits_pixels,
         "decode_input_request": rules.decodes_requests,
         **({"slots": slots(config)} if is_continuous(config) else {}),
+        **({} if rules.metrics is None else {"metrics": rows_of(rules.metrics)}),
     }
 
 
@@ -187,6 +190,7 @@ def origins(
         "handler.directory": Origin("rule: the model's folder", ""),
         "handler.settings[manifest]": Origin(manifest.file, ""),
         **({"handler.settings[slots]": batch} if is_continuous(config) else {}),
+        **({} if rules.metrics is None else {"handler.settings[metrics]": _METRICS}),
         "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
         **{
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trivium.frontends.access_log import AccessLog
+from trivium.frontends.access_log import AnswerLog, close_log, open_log
 from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
@@ -48,7 +48,10 @@ class H2Frontend:
         limits: GrpcLimits,
         fallback: RpcProtocol | None = None,
         entrance: Entrance = EVERYBODY,
+        log: AnswerLog | None = None,
     ) -> None:
+        """Log into `log`, which others may share and which stays open; else where the limits say."""
+        self._shared_log = log
         self._tls = entrance.tls
         self._door: TlsDoor | None = None
         self._site = GrpcState(core, services, limits, entrance.authorizer, fallback)
@@ -67,7 +70,7 @@ class H2Frontend:
         limits = site.limits
         loop = asyncio.get_running_loop()
         shared = Shared(site, loop.time, time.time, self._offload, self._emptied)
-        site.log = None if limits.access_log is None else AccessLog(limits.access_log)
+        site.log = self._shared_log or open_log(limits.access_log)
         make: Callable[[], asyncio.BaseProtocol] = partial(H2Connection, shared, self._guests, loop)
         if self._tls is not None:
             self._door = TlsDoor(self._tls, "h2", _HANDSHAKE_SECONDS, make)
@@ -118,9 +121,8 @@ class H2Frontend:
         if self._flusher is not None:
             self._flusher.cancel()
             self._flusher = None
-        if self._site.log is not None:
-            self._site.log.close()
-            self._site.log = None
+        close_log(self._site.log, self._shared_log)
+        self._site.log = None
 
     def _stop_accepting(self) -> None:
         if self._server is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trivium.config.options import ServerConfig
-from trivium.frontends.access_log import AccessLog
+from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.access import AccessScope
@@ -159,7 +159,7 @@ class GrpcState:
     limits: GrpcLimits
     authorizer: Authorizer = ALLOW_ALL
     fallback: RpcProtocol | None = None
-    log: AccessLog | None = None
+    log: AnswerLog | None = None
     addresses: Addresses = field(default_factory=Addresses)
     unread: UnreadAnswers = field(init=False)
     held_bytes: int = 0

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from trivium.frontends.access_log import AccessLine, AccessLog
+from trivium.frontends.access_log import AccessLine, AnswerLog
 from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
@@ -185,16 +185,19 @@ class Exchange(Struct, eq=False):
             self.request.own_fault("send")
             self._outlet.break_off(self)
 
-    def _note(self, log: AccessLog, answer: HttpAnswer) -> None:
+    def _note(self, log: AnswerLog, answer: HttpAnswer) -> None:
         self._sent += answer.size
         if not self.is_streaming:
             self._status = answer.status  # of the first part; those that follow cannot change it
         if answer.final:
-            request = self.request
-            method = "HEAD" if request.is_head else request.head.method
-            now, epoch = self._site.now, self._site.epoch
-            path, peer = request.head.path, self._outlet.peer()
-            log.add(AccessLine(epoch, peer, method, path, self._status, self._sent, now - request.began))
+            log.add(self._line())
+
+    def _line(self) -> AccessLine:
+        """Return what a log says of it."""
+        site, request = self._site, self.request
+        peer, path = self._outlet.peer(), request.head.path
+        seconds = site.now - request.began
+        return AccessLine(site.epoch, peer, request.method, path, self._status, self._sent, seconds)
 
     def cancel(self, why: ServeError) -> None:
         """Nobody waits for the answer: cancel what runs."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from trivium.frontends.access_log import AccessLog
+from trivium.frontends.access_log import AnswerLog, close_log, open_log
 from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
@@ -52,12 +52,15 @@ class HttpFrontend:
         fallback: WireProtocol,
         limits: HttpLimits,
         entrance: Entrance = EVERYBODY,
+        log: AnswerLog | None = None,
     ) -> None:
+        """Log into `log`, which others may share and which stays open; else where the limits say."""
         self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
         self._decoding: set[asyncio.Future[Any]] = set()
         self._site = HttpState(
             core, routes, fallback, limits, self._offload, entrance.authorizer, entrance.pages
         )
+        self._shared_log = log
         self._tls = entrance.tls
         self._door: TlsDoor | None = None
         self._server: asyncio.Server | None = None
@@ -84,7 +87,7 @@ class HttpFrontend:
                 make, bind.host, bind.port, backlog=_BACKLOG, reuse_port=bind.is_shared or None
             )
         try:
-            site.log = None if site.limits.access_log is None else AccessLog(site.limits.access_log)
+            site.log = self._shared_log or open_log(site.limits.access_log)
         except OSError:
             self.stop_accepting()
             raise
@@ -128,8 +131,7 @@ class HttpFrontend:
         if self._decoding:
             await asyncio.wait(self._decoding)
         self._decoders.shutdown()
-        if self._site.log is not None:
-            self._site.log.close()
+        close_log(self._site.log, self._shared_log)
 
     def _cut_all(self) -> None:
         if self._door is not None:

@@ -26,7 +26,7 @@ from trivium.frontends.http.request import (
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
-from trivium.frontends.timestamps import TimestampedExchange
+from trivium.frontends.timestamps import exchange_kind
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL
 from trivium.types.wire import Head
@@ -148,7 +148,7 @@ class RequestReader:
         self._outlet = outlet
         self._queue = queue
         self._memo = (HeadCache if site.authorizer is ALLOW_ALL else KeyedHeadCache)(site.scratch)
-        self._begin = TimestampedExchange if site.limits.record_timestamps else Exchange
+        self._begin = exchange_kind(site)
         self._request: Request | None = None  # the one being received
         self._url = b""
         self._headers: dict[bytes, bytes] = {}

@@ -269,6 +269,11 @@ class Request(Struct, eq=False):
     _shown: Head | None = None
     """The head with the key alone, where there was one."""
 
+    @property
+    def method(self) -> str:
+        """Return the method that its client has named; a protocol is asked for GET in place of HEAD."""
+        return "HEAD" if self.is_head else self.head.method
+
     def admit(self) -> None:
         """Route the head and see whether its client may ask this and its body is wanted. A refusal is kept, and the
         body (if it is small and surely comes) is read and thrown away; ServeError where it is not worth reading.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trivium.frontends.access_log import AccessLog
+from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
 from trivium.frontends.refusals import HttpRefusal
@@ -85,7 +85,7 @@ class HttpState:
     offload: Offload
     authorizer: Authorizer = ALLOW_ALL
     pages: PageRule | None = None
-    log: AccessLog | None = None
+    log: AnswerLog | None = None
     wake: Callable[[], None] | None = None
     now: float = 0.0
     epoch: float = 0.0

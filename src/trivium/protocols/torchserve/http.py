@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from trivium.dialects.torchserve.tokens import Tokens
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
+from trivium.protocols.torchserve.api_description import ApiDescriber, ApiDescriptionEncoder
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management import decode_management
 from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
-from trivium.protocols.torchserve.api_description import ApiDescriber, ApiDescriptionEncoder
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.management_routes import (
     ManagementVerb,

@@ -38,11 +38,11 @@ class CachingMetric:
             )
             return
         labels: Dict[str, str] = dict(zip(self.dimension_names, map(str, dimension_values)))
-        sink.tell(self.metric_type.value, self.metric_name, self.unit, labels, value)
+        sink.tell(self.metric_type.value, self.metric_name, self.unit, labels, value, request_id or "")
 
     def update(
         self, value: float, request_id: Optional[str] = None, dimensions: Sequence[Dimension] = ()
     ) -> None:
         """Update with dimensions that replace those of the metric, as older handlers call it."""
         self.dimension_names = [dimension.name for dimension in dimensions]
-        self.add_or_update(value, [dimension.value for dimension in dimensions])
+        self.add_or_update(value, [dimension.value for dimension in dimensions], request_id)

@@ -33,4 +33,4 @@ class Metric:
         """Tell the server."""
         kind = MetricTypes.COUNTER if self._is_counter else MetricTypes.GAUGE
         labels = {dimension.name: str(dimension.value) for dimension in self.dimensions}
-        sink.tell(kind.value, self.name, self.unit, labels, self.value)
+        sink.tell(kind.value, self.name, self.unit, labels, self.value, self.request_id or "")

@@ -1,6 +1,6 @@
 """`context.metrics`: custom metrics by name. Source: spec sheet `torchserve`, section 6.2.
 
-Every metric that a handler makes is taken, declared in a metrics.yaml or not, and its values go to the server at once.
+Every value goes to the server at once, which knows what its metrics.yaml declares, and what becomes of others.
 """
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -11,22 +11,30 @@ from ts.metrics.dimension import Dimension
 from ts.metrics.metric_cache_errors import MetricsCacheKeyError, MetricsCacheTypeError, MetricsCacheValueError
 from ts.metrics.metric_type_enum import MetricTypes
 
-_TIMES = {"ms": "Milliseconds", "s": "Seconds"}
-_SIZES = {"MB": "Megabytes", "kB": "Kilobytes", "GB": "Gigabytes", "B": "Bytes"}
+_TIMES = ("ms", "s")
+_SIZES = ("MB", "kB", "GB", "B")
 _Dimensions = Optional[Sequence[Dimension]]
-_DECLARED = ("HandlerTime", "PredictionTime")
-"""Gauges that handlers find without having made them: those of the original's own metrics.yaml."""
+_Row = Tuple[str, str, str, List[str]]
+DECLARED: Sequence[_Row] = (
+    ("gauge", "HandlerTime", "ms", ["ModelName", "Level"]),
+    ("gauge", "PredictionTime", "ms", ["ModelName", "Level"]),
+)
+"""Metrics that handlers find without having made them, by kind, name, unit and dimensions: those of the original's own
+metrics.yaml.
+"""
 
 
 class MetricsCacheYamlImpl:
-    """One per worker. `idx` says which request of the batch a value belongs to; sums do not tell."""
+    """One per worker. `idx` says which request of the batch a value belongs to; without it all of them."""
 
-    def __init__(self, model_name: str = "", request_ids: Any = None) -> None:
+    def __init__(
+        self, model_name: str = "", request_ids: Any = None, declared: Sequence[_Row] = DECLARED
+    ) -> None:
         self.model_name = model_name
         self.request_ids = request_ids
         self._cache: Dict[Tuple[MetricTypes, str], CachingMetric] = {}
-        for name in _DECLARED:
-            self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], MetricTypes.GAUGE)
+        for kind, name, unit, dimensions in declared:
+            self.add_metric_to_cache(name, unit, dimensions, MetricTypes(kind))
 
     def add_metric(
         self,
@@ -38,13 +46,13 @@ class MetricsCacheYamlImpl:
         metric_type: MetricTypes = MetricTypes.COUNTER,
     ) -> None:
         """A value of any metric."""
-        self._tell(metric_type, name, unit, dimensions, value)
+        self._tell(metric_type, name, unit, dimensions, value, self._request(idx))
 
     def add_counter(
         self, name: str, value: float, idx: Optional[int] = None, dimensions: _Dimensions = None
     ) -> None:
         """Add to a counter."""
-        self._tell(MetricTypes.COUNTER, name, "count", dimensions, value)
+        self._tell(MetricTypes.COUNTER, name, "count", dimensions, value, self._request(idx))
 
     def add_time(
         self,
@@ -56,7 +64,8 @@ class MetricsCacheYamlImpl:
         metric_type: MetricTypes = MetricTypes.GAUGE,
     ) -> None:
         """A time in `ms` or `s`. ValueError for another unit."""
-        self._tell(metric_type, name, _unit(name, unit, _TIMES), dimensions, value)
+        _check_unit(name, unit, _TIMES)
+        self._tell(metric_type, name, unit, dimensions, value, self._request(idx))
 
     def add_size(
         self,
@@ -68,7 +77,8 @@ class MetricsCacheYamlImpl:
         metric_type: MetricTypes = MetricTypes.GAUGE,
     ) -> None:
         """A size in `MB`, `kB`, `GB` or `B`. ValueError for another unit."""
-        self._tell(metric_type, name, _unit(name, unit, _SIZES), dimensions, value)
+        _check_unit(name, unit, _SIZES)
+        self._tell(metric_type, name, unit, dimensions, value, self._request(idx))
 
     def add_percent(
         self,
@@ -79,11 +89,11 @@ class MetricsCacheYamlImpl:
         metric_type: MetricTypes = MetricTypes.GAUGE,
     ) -> None:
         """A share in percent."""
-        self._tell(metric_type, name, "percent", dimensions, value)
+        self._tell(metric_type, name, "percent", dimensions, value, self._request(idx))
 
     def add_error(self, name: str, value: float, dimensions: _Dimensions = None) -> None:
         """Add to a counter of errors. TypeError for what is no number."""
-        self._tell(MetricTypes.COUNTER, name, "count", dimensions, value, level="Error")
+        self._tell(MetricTypes.COUNTER, name, "", dimensions, value, "")
 
     def add_metric_to_cache(
         self,
@@ -113,20 +123,23 @@ class MetricsCacheYamlImpl:
             )
         return metric
 
+    def _request(self, idx: Optional[int]) -> str:
+        """Return the id of a request of the batch, or of all of them with commas between; empty for none."""
+        ids = self.request_ids
+        if not isinstance(ids, dict):
+            return str(ids or "")
+        return str(ids[idx]) if idx in ids else ",".join(map(str, ids.values()))
+
     def _tell(
-        self,
-        kind: MetricTypes,
-        name: str,
-        unit: str,
-        dimensions: _Dimensions,
-        value: float,
-        level: str = "Model",
+        self, kind: MetricTypes, name: str, unit: str, dimensions: _Dimensions, value: float, request: str
     ) -> None:
         _check("metric_name", name, str)
         _check("metric_type", kind, MetricTypes)
-        whole: List[Dimension] = [*(dimensions or ()), Dimension("ModelName", self.model_name)]
-        labels = {dimension.name: str(dimension.value) for dimension in (*whole, Dimension("Level", level))}
-        sink.tell(kind.value, name, unit, labels, value)
+        labels = {dimension.name: str(dimension.value) for dimension in dimensions or ()}
+        if request:
+            labels.setdefault("ModelName", self.model_name)
+        labels.setdefault("Level", "Model" if request else "Error")
+        sink.tell(kind.value, name, unit, labels, value, request)
 
 
 def _check(name: str, value: object, kind: Any) -> None:
@@ -136,9 +149,8 @@ def _check(name: str, value: object, kind: Any) -> None:
         raise MetricsCacheTypeError("%s: found %r, expected %s" % (name, value, expected))
 
 
-def _unit(name: str, unit: str, units: Dict[str, str]) -> str:
+def _check_unit(name: str, unit: str, units: Sequence[str]) -> None:
     if unit not in units:
         raise MetricsCacheValueError(
             "metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units))
         )
-    return units[unit]

@@ -6,6 +6,19 @@ from typing import Any, Callable, Dict, Optional
 
 Measure = Callable[[Dict[str, Any]], None]
 _STEPS = {"counter": "add", "gauge": "set", "histogram": "observe"}
+_UNITS = {
+    "ms": "Milliseconds",
+    "s": "Seconds",
+    "percent": "Percent",
+    "count": "Count",
+    "MB": "Megabytes",
+    "GB": "Gigabytes",
+    "kB": "Kilobytes",
+    "B": "Bytes",
+    "": "unit",
+}
+"""The names by which units are written, spelled out."""
+
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Of histograms: the default ones of the original's library."""
 
@@ -16,9 +29,10 @@ class Sink:
     measure: Optional[Measure] = None
 
 
-def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float) -> None:
-    """One step. What cannot be taken is a log line: a counter that would shrink, a gauge that is set to no number.
-    TypeError for a counter that is added no number, as in the original, which compares it with zero.
+def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float, request: str = "") -> None:
+    """One step, by whoever handles a `request`, or several. What cannot be taken is a log line: a counter that would
+    shrink, a gauge that is set to no number. TypeError for a counter that is added no number, as in the original, which
+    compares it with zero.
     """
     if not isinstance(value, Real):  # numpy's numbers are, too
         if kind == "counter":
@@ -28,7 +42,9 @@ def tell(kind: str, name: str, unit: str, labels: Dict[str, str], value: float) 
     if kind == "counter" and value < 0:
         logging.error("metric %s: a counter only grows; %r is not added", name, value)
         return
+    unit = _UNITS.get(unit, unit)
     step: Dict[str, Any] = {"kind": kind, "name": name, "help": "in %s" % unit, "labels": labels}
+    step.update(unit=unit, request=request)
     step[_STEPS[kind]] = float(value)
     if kind == "histogram":
         step["buckets"] = list(_BUCKETS)

@@ -1,0 +1,138 @@
+"""Records of a TorchServe's work: its metrics, its access log, and the sentences about workers that others look for.
+
+Decides in whose words what happens is told. Source: spec sheet `torchserve`, sections 1, 6 and 8.6.
+"""
+
+import logging
+import socket
+import time
+from collections.abc import Mapping
+
+from trivium.cli.torchserve.logs import THREAD_NAME, TorchServeLogs, access_text, worker_id, worker_name
+from trivium.dialects.torchserve.meter import HOST, MeterSettings, TorchServeMeter
+from trivium.frontends.access_log import AccessLine
+from trivium.types.errors import Code
+from trivium.types.operations import Infer
+from trivium.types.recording import InstanceName
+
+_workers = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
+_workers.setLevel(logging.DEBUG)  # the state of a worker is told at that level
+_DEFAULT = "default"
+_GRPC = "gRPC"
+_STARTED, _LOADED, _STOPPED, _SCALED_DOWN = (
+    "WORKER_STARTED",
+    "WORKER_MODEL_LOADED",
+    "WORKER_STOPPED",
+    "WORKER_SCALED_DOWN",
+)
+_NO_STATE = "null"
+
+
+def make_meter(settings: MeterSettings, logs: TorchServeLogs) -> TorchServeMeter:
+    """Make the meter of a server, whose lines go into its logs."""
+    return TorchServeMeter(
+        settings, socket.gethostname(), time.time, logs.server_metrics.add, logs.model_metrics.add
+    )
+
+
+class AnswerRecords:
+    """Implements `AnswerLog`: a line in the access log for each request; of those over HTTP a count by status."""
+
+    is_exact = True
+
+    def __init__(self, meter: TorchServeMeter, logs: TorchServeLogs) -> None:
+        self._meter = meter
+        self._logs = logs
+
+    def add(self, line: AccessLine) -> None:
+        """See `AnswerLog`."""
+        self._logs.access.add(access_text(line), line.time)
+        if line.method != _GRPC:
+            self._meter.answered(line.status)
+
+    def flush(self) -> None:
+        """See `AnswerLog`: the logs are written by a clock of their own."""
+
+    def close(self) -> None:
+        """See `AnswerLog`: listeners share it, and it outlives them."""
+
+
+class TorchServeRecorder:
+    """Implements `ServingRecorder`. Times are milliseconds and microseconds here, by the metric."""
+
+    def __init__(self, meter: TorchServeMeter) -> None:
+        self._meter = meter
+        self._states: dict[InstanceName, str] = {}
+        self._recovering: dict[tuple[str, str], float] = {}
+        """Versions whose workers have ended by themselves, and since when no new one has loaded."""
+        self._late: dict[str, int] = {}
+        """How often in a row a model did not answer in time."""
+
+    def answered(self, request: Infer, waited: float, spent: float) -> None:
+        """See `ServingRecorder`."""
+        self._count(request)
+        place = request.model, request.version or _DEFAULT
+        update = self._meter.update
+        update("ts_inference_latency_microseconds", place, spent * 1e6)
+        update("ts_queue_latency_microseconds", place, waited * 1e6)
+        update("QueueTime", (HOST,), float(int(waited * 1e3)))
+        if self._late:
+            self._late.pop(request.model, None)
+
+    def failed(self, request: Infer, code: Code, spent: float) -> None:
+        """See `ServingRecorder`."""
+        self._count(request)
+        if code is Code.EXPIRED and request.deadline is None:  # else it was its client's own
+            times = self._late[request.model] = self._late.get(request.model, 0) + 1
+            _workers.error("Number or consecutive unsuccessful inference %d", times)
+            _workers.error("Backend worker error: Backend worker did not respond in given time")
+
+    def _count(self, request: Infer) -> None:
+        place = request.model, request.version or _DEFAULT
+        self._meter.update("ts_inference_requests_total", place, 1.0)
+
+    def ran(self, lingered: float) -> None:
+        """See `ServingRecorder`."""
+        self._meter.update("WorkerThreadTime", (HOST,), float(int(lingered * 1e3)))
+
+    def starting(self, instance: InstanceName) -> None:
+        """See `ServingRecorder`."""
+        if (instance.model, instance.version) in self._recovering:
+            self._say(logging.INFO, instance, f"Retry worker: {worker_id(instance)} in 0 seconds.")
+        self._become(instance, _STARTED)
+
+    def opened(self, instance: InstanceName, seconds: float) -> None:
+        """See `ServingRecorder`."""
+        self._become(instance, _LOADED)
+        self._meter.update("WorkerLoadTime", (worker_name(instance), HOST), float(round(seconds * 1e3)))
+        if self._recovering.pop((instance.model, instance.version), None) is not None:
+            self._say(logging.INFO, instance, "Auto recovery succeeded, reset recoveryStartTS")
+
+    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
+        """See `ServingRecorder`. The post-mortem itself is a line of the log already."""
+        state = self._states.get(instance, _NO_STATE)
+        self._say(logging.INFO, instance, f"{worker_id(instance)} Worker disconnected. {state}")
+        self._become(instance, _SCALED_DOWN if is_expected else _STOPPED)
+        del self._states[instance]
+        self._meter.forget("WorkerLoadTime", (worker_name(instance), HOST))
+        if is_expected:
+            return
+        place = instance.model, instance.version
+        if place in self._recovering:
+            self._say(logging.WARNING, instance, "Auto recovery failed again")
+        else:
+            since = self._recovering[place] = time.time()
+            self._say(logging.INFO, instance, f"Auto recovery start timestamp: {since * 1e3:.0f}")
+
+    def measured(self, model: str, step: Mapping[str, object]) -> None:
+        """See `ServingRecorder`: the meter has all of them."""
+        self._meter.measured(step)
+
+    def _become(self, instance: InstanceName, state: str) -> None:
+        before = self._states.get(instance, _NO_STATE)
+        self._states[instance] = state
+        text = f"{worker_name(instance)} State change {before} -> {state}"
+        self._say(logging.DEBUG, instance, text)
+
+    def _say(self, level: int, instance: InstanceName, text: str) -> None:
+        _workers.log(level, "%s", text, extra={THREAD_NAME: worker_name(instance)})

@@ -1,0 +1,64 @@
+"""A server tells of its work while it does it, for whoever keeps records of it in words of their own.
+
+A report (`types/statistics`) says what has been counted up to a moment. A recorder hears of each request and of each
+instance, so that it can write a line about it or count it otherwise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from trivium.types.errors import Code
+from trivium.types.operations import Infer
+
+WORKER_LINE = "worker_line"
+"""The attribute under which a record of the log carries the `WorkerLine` that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceName:
+    """Names an instance: the version of a model that it belongs to, and its `number` as of `InstanceStatus`."""
+
+    model: str
+    version: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLine:
+    """Holds a line that a worker has printed, as it is, to its `stream`: stdout or stderr."""
+
+    instance: InstanceName
+    stream: str
+    text: str
+
+
+class ServingRecorder(Protocol):
+    """Hears what a server does. Used on the loop only, where everybody waits for it: it must not block, nor raise.
+
+    Each request that a model got ends by `answered` or by `failed`, once; those that nobody could serve are neither.
+    Times are seconds.
+    """
+
+    def answered(self, request: Infer, waited: float, spent: float) -> None:
+        """A request has been answered well, `spent` after it had come. It had `waited` until it was run."""
+
+    def failed(self, request: Infer, code: Code, spent: float) -> None:
+        """A request has ended with an error, or with a handler's answer that says that it failed."""
+
+    def ran(self, lingered: float) -> None:
+        """The outcomes of a run have been handed out, that long after it had ended."""
+
+    def starting(self, instance: InstanceName) -> None:
+        """An instance is being opened."""
+
+    def opened(self, instance: InstanceName, seconds: float) -> None:
+        """An instance is open, after so long; it serves from now on."""
+
+    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
+        """The worker process of an instance has ended, as it was to or not; and what is known of how."""
+
+    def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Return the step of a custom metric that is to be counted for this one of a model; None for none. ValueError
+        for one that cannot be.
+        """
