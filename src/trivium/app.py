@@ -265,7 +265,8 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
     if protocol == "prometheus" and original in _OWN_METRICS:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
     not_ready = _NOT_READY.get(original, context.not_ready)
-    return replace(context, as_original=protocol == original, not_ready=not_ready)
+    is_original = protocol == original or _scraped_by(protocol, context, config) != protocol
+    return replace(context, as_original=is_original, not_ready=not_ready)
 
 
 async def examine(

@@ -94,7 +94,6 @@ OPEN: Mapping[str, Sequence[Step]] = {
         _manage("PUT", "/models/says/1.0/set-default"),
         _gone("says/2.0"),
         _says("x", "says/2.0"),
-        _manage("GET", "/models/says/all"),
     ],
     "registered twice": [_register("other.mar"), _register("other.mar"), _gone("other")],
     "registered under another name": [

@@ -4,7 +4,8 @@ Source: spec sheet `torchserve`, section 3.4. YAML is read safely: no tags of it
 and in what they come to. A value of the wrong type is reported and counts as absent, as in the original.
 """
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import yaml
@@ -102,7 +103,21 @@ def _judged(
             read[key] = value
         elif row.role is not TorchServeKeyRole.PASSED_ON and value != row.harmless:
             findings.append(_unserved(config, key, row))
+    findings += [config.notice(key, text) for key, text in _slips(values)]
     return ModelConfig(file, read, document, lines, tuple(findings))
+
+
+def _slips(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
+    """Keys that are nearly one of the server's: they are the handler's, as any other, unless they were misspelt."""
+    known = {key.lower(): key for key in ROWS}
+    for key in values:
+        if isinstance(key, str) and key not in ROWS:
+            near = difflib.get_close_matches(key.lower(), known, 1, 0.8)
+            if near:
+                told = (
+                    f"is no key of the server's, and is left to the handler. Did you mean {known[near[0]]}?"
+                )
+                yield key, told
 
 
 def _fits(value: object, row: TorchServeKey) -> bool:
