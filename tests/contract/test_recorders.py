@@ -16,7 +16,7 @@ from trivium.core.server import Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart
-from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
+from trivium.types.recording import WORKER_LINE, InstanceName, WorkerEnd, WorkerLine
 
 HANDLER = """
 import os, signal
@@ -69,8 +69,8 @@ class Heard:
         self.instances.append(("opened", instance))
         assert seconds > 0
 
-    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
-        self.instances.append(("ended as it was to" if is_expected else "ended", instance))
+    def ended(self, instance: InstanceName, why: WorkerEnd, post_mortem: str) -> None:
+        self.instances.append((why.name, instance))
         self.post_mortems.append(post_mortem)
 
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -134,12 +134,12 @@ def test_workers_are_recorded_from_their_start_to_their_end(
             await told(server, "x")
             assert heard.requests == [(Code.WORKER_DIED.value, "kill", ""), ("answered", "x", "")]
             assert sorted(heard.instances[2:]) == [
-                ("ended", first),
+                ("DIED", first),
                 ("opened", second),
                 ("starting", second),
             ]
             assert "SIGKILL" in heard.post_mortems[0]
-        assert heard.instances[-1] == ("ended as it was to", second)
+        assert heard.instances[-1] == ("ASKED", second)
         lines = [getattr(record, WORKER_LINE) for record in caplog.records if hasattr(record, WORKER_LINE)]
         assert WorkerLine(first, "stdout", "here I am") in lines
         assert WorkerLine(second, "stdout", "here I am") in lines

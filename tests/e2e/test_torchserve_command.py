@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -296,14 +297,25 @@ def test_a_signal_while_models_load_stops_it_and_leaves_nothing(folder: TorchSer
         until(lambda: not any(each.is_running() for each in family), server.said)
 
 
+def _is_said(server: TorchServeText, text: str) -> bool:
+    return text in server.said()
+
+
 def test_a_full_disk_under_its_logs_stops_nothing(folder: TorchServeFolder) -> None:
     folder.model("one", ECHO)
     (folder.path / "logs").mkdir()
-    for name in ("ts_log.log", "model_log.log", "access_log.log"):
+    names = ("ts_log.log", "model_log.log", "access_log.log", "ts_metrics.log", "model_metrics.log")
+    for name in names:
         (folder.path / "logs" / name).symlink_to("/dev/full")
     with torchserve(folder, "--models", "one") as server:
         server.serves("one")
-        assert server.predict("one", b"hi").body == b"hi"
+        for name in names:
+            until(
+                partial(_is_said, server, f"lines of {name} are lost: No space left on device"), server.said
+            )
+            assert server.predict("one", b"hi").body == b"hi"
+    assert server.said().count(" are lost: ") == len(names)
+    assert server.said().count("this is said once") == len(names)
 
 
 def test_a_model_by_its_url_at_the_start_opens_that_url_alone(folder: TorchServeFolder) -> None:
@@ -543,21 +555,24 @@ def test_logs_lie_where_they_are_told_to_and_a_folder_that_cannot_be_is_no_end(
     folder: TorchServeFolder,
 ) -> None:
     folder.model("one", ECHO + "print('I am loaded')\n")
-    elsewhere = folder.path / "elsewhere"
-    with torchserve(folder, "--models", "one", variables={"LOG_LOCATION": str(elsewhere)}) as server:
+    elsewhere, metrics = folder.path / "elsewhere", folder.path / "metrics"
+    variables = {"LOG_LOCATION": str(elsewhere), "METRICS_LOCATION": str(metrics)}
+    with torchserve(folder, "--models", "one", variables=variables) as server:
         server.serves("one")
     logs = {path.name: path.read_text() for path in elsewhere.iterdir()}
     assert logs.keys() == {"ts_log.log", "model_log.log", "access_log.log"}
+    assert {path.name for path in metrics.iterdir()} == {"ts_metrics.log", "model_metrics.log"}
     line = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] \S+ \S+ - "
     assert re.search(line + "Model one loaded.$", logs["ts_log.log"], re.MULTILINE)
     assert "I am loaded" in logs["model_log.log"]
     assert "I am loaded" not in logs["ts_log.log"]
     assert "/predictions/one" in logs["access_log.log"]
     (folder.path / "file").touch()
-    variables = {"LOG_LOCATION": str(folder.path / "file"), "METRICS_LOCATION": "/tmp"}
+    variables = dict.fromkeys(variables, str(folder.path / "file"))
     with torchserve(folder, variables=variables) as server:
-        assert "No log files are written" in server.said()
-        assert "METRICS_LOCATION has no effect" in server.said()
+        for name in variables:
+            assert re.search(rf"No log files are written: .*by the variable {name}\.", server.said())
+        assert server.ask("Inference", "GET", "/ping").status == 200
 
 
 def test_what_has_no_effect_is_told_at_the_start(folder: TorchServeFolder) -> None:

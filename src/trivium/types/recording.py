@@ -6,6 +6,7 @@ instance, so that it can write a line about it or count it otherwise.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from trivium.types.errors import Code
@@ -33,6 +34,14 @@ class WorkerLine:
     text: str
 
 
+class WorkerEnd(Enum):
+    """Why a worker process has ended."""
+
+    ASKED = "it was asked to"
+    LATE = "it had not answered within its model's run deadline"
+    DIED = "by itself, or by somebody else's doing"
+
+
 class ServingRecorder(Protocol):
     """Hears what a server does. Used on the loop only, where everybody waits for it: it must not block, nor raise.
 
@@ -55,8 +64,8 @@ class ServingRecorder(Protocol):
     def opened(self, instance: InstanceName, seconds: float) -> None:
         """An instance is open, after so long; it serves from now on."""
 
-    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
-        """The worker process of an instance has ended, as it was to or not; and what is known of how."""
+    def ended(self, instance: InstanceName, why: WorkerEnd, post_mortem: str) -> None:
+        """The worker process of an instance has ended; `post_mortem` is what is known of it, for people."""
 
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
         """Return the step of a custom metric that is to be counted for this one of a model; None for none. ValueError

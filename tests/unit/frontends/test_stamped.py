@@ -8,6 +8,7 @@ from tests.harness.http_client import post
 from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends import timestamps as stamped
+from trivium.frontends.access_log import AccessLine, DetailedLine
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.types.errors import Code, ServeError
@@ -58,6 +59,49 @@ def test_the_head_comes_before_the_body(ticks: list[float]) -> None:
     assert ticks == [1.0]
     stage.send(request[-3:])
     assert origins(stage) == [RequestOrigin("HTTP", 1.0, 2.0)]
+
+
+class ExactLog:
+    """A log that wants to know exactly."""
+
+    is_exact = True
+
+    def __init__(self) -> None:
+        self.lines: list[AccessLine] = []
+
+    def add(self, line: AccessLine) -> None:
+        self.lines.append(line)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_a_log_that_wants_it_has_exact_times_and_all_of_the_head(ticks: list[float], is_traced: bool) -> None:
+    stage, log = HttpHarness(HttpLimits(record_timestamps=is_traced)), ExactLog()
+    stage.site.log = log
+    stage.connect()
+    for _ in range(2):
+        stage.send(post("a", b"12345").replace(b" /echo/a ", b" /echo/a?b=c%0A "))
+    first, second = log.lines
+    for line in (first, second):
+        assert isinstance(line, DetailedLine)
+        assert (line.method, line.path, line.query, line.version) == ("POST", "/echo/a", "b=c%0A", "HTTP/1.1")
+        assert (line.status, line.seconds) == (200, 2.0 if is_traced else 1.0)
+    assert [ticket.operation.origin is None for ticket in stage.core.tickets] == [not is_traced] * 2
+
+
+def test_other_logs_cost_no_look_at_the_clock(ticks: list[float]) -> None:
+    stage, log = HttpHarness(), ExactLog()
+    log.is_exact = False
+    stage.site.log = log
+    stage.connect()
+    stage.send(post("a", b"12345"))
+    assert type(log.lines[0]) is AccessLine
+    assert ticks == []
 
 
 def test_a_trace_context_among_the_headers() -> None:

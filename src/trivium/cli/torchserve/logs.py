@@ -7,6 +7,7 @@ which is said once on the console, and no request. Source: spec sheet `torchserv
 import asyncio
 import contextlib
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _WORKER_LOGGER = "MODEL_LOG"
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 _THREADS = {"MainThread": "main"}
 _FIRST_ID = 9000
+_GRPC_FAMILY = re.compile("^ipv[46]:")
 _LINES_AT_A_TIME = 256
 _SECONDS = 0.5
 
@@ -189,7 +191,7 @@ class TorchServeLogs:
 
 def access_text(line: AccessLine) -> str:
     """Return what the access log says of a request, behind its time."""
-    peer = "127.0.0.1" if line.peer.startswith("unix") else f"/{line.peer}"
+    peer = "127.0.0.1" if line.peer.startswith("unix") else f"/{_GRPC_FAMILY.sub('', line.peer)}"
     if line.method == "gRPC":
         asked = f"gRPC {line.path.removeprefix('/')} HTTP/2.0"
     elif isinstance(line, DetailedLine):

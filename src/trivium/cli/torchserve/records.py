@@ -13,7 +13,7 @@ from trivium.dialects.torchserve.meter import HOST, MeterSettings, TorchServeMet
 from trivium.frontends.access_log import AccessLine
 from trivium.types.errors import Code
 from trivium.types.operations import Infer
-from trivium.types.recording import InstanceName
+from trivium.types.recording import InstanceName, WorkerEnd
 
 _workers = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
 _workers.setLevel(logging.DEBUG)  # the state of a worker is told at that level
@@ -73,8 +73,8 @@ class TorchServeRecorder:
         self._count(request)
         place = request.model, request.version or _DEFAULT
         update = self._meter.update
-        update("ts_inference_latency_microseconds", place, spent * 1e6)
-        update("ts_queue_latency_microseconds", place, waited * 1e6)
+        update("ts_inference_latency_microseconds", place, round(spent * 1e6, 3))
+        update("ts_queue_latency_microseconds", place, round(waited * 1e6, 3))
         update("QueueTime", (HOST,), float(int(waited * 1e3)))
         if self._late:
             self._late.pop(request.model, None)
@@ -82,10 +82,6 @@ class TorchServeRecorder:
     def failed(self, request: Infer, code: Code, spent: float) -> None:
         """See `ServingRecorder`."""
         self._count(request)
-        if code is Code.EXPIRED and request.deadline is None:  # else it was its client's own
-            times = self._late[request.model] = self._late.get(request.model, 0) + 1
-            _workers.error("Number or consecutive unsuccessful inference %d", times)
-            _workers.error("Backend worker error: Backend worker did not respond in given time")
 
     def _count(self, request: Infer) -> None:
         place = request.model, request.version or _DEFAULT
@@ -108,16 +104,22 @@ class TorchServeRecorder:
         if self._recovering.pop((instance.model, instance.version), None) is not None:
             self._say(logging.INFO, instance, "Auto recovery succeeded, reset recoveryStartTS")
 
-    def ended(self, instance: InstanceName, post_mortem: str, is_expected: bool) -> None:
+    def ended(self, instance: InstanceName, why: WorkerEnd, post_mortem: str) -> None:
         """See `ServingRecorder`. The post-mortem itself is a line of the log already."""
+        if why is WorkerEnd.LATE:
+            times = self._late[instance.model] = self._late.get(instance.model, 0) + 1
+            self._say(logging.ERROR, instance, f"Number or consecutive unsuccessful inference {times}")
+            words = "Backend worker error: Backend worker did not respond in given time"
+            self._say(logging.ERROR, instance, words)
         state = self._states.get(instance, _NO_STATE)
         self._say(logging.INFO, instance, f"{worker_id(instance)} Worker disconnected. {state}")
-        self._become(instance, _SCALED_DOWN if is_expected else _STOPPED)
-        del self._states[instance]
+        self._become(instance, _SCALED_DOWN if why is WorkerEnd.ASKED else _STOPPED)
+        self._states.pop(instance, None)
         self._meter.forget("WorkerLoadTime", (worker_name(instance), HOST))
-        if is_expected:
-            return
         place = instance.model, instance.version
+        if why is WorkerEnd.ASKED:
+            self._recovering.pop(place, None)
+            return
         if place in self._recovering:
             self._say(logging.WARNING, instance, "Auto recovery failed again")
         else:

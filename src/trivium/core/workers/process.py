@@ -30,7 +30,7 @@ from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
-from trivium.types.recording import InstanceName
+from trivium.types.recording import InstanceName, WorkerEnd
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_child import frames
 
@@ -133,7 +133,7 @@ class ProcessInstance:
         self.write = self.connection.write
         self._cancelled: set[ItemId] = set()
         self._strays: list[ItemId] = []  # of an answer that turned out to be garbage
-        self._is_closing = self._is_ending = self._is_gone = False
+        self._is_closing = self._is_ending = self._is_gone = self._is_late = False
         self.last_words = self._process.last_words
         self.pid = self._process.pid
         self.threads = (self.pid,)  # its first one is what runs handlers
@@ -217,6 +217,7 @@ class ProcessInstance:
 
     def interrupt(self, why: str) -> Collection[ItemId]:
         """See `Instance`: nothing but its death ends what user code does."""
+        self._is_late = not self._is_gone
         self.kill(why)
         return ()
 
@@ -249,9 +250,11 @@ class ProcessInstance:
             self._process.kill(why)
 
     @property
-    def is_closing(self) -> bool:
-        """Was it asked to end?"""
-        return self._is_closing
+    def end(self) -> WorkerEnd:
+        """Return why it has ended, once it has."""
+        if self._is_late:
+            return WorkerEnd.LATE
+        return WorkerEnd.ASKED if self._is_closing else WorkerEnd.DIED
 
     @property
     def was_killed(self) -> bool:

@@ -143,9 +143,7 @@ class ProcessLauncher:
         )
         around.keep(worker, self._arena)
         if (recorder := around.recorder) is not None:
-            worker.gone.add_done_callback(
-                lambda gone: recorder.ended(instance, gone.result(), worker.is_closing)
-            )
+            worker.gone.add_done_callback(lambda gone: recorder.ended(instance, worker.end, gone.result()))
         try:
             await loop.create_unix_connection(lambda: worker.connection, sock=spawned.wire)
             worker.write([frames.frame(frames.SETUP, frames.text(dict(program.setup)))])

@@ -51,12 +51,12 @@ def metric_line(
     shown = ",".join([f"{key}:{text.translate(_RESERVED)}" for key, text in pairs])
     asked = "" if request is None else f",requestID:{request}"
     name = f"{metric.name}.{metric.unit}".translate(_CONTROLS)
-    return f"{name}:{java_number(value)}|#{shown}|#hostname:{host}{asked},timestamp:{epoch:.0f}"
+    return f"{name}:{java_number(value)}|#{shown}|#hostname:{host}{asked},timestamp:{int(epoch)}"
 
 
 @dataclass(frozen=True, slots=True)
 class SystemMetric:
-    """What a command says of the machine: a metric, the values of its dimensions, and its value."""
+    """One metric of the machine, by a command that measures it: its dimensions' values, and its own."""
 
     name: str
     values: tuple[str, ...]

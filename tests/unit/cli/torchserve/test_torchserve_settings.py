@@ -8,6 +8,8 @@ from trivium.cli.torchserve.settings import TorchServeSettings, exposure, settle
 from trivium.cli.torchserve.sources import gather
 from trivium.codecs.java_properties import read
 from trivium.dialects.torchserve.layers import SequenceNames
+from trivium.dialects.torchserve.meter import MeterSettings, MetricsMode
+from trivium.dialects.torchserve.metrics_config import DEFAULTS
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -245,3 +247,36 @@ def test_a_snapshot_goes_before_the_list_and_brings_its_rules(store: Path) -> No
 def test_the_headers_of_sequences_may_have_other_names(tmp_path: Path) -> None:
     rules = settled("ts_header_key_sequence_id=a\nts_header_key_sequence_end=c\n", tmp_path).rules
     assert rules.sequence_names == SequenceNames("a", "ts_request_sequence_start", "c")
+
+
+def test_metrics_are_those_of_the_original_unless_a_file_says_otherwise(tmp_path: Path) -> None:
+    found = settled("", tmp_path)
+    assert found.metrics == MeterSettings(DEFAULTS, MetricsMode.LOG, False)
+    assert found.rules.metrics == DEFAULTS.models
+    file = tmp_path / "metrics.yaml"
+    file.write_text("model_metrics:\n  counter:\n    - {name: A, unit: s, dimensions: []}\n")
+    text = f"metrics_mode=PROMETHEUS\nmetrics_config={file}\nmodel_metrics_auto_detect=true\n"
+    found = settled(text, tmp_path)
+    assert (found.metrics.mode, found.metrics.detects) == (MetricsMode.PROMETHEUS, True)
+    assert found.rules.metrics is not None
+    assert (list(found.rules.metrics), found.metrics.declared.server) == (["A"], {})
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "said"),
+    [
+        ("model_metrics: 3\n", "metrics.yaml:1: model_metrics: no mapping", "leave metrics_config out"),
+        (None, "config.properties:1: metrics_config: ", "Name a file that can be read"),
+    ],
+)
+def test_a_file_of_metrics_that_cannot_be_used_ends_the_start(
+    tmp_path: Path, content: str | None, place: str, said: str
+) -> None:
+    file = tmp_path / "metrics.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        settled(f"metrics_config={file}\n", tmp_path)
+    (finding,) = caught.value.findings
+    assert place in str(finding)
+    assert said in str(finding)
