@@ -248,6 +248,32 @@ def test_a_request_stops_the_stream_of_another_in_its_sequence(server: Managed) 
     assert requests.post(url, b"x", headers={ID: "three"}, timeout=60).text == "x,"
 
 
+def test_a_stream_of_requests_over_grpc_is_a_sequence(server: Managed) -> None:
+    def message(text: bytes, name: str = "rpc", model: str = "adds", **inputs: bytes) -> dict[str, Any]:
+        return {"model_name": model, "sequence_id": name, "input": {"data": text, **inputs}}
+
+    with server.rpcs() as rpcs:
+        said = [json.loads(each.prediction) for each in rpcs.sequence(*map(message, (b"1", b"2", b"3")))]
+        assert [each["sum"] for each in said] == [1, 3, 6]
+        assert said[0]["headers"] == {ID: "rpc"}
+        assert total(server, "adds", 4, "rpc") == 10  # the call has ended, and not the sequence
+        (last,) = rpcs.sequence(message(b"1", **{END: b"true"}))
+        assert json.loads(last.prediction)["headers"] == {ID: "rpc", END: "true"}
+        (first,) = rpcs.sequence(message(b"7", "", **{START: b"true"}))
+        assert first.sequence_id.startswith("ts-seq-")
+        assert total(server, "adds", 1, first.sequence_id) == 8
+        wrong = [message(b"1", ""), message(b"1", model="nope"), message(b"5", "right")]
+        answers = rpcs.sequence(*wrong)
+        assert sorted(each.status.message for each in answers) == [
+            "",
+            "Model not found: nope",
+            "Parameter sequenceId is required.",
+        ]
+        assert json.loads(next(each.prediction for each in answers if each.prediction))["sum"] == 5
+        (died,) = rpcs.sequence(message(b"die", "right"))
+        assert (died.status.code, died.status.message) == (13, "Worker died.")
+
+
 def test_the_description(server: Managed) -> None:
     (about,) = server.describe("old")
     keys = (

@@ -22,6 +22,7 @@ from trivium.cli.torchserve.settings import TorchServeSettings
 from trivium.cli.torchserve.snapshots import SnapshotWriter
 from trivium.cli.torchserve.token_check import authorizers
 from trivium.core.server import Server
+from trivium.dialects.torchserve.layers import SHARED_NAMES
 from trivium.dialects.torchserve.tokens import SHARED, Tokens
 from trivium.formats.torchserve.repository import TorchServeFormat
 from trivium.types.errors import ServeError
@@ -58,6 +59,7 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
     form = TorchServeFormat(settings.rules, os.environ)
     formats = (form, *(each for each in app.FORMATS if not isinstance(each, TorchServeFormat)))
     async with app.build(config, observer(config.workers.shares_processor), formats) as server:
+        server.shared[SHARED_NAMES] = settings.rules.sequence_names
         if tokens is not None:
             server.shared[SHARED] = tokens
         listeners = Listeners(server, config, authorizers(tokens))
