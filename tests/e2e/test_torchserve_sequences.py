@@ -1,6 +1,7 @@
 """TorchServe's sequences over the real server: a state stays with its worker, ends, is lost, bounded, and left."""
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
     archive(
         store, "streams", code=STREAMS, config=config(2, most=2, waiting=4) + "continuousBatching: true\n"
     )
+    archive(store, "tickets", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nuseJobTicket: true\n")
     log = tmp_path_factory.mktemp("log") / "log"
     with managed(log, store, store) as serving:
         until(serving.process.is_ready, serving.process.said)
@@ -272,6 +274,20 @@ def test_a_stream_of_requests_over_grpc_is_a_sequence(server: Managed) -> None:
         assert json.loads(next(each.prediction for each in answers if each.prediction))["sum"] == 5
         (died,) = rpcs.sequence(message(b"die", "right"))
         assert (died.status.code, died.status.message) == (13, "Worker died.")
+
+
+def test_with_tickets_nobody_waits_for_a_worker(server: Managed, tmp_path: Path) -> None:
+    gates = [tmp_path / "one", tmp_path / "two"]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(ask, server, "tickets", f"wait for {gate}") for gate in gates]
+        until(lambda: all(map(os.path.exists, [f"{gate}.begun" for gate in gates])), server.process.said)
+        status, message = ask(server, "tickets")
+        assert (status, REFUSED in message) == (503, True)
+        gates[0].touch()
+        assert runs[0].result()[0] == 200
+        until(lambda: ask(server, "tickets")[0] == 200, server.process.said)
+        gates[1].touch()
+        assert runs[1].result()[0] == 200
 
 
 def test_the_description(server: Managed) -> None:

@@ -161,7 +161,8 @@ class MemoryNeed:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds. If the queue
-    `fills_early`, its last place is for a time when an instance is free, or another may be opened.
+    `fills_early`, its last place is for a time when an instance is free, or another may be opened. With `needs_free` an
+    item is refused in the same way unless an instance is free for it now.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
     than `deaths` died in all, whatever they did before (None: any number). A worker
@@ -176,6 +177,7 @@ class Limits:
     restarts: int = 10
     deaths: int | None = None
     fills_early: bool = False
+    needs_free: bool = False
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None

@@ -79,7 +79,7 @@ ROWS: Mapping[str, TorchServeKey] = {
     "clientTimeoutInMills": _reported(
         ValueKind.NUMBER, "a request waits for its answer as long as its client does", 0
     ),
-    "useJobTicket": _reported(ValueKind.FLAG, "requests wait in the queue for a free worker", False),
+    "useJobTicket": _used(ValueKind.FLAG),
     "useVenv": _reported(ValueKind.FLAG, "the handler runs under the server's own interpreter", False),
     "sequenceMaxIdleMSec": _used(ValueKind.NUMBER),
     "sequenceTimeoutMSec": _used(ValueKind.NUMBER),

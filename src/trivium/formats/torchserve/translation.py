@@ -30,7 +30,7 @@ from trivium.types.spec import (
 SERVER_VERSION = "0.12.0"
 """The version of TorchServe whose behaviour handlers see."""
 
-CONTINUOUS = "continuousBatching"
+CONTINUOUS, TICKETS = "continuousBatching", "useJobTicket"
 DELAY_MS = 100
 TIMEOUT_S = 120
 
@@ -81,6 +81,9 @@ def groups(
         )
         place = config.lines.get(key)
         findings.append(Finding(Severity.ERROR, config.file, place, key, str(most), expected, hint))
+    if config.values.get(TICKETS) is True and most > lowest:
+        said = "no more workers are started than minWorkers, since no request waits for one"
+        findings.append(config.notice("maxWorkers", f"{most} with {TICKETS}: {said}"))
     wants = config.values.get("deviceType")
     device = Device.GPU if defaults.gpus and wants != "cpu" else Device.CPU
     if wants == "gpu" and not defaults.gpus:
@@ -113,6 +116,7 @@ def limits(config: ModelConfig, defaults: Defaults) -> Limits:
         queue_items=sequences.most_waiting(config) if is_stateful(config) else items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
         startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
+        needs_free=config.values.get(TICKETS) is True,
     )
 
 
@@ -183,6 +187,7 @@ def origins(
         "groups[0].device_ids": config_origin("deviceIds", "all GPUs in turn"),
         "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
         "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
+        "limits.needs_free": config_origin(TICKETS, "TorchServe's default: requests wait for a worker"),
         "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
         "version_policy": Origin("every archive is served", ""),
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),

@@ -340,6 +340,14 @@ def test_without_sequences_their_bounds_are_reported(tmp_path: Path, defaults: D
     )
 
 
+def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(mar(tmp_path / "a.mar", files("useJobTicket: true\nminWorkers: 1\nmaxWorkers: 3\n")), defaults)
+    assert spec.limits.needs_free
+    assert spec.origin["limits.needs_free"].line == 1
+    assert [finding.key for finding in spec.reports] == ["maxWorkers"]
+    assert not one(mar(tmp_path / "b.mar", files()), defaults).limits.needs_free
+
+
 def test_workers_and_devices(tmp_path: Path, defaults: Defaults) -> None:
     gpus = Defaults(gpus=2)
     turned = one(folder(tmp_path / "a", files("minWorkers: 3\nmaxWorkers: 2\n")), defaults)
