@@ -89,6 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
     archive(
         store, "streams", code=STREAMS, config=config(2, most=2, waiting=4) + "continuousBatching: true\n"
     )
+    archive(store, "hasty", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nclientTimeoutInMills: 250\n")
     archive(store, "tickets", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nuseJobTicket: true\n")
     log = tmp_path_factory.mktemp("log") / "log"
     with managed(log, store, store) as serving:
@@ -288,6 +289,19 @@ def test_with_tickets_nobody_waits_for_a_worker(server: Managed, tmp_path: Path)
         until(lambda: ask(server, "tickets")[0] == 200, server.process.said)
         gates[1].touch()
         assert runs[1].result()[0] == 200
+
+
+def test_a_model_gives_its_clients_so_much_time(server: Managed, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with server.rpcs() as rpcs:
+        status, message = ask(server, "hasty", f"wait for {gate}")
+        assert (status, "its deadline of 0.25 s" in message) == (408, True)
+        code, text = rpcs.predict(model_name="hasty", input={"data": b"wait for " + bytes(gate)})
+        assert (code, "RequestTimeoutException" in text) == ("DEADLINE_EXCEEDED", True)
+    status, message = ask(server, "hasty")  # both workers are busy for nobody
+    assert status == 408
+    gate.touch()
+    until(lambda: ask(server, "hasty")[0] == 200, server.process.said)
 
 
 def test_the_description(server: Managed) -> None:

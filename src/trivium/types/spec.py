@@ -165,9 +165,11 @@ class Limits:
     item is refused in the same way unless an instance is free for it now.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
-    than `deaths` died in all, whatever they did before (None: any number). A worker
-    process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
-    has more than `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
+    than `deaths` died in all, whatever they did before (None: any number). With `retry_seconds` no number counts: it is
+    given up by the first failure so long after the one that began the row. An item is ended `item_deadline` seconds
+    after its receipt, wherever it is, and whatever longer time it asks for. A worker process is replaced after
+    `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it has more than
+    `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
     CPU's entry counts for the load of every device.
     """
 
@@ -176,6 +178,8 @@ class Limits:
     startup_deadline: float = 300.0
     restarts: int = 10
     deaths: int | None = None
+    retry_seconds: float | None = None
+    item_deadline: float | None = None
     fills_early: bool = False
     needs_free: bool = False
     recycle_items: int | None = None

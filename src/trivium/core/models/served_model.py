@@ -110,7 +110,8 @@ class ServedModel:
         # The pipeline, in the order in which an item passes it.
         self._adapter = PayloadAdapter(spec, context.takes)
         self._counters, self._responses = answering(spec, self._adapter, clock.now, context.measures)
-        self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
+        has_rules = isinstance(spec.scheduling, Sequence) or spec.limits.item_deadline is not None
+        self._is_plain = self._adapter.levels.are_plain and not has_rules
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)
         self._admission = AdmissionController(
@@ -287,6 +288,9 @@ class ServedModel:
         self._expire(item, error)
 
     def _rank(self, item: Item, infer: Infer) -> None:
+        longest = self.spec.limits.item_deadline
+        if longest is not None and (infer.deadline is None or longest < infer.deadline):
+            item.keep_deadline(longest, self._clock, reasons.ITEM_DEADLINE)
         if self._sequences is None:
             self._admission.rank(item, infer)
             return

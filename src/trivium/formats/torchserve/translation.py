@@ -33,6 +33,7 @@ SERVER_VERSION = "0.12.0"
 CONTINUOUS, TICKETS = "continuousBatching", "useJobTicket"
 DELAY_MS = 100
 TIMEOUT_S = 120
+RETRY_S = 300
 
 
 def is_continuous(config: ModelConfig) -> bool:
@@ -112,11 +113,14 @@ def groups(
 def limits(config: ModelConfig, defaults: Defaults) -> Limits:
     """Return the limits of the queue, of an answer's time and of a worker's start."""
     items = config.number("jobQueueSize") or defaults.queue_items
+    retry, client = config.number("maxRetryTimeoutInSec"), config.number("clientTimeoutInMills")
     return Limits(
         queue_items=sequences.most_waiting(config) if is_stateful(config) else items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
         startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
         needs_free=config.values.get(TICKETS) is True,
+        retry_seconds=float(RETRY_S if retry is None else retry),
+        item_deadline=client / 1000 if client else None,
     )
 
 
@@ -185,10 +189,7 @@ def origins(
         ),
         "groups[0].device": config_origin("deviceType", f"a GPU where there is one: {defaults.gpus} here"),
         "groups[0].device_ids": config_origin("deviceIds", "all GPUs in turn"),
-        "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
-        "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
-        "limits.needs_free": config_origin(TICKETS, "TorchServe's default: requests wait for a worker"),
-        "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
+        **_limit_origins(config),
         "version_policy": Origin("every archive is served", ""),
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),
         "handler.directory": Origin("rule: the model's folder", ""),
@@ -200,4 +201,18 @@ def origins(
             for name in environment(rules)
         },
         **sequences.origins(config),
+    }
+
+
+def _limit_origins(config: ModelConfig) -> Mapping[str, Origin]:
+    config_origin = partial(layers.config_origin, config)
+    return {
+        "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
+        "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
+        "limits.retry_seconds": config_origin("maxRetryTimeoutInSec", "TorchServe's default"),
+        "limits.item_deadline": config_origin(
+            "clientTimeoutInMills", "TorchServe's default: as long as its client waits"
+        ),
+        "limits.needs_free": config_origin(TICKETS, "TorchServe's default: requests wait for a worker"),
+        "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
     }

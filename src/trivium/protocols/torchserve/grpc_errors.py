@@ -44,6 +44,8 @@ def told_of_inference(error: ServeError, target: Target, exact: bool) -> tuple[i
         return grpc_status.INTERNAL, _required("model_name", message, exact), "BadRequestException.()"
     if error.reason == reasons.SEQUENCE and error.code is Code.INVALID:
         return grpc_status.INTERNAL, _required("sequenceId", message, exact), "BadRequestException.()"
+    if error.reason == reasons.ITEM_DEADLINE:
+        return grpc_status.number_of(error), message, _class_of(type_name)
     if error.code in _BUSY and error.status is None:
         return grpc_status.INTERNAL, message, "InternalServerException.()"
     if error.code in (Code.WORKER_DIED, Code.MODEL_FAILED, Code.OUT_OF_MEMORY, Code.UNKNOWN, Code.EXPIRED):

@@ -340,6 +340,14 @@ def test_without_sequences_their_bounds_are_reported(tmp_path: Path, defaults: D
     )
 
 
+def test_times_that_a_worker_and_a_client_have(tmp_path: Path, defaults: Defaults) -> None:
+    text = "maxRetryTimeoutInSec: 0\nclientTimeoutInMills: 1500\n"
+    limits = one(mar(tmp_path / "a.mar", files(text)), defaults).limits
+    assert (limits.retry_seconds, limits.item_deadline) == (0.0, 1.5)
+    limits = one(mar(tmp_path / "b.mar", files("clientTimeoutInMills: 0\n")), defaults).limits
+    assert (limits.retry_seconds, limits.item_deadline) == (300.0, None)
+
+
 def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
     spec = one(mar(tmp_path / "a.mar", files("useJobTicket: true\nminWorkers: 1\nmaxWorkers: 3\n")), defaults)
     assert spec.limits.needs_free
