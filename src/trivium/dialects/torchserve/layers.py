@@ -54,6 +54,8 @@ class ServerRules:
     decodes_requests: bool = True
     limits_pixels: bool = True
     sequence_names: SequenceNames = SequenceNames()
+    answer_bytes: int | None = None
+    unregister_seconds: float | None = None
 
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""

@@ -84,7 +84,7 @@ class LanguageModel:
             engine=ENGINE,
             entry=made.entry,
             groups=groups,
-            limits=translation.limits(config, defaults),
+            limits=translation.limits(config, defaults, self.rules),
             streams=True,
             version_policy=All(),
             parameters=self._parameters,

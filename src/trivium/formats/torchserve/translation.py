@@ -110,8 +110,8 @@ def groups(
     return (group,), findings
 
 
-def limits(config: ModelConfig, defaults: Defaults) -> Limits:
-    """Return the limits of the queue, of an answer's time and of a worker's start."""
+def limits(config: ModelConfig, defaults: Defaults, rules: ServerRules) -> Limits:
+    """Return the limits of the queue, of an answer's time and size, and of a worker's start."""
     items = config.number("jobQueueSize") or defaults.queue_items
     retry, client = config.number("maxRetryTimeoutInSec"), config.number("clientTimeoutInMills")
     return Limits(
@@ -121,6 +121,8 @@ def limits(config: ModelConfig, defaults: Defaults) -> Limits:
         needs_free=config.values.get(TICKETS) is True,
         retry_seconds=float(RETRY_S if retry is None else retry),
         item_deadline=client / 1000 if client else None,
+        answer_bytes=rules.answer_bytes,
+        drain_seconds=rules.unregister_seconds,
     )
 
 
@@ -213,6 +215,8 @@ def _limit_origins(config: ModelConfig) -> Mapping[str, Origin]:
         "limits.item_deadline": config_origin(
             "clientTimeoutInMills", "TorchServe's default: as long as its client waits"
         ),
+        "limits.answer_bytes": Origin("the server's max_response_size, if it has one", ""),
+        "limits.drain_seconds": Origin("the server's unregister_model_timeout, if it has one", ""),
         "limits.needs_free": config_origin(TICKETS, "TorchServe's default: requests wait for a worker"),
         "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
     }

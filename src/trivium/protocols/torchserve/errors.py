@@ -62,6 +62,8 @@ TABLE: Mapping[Code, ErrorRow] = {
 METHOD = TABLE[Code.METHOD]
 CLIENT_TIMEOUT = ErrorRow(408, "RequestTimeoutException")
 """What is said once a model's clientTimeoutInMills has passed; the original says nothing at all."""
+TOO_LARGE_ANSWER = ErrorRow(500, _FAILED, "Worker died.")
+"""What is said of an answer that is too large; the original's worker does die of it."""
 KILLED = ErrorRow(507, _FAILED, "Worker died.")
 """What is said of a worker that was killed as the kernel does it where memory runs out."""
 
@@ -140,6 +142,8 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
         return KILLED
     if error.reason == reasons.ITEM_DEADLINE:
         return CLIENT_TIMEOUT
+    if error.reason == reasons.ANSWER_SIZE:
+        return TOO_LARGE_ANSWER
     if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
         return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is not Code.NOT_FOUND:

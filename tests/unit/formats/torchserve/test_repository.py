@@ -348,6 +348,13 @@ def test_times_that_a_worker_and_a_client_have(tmp_path: Path, defaults: Default
     assert (limits.retry_seconds, limits.item_deadline) == (300.0, None)
 
 
+def test_the_servers_limits_are_its_models(tmp_path: Path, defaults: Defaults) -> None:
+    path = mar(tmp_path / "a.mar", files())
+    (spec,) = TorchServeFormat(ServerRules(answer_bytes=9, unregister_seconds=3.0)).read(path, defaults).specs
+    assert (spec.limits.answer_bytes, spec.limits.drain_seconds) == (9, 3.0)
+    assert (one(path, defaults).limits.answer_bytes, one(path, defaults).limits.drain_seconds) == (None, None)
+
+
 def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
     spec = one(mar(tmp_path / "a.mar", files("useJobTicket: true\nminWorkers: 1\nmaxWorkers: 3\n")), defaults)
     assert spec.limits.needs_free
