@@ -96,13 +96,14 @@ class TorchServeAdapter(Adapter):
         found = self._headers(headers)
         if item.sequence is not None:
             identity, starts, ends = item.sequence
-            context = self.context
-            if not found.get(context.header_key_sequence_id):
-                found[context.header_key_sequence_id] = str(identity)
-            if starts:
-                found.setdefault(context.header_key_sequence_start, "true")
-            if ends:
-                found.setdefault(context.header_key_sequence_end, "true")
+            context, yes = self.context, "true"
+            said = [(context.header_key_sequence_id, str(identity))]
+            said += [(context.header_key_sequence_start, yes)] if starts else []
+            said += [(context.header_key_sequence_end, yes)] if ends else []
+            for name, value in said:
+                known = found.get(name)
+                if not (known and isinstance(known, str)):  # an input of that name has a content type there
+                    found[name] = value
         return self._processor(found)
 
     def _show(self, ids: List[str], processors: List[Any]) -> None:

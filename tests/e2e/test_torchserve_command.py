@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -527,6 +528,36 @@ def test_a_request_that_is_too_large_is_an_empty_413(folder: TorchServeFolder) -
         answer = server.predict("one", b"x" * 101)
         assert (answer.status, answer.body) == (413, b"")
         assert server.predict("one").fields["access-control-allow-origin"] == "https://a.example"
+
+
+def test_an_answer_that_is_too_large_fails_and_its_worker_lives(folder: TorchServeFolder) -> None:
+    folder.model("one", "import os\nPID = str(os.getpid()).encode()\n" + ECHO.replace('b"")', "PID)"))
+    text = "disable_token_authorization=true\nmax_response_size=100\n"
+    with torchserve(folder, "--models", "one", text=text) as server:
+        server.serves("one")
+        process = server.predict("one", b"").body
+        assert server.predict("one", b"x" * 100).body == b"x" * 100
+        answer = server.predict("one", b"x" * 101)
+        assert (answer.status, json.loads(answer.body)["message"]) == (500, "Worker died.")
+        assert server.predict("one", b"").body == process
+
+
+def test_what_a_model_has_in_work_too_long_after_its_end_is_ended(folder: TorchServeFolder) -> None:
+    gate = folder.path / "gate"
+    code = f"import os, time\ndef handle(data, context):\n    while data and not os.path.exists({str(gate)!r}):\n"
+    folder.model(
+        "waits",
+        f"{code}        open({f'{gate}.begun'!r}, 'w').close()\n        time.sleep(0.005)\n    return data\n",
+    )
+    text = "disable_token_authorization=true\nenable_model_api=true\nunregister_model_timeout=0\n"
+    with torchserve(folder, "--models", "waits", text=text) as server, ThreadPoolExecutor(1) as pool:
+        until(lambda: "Model waits loaded" in server.said(), server.said)
+        waits = pool.submit(server.predict, "waits")
+        until(Path(f"{gate}.begun").exists, server.said)
+        assert server.ask("Management", "DELETE", "/models/waits").status == 200
+        answer = waits.result()
+        assert (answer.status, "was unloaded" in json.loads(answer.body)["message"]) == (503, True)
+        gate.touch()
 
 
 @pytest.mark.parametrize("is_given", [True, False])

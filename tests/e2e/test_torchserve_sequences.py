@@ -1,6 +1,7 @@
 """TorchServe's sequences over the real server: a state stays with its worker, ends, is lost, bounded, and left."""
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +89,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
     archive(
         store, "streams", code=STREAMS, config=config(2, most=2, waiting=4) + "continuousBatching: true\n"
     )
+    archive(store, "hasty", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nclientTimeoutInMills: 250\n")
+    archive(store, "tickets", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nuseJobTicket: true\n")
     log = tmp_path_factory.mktemp("log") / "log"
     with managed(log, store, store) as serving:
         until(serving.process.is_ready, serving.process.said)
@@ -246,6 +249,59 @@ def test_a_request_stops_the_stream_of_another_in_its_sequence(server: Managed) 
         assert requests.post(url, b"over", headers={ID: "two"}, timeout=60).text == "over,"
         assert set(two.content.split(b",")) <= {b"stream", b""}
     assert requests.post(url, b"x", headers={ID: "three"}, timeout=60).text == "x,"
+
+
+def test_a_stream_of_requests_over_grpc_is_a_sequence(server: Managed) -> None:
+    def message(text: bytes, name: str = "rpc", model: str = "adds", **inputs: bytes) -> dict[str, Any]:
+        return {"model_name": model, "sequence_id": name, "input": {"data": text, **inputs}}
+
+    with server.rpcs() as rpcs:
+        said = [json.loads(each.prediction) for each in rpcs.sequence(*map(message, (b"1", b"2", b"3")))]
+        assert [each["sum"] for each in said] == [1, 3, 6]
+        assert said[0]["headers"] == {ID: "rpc"}
+        assert total(server, "adds", 4, "rpc") == 10  # the call has ended, and not the sequence
+        (last,) = rpcs.sequence(message(b"1", **{END: b"true"}))
+        assert json.loads(last.prediction)["headers"] == {ID: "rpc", END: "true"}
+        (first,) = rpcs.sequence(message(b"7", "", **{START: b"true"}))
+        assert first.sequence_id.startswith("ts-seq-")
+        assert total(server, "adds", 1, first.sequence_id) == 8
+        wrong = [message(b"1", ""), message(b"1", model="nope"), message(b"5", "right")]
+        answers = rpcs.sequence(*wrong)
+        assert sorted(each.status.message for each in answers) == [
+            "",
+            "Model not found: nope",
+            "Parameter sequenceId is required.",
+        ]
+        assert json.loads(next(each.prediction for each in answers if each.prediction))["sum"] == 5
+        (died,) = rpcs.sequence(message(b"die", "right"))
+        assert (died.status.code, died.status.message) == (13, "Worker died.")
+
+
+def test_with_tickets_nobody_waits_for_a_worker(server: Managed, tmp_path: Path) -> None:
+    gates = [tmp_path / "one", tmp_path / "two"]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(ask, server, "tickets", f"wait for {gate}") for gate in gates]
+        until(lambda: all(map(os.path.exists, [f"{gate}.begun" for gate in gates])), server.process.said)
+        status, message = ask(server, "tickets")
+        assert (status, REFUSED in message) == (503, True)
+        gates[0].touch()
+        assert runs[0].result()[0] == 200
+        until(lambda: ask(server, "tickets")[0] == 200, server.process.said)
+        gates[1].touch()
+        assert runs[1].result()[0] == 200
+
+
+def test_a_model_gives_its_clients_so_much_time(server: Managed, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with server.rpcs() as rpcs:
+        status, message = ask(server, "hasty", f"wait for {gate}")
+        assert (status, "its deadline of 0.25 s" in message) == (408, True)
+        code, text = rpcs.predict(model_name="hasty", input={"data": b"wait for " + bytes(gate)})
+        assert (code, "RequestTimeoutException" in text) == ("DEADLINE_EXCEEDED", True)
+    status, message = ask(server, "hasty")  # both workers are busy for nobody
+    assert status == 408
+    gate.touch()
+    until(lambda: ask(server, "hasty")[0] == 200, server.process.said)
 
 
 def test_the_description(server: Managed) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock, Sink, Timer
 from trivium.types.operations import Infer, SequenceRef
@@ -59,12 +60,17 @@ class Item(msgspec.Struct, eq=False):
         """Return its place in a sequence."""
         return self.operation.sequence
 
-    def keep_deadline(self, seconds: float, clock: Clock) -> None:
-        """End it once `seconds` have passed since it came, unless it has ended by then."""
+    def keep_deadline(self, seconds: float, clock: Clock, reason: str = "") -> None:
+        """End it once `seconds` have passed since it came, unless it has ended by then; for a `reason`, if there is
+        one. What deadline it had before holds no more.
+        """
         text = (
             f"The request to model '{self.operation.model}' ran out of time: its deadline of {seconds:g} s."
         )
-        end = partial(self.cancel, ServeError(Code.EXPIRED, text))
+        if self.timer is not None:
+            self.timer.cancel()
+        info = ErrorInfo.of(reason, model=self.operation.model) if reason else None
+        end = partial(self.cancel, ServeError(Code.EXPIRED, text, info=info))
         self.timer = clock.call_at(self.enqueued_at + seconds, end)
 
     def cancel(self, why: ServeError) -> None:

@@ -161,13 +161,17 @@ class MemoryNeed:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one model. Items beyond `queue_items` are refused with QUEUE_FULL; deadlines in seconds. If the queue
-    `fills_early`, its last place is for a time when an instance is free, or another may be opened.
+    `fills_early`, its last place is for a time when an instance is free, or another may be opened. With `needs_free` an
+    item is refused in the same way unless an instance is free for it now.
 
     A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
-    than `deaths` died in all, whatever they did before (None: any number). A worker
-    process is replaced after `recycle_items` items, or when its memory has grown by `recycle_bytes`, and killed when it
-    has more than `most_bytes`. Whatever stands in `memory` is free before anything of the model is started; the
-    CPU's entry counts for the load of every device.
+    than `deaths` died in all, whatever they did before (None: any number). With `retry_seconds` no number counts: it is
+    given up by the first failure so long after the one that began the row. An item is ended `item_deadline` seconds
+    after its receipt, wherever it is, and whatever longer time it asks for. One whose answer, or a part of it, is a
+    body of more than `answer_bytes` fails. What a version that is unloaded has still in work `drain_seconds` later is
+    ended; None lets all of it finish. A worker process is replaced after `recycle_items` items, or when its memory has
+    grown by `recycle_bytes`, and killed when it has more than `most_bytes`. Whatever stands in `memory` is free before
+    anything of the model is started; the CPU's entry counts for the load of every device.
     """
 
     queue_items: int = 1000
@@ -175,7 +179,12 @@ class Limits:
     startup_deadline: float = 300.0
     restarts: int = 10
     deaths: int | None = None
+    retry_seconds: float | None = None
+    item_deadline: float | None = None
+    answer_bytes: int | None = None
+    drain_seconds: float | None = None
     fills_early: bool = False
+    needs_free: bool = False
     recycle_items: int | None = None
     recycle_bytes: int | None = None
     most_bytes: int | None = None

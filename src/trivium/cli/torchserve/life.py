@@ -25,6 +25,7 @@ from trivium.cli.torchserve.settings import TorchServeSettings
 from trivium.cli.torchserve.snapshots import SnapshotWriter
 from trivium.cli.torchserve.token_check import authorizers
 from trivium.core.server import Server
+from trivium.dialects.torchserve.layers import SHARED_NAMES
 from trivium.dialects.torchserve.meter import SHARED as METER
 from trivium.dialects.torchserve.tokens import SHARED, Tokens
 from trivium.formats.torchserve.repository import TorchServeFormat
@@ -68,6 +69,7 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
     seen = observer(config.workers.shares_processor)
     async with app.build(config, seen, formats, recorder) as server, services.logs.written():
         server.shared[METER] = meter
+        server.shared[SHARED_NAMES] = settings.rules.sequence_names
         if tokens is not None:
             server.shared[SHARED] = tokens
         listeners = Listeners(server, config, authorizers(tokens), AnswerRecords(meter, services.logs))

@@ -164,7 +164,11 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
         sources.text("python"),
         sources.switch("decode_input_request"),
         sources.switch("limit_max_image_pixels"),
-        SequenceNames(*(sources.text(f"ts_header_key_sequence_{each}") for each in ("id", "start", "end"))),
+        sequence_names=SequenceNames(
+            *(sources.text(f"ts_header_key_sequence_{each}") for each in ("id", "start", "end"))
+        ),
+        answer_bytes=sources.number("max_response_size"),
+        unregister_seconds=float(sources.number("unregister_model_timeout")),
     )
 
 

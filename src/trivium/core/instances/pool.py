@@ -273,6 +273,11 @@ class Pool:
         """Can none of the instances begin anything now?"""
         return not any(slot.credits > 0 for slot in self._slots.values())
 
+    @property
+    def startable(self) -> int:
+        """Return how many batches, or items where each is one, the instances can begin now."""
+        return sum(slot.credits for slot in self._slots.values() if slot.credits > 0)
+
     def free(self) -> Iterable[InstanceId]:
         """Credits, as often as each instance has them, the least busy one in front."""
         only = self._only

@@ -27,6 +27,9 @@ CHANCES = 3
 model's fault, and the next one may well open.
 """
 
+ANY_NUMBER = 2**31
+"""Failures in a row that may be, where it is time that counts."""
+
 MOST_LOST = 2
 """Instances of a group that are replaced after they were given up with a run that did not end: each leaves a thread."""
 
@@ -42,7 +45,7 @@ class Group:
         self.members: dict[InstanceId, int] = {}
         self.opening: set[int] = set()
         self.failures = 0
-        self.failed_at = 0.0
+        self.failed_at = self.failing_since = 0.0
         self.died_in_vain = False
         self.lost = 0
         self.deaths = 0
@@ -105,7 +108,8 @@ class Scaler:
         self._clock = clock
         self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
-        self._restarts, self._most_deaths = limits.restarts, limits.deaths
+        self._window, self._most_deaths = limits.retry_seconds, limits.deaths
+        self._restarts = limits.restarts if self._window is None else ANY_NUMBER
         self.deaths: deque[str] = deque(maxlen=5)
         """What became of the last instances that died."""
         self._alarm = Alarm(clock, self.review)
@@ -186,6 +190,8 @@ class Scaler:
         """That the model serves no more, once it has been given up."""
         last = self.deaths[-1] if self.deaths else "No instance could be opened."
         cause = f"{self._restarts} failures in a row"
+        if self._window is not None:
+            cause = f"{self._window:g} s of failures in a row"
         if any(group.lost > MOST_LOST for group in self._groups):
             cause = f"{MOST_LOST + 1} runs that did not end"
         elif any(map(self._has_died_too_often, self._groups)):
@@ -217,10 +223,19 @@ class Scaler:
             elif slot.ended:
                 group.failures = 0
             elif group.died_in_vain:
-                group.failures += 1
-                group.failed_at = self._clock.now()
+                self._note_failure(group)
                 self._trouble = post_mortem
             group.died_in_vain = not slot.ended
+
+    def _note_failure(self, group: Group) -> None:
+        """Count a failure in a row; where the row has lasted for too long it is the last one."""
+        now = self._clock.now()
+        if not group.failures:
+            group.failing_since = now
+        group.failures += 1
+        group.failed_at = now
+        if self._window is not None and now - group.failing_since >= self._window:
+            group.failures = self._restarts + 1
 
     def _has_died_too_often(self, group: Group) -> bool:
         return self._most_deaths is not None and group.deaths > self._most_deaths
@@ -301,8 +316,7 @@ class Scaler:
             await self._open(group, placement)
         except Exception as cause:
             error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
-            group.failures += 1
-            group.failed_at = self._clock.now()
+            self._note_failure(group)
             self._last_failure, self._trouble = error, error.message
             log.error("instance %s did not open: %s", placement.name, error.message)
             self._model.instance_failed()

@@ -31,6 +31,7 @@ from trivium.core.models.served_model import ModelContext, Offload, ServedModel,
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
+from trivium.core.request import GIVEN_UP
 from trivium.core.workers.process_launcher import WorkerServices
 from trivium.machine.memory import FreeMemory
 from trivium.machine.memory_guard import MemoryGuard
@@ -424,9 +425,14 @@ class Lifecycle:
         task.add_done_callback(self._drains.discard)
 
     async def _drained(self, loaded: ServedModel, record: Record | None) -> None:
+        why, limit = GIVEN_UP, loaded.spec.limits.drain_seconds
         with suppress(asyncio.CancelledError):  # the time of grace is over: what is left is given up
-            await loaded.idle()
-        await loaded.close()
+            try:
+                async with asyncio.timeout(limit):
+                    await loaded.idle()
+            except TimeoutError:
+                why = _unloaded(loaded.spec, limit)
+        await loaded.close(why)
         if not self._registry.ready_versions(loaded.spec.name):
             self._services.forget(loaded.spec.name)
         # It may have been loaded again while the old one drained.
@@ -464,6 +470,13 @@ def _device(name: str) -> Device | None:
             Code.INVALID,
             f"There is no kind of device {name[:40]!r}; there are: {kinds}. Name one of them, or none.",
         ) from error
+
+
+def _unloaded(spec: ModelSpec, limit: float | None) -> ServeError:
+    return ServeError(
+        Code.DRAINING,
+        f"Model '{spec.name}' version {spec.version} was unloaded, and this request was not done {limit:g} s later.",
+    )
 
 
 def _registered_twice(spec: ModelSpec) -> ServeError:

@@ -22,7 +22,7 @@ from trivium.core.models.preparations import PreparedLoad
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import CallGraph, PendingCall
-from trivium.core.queueing.payload_adapter import PayloadAdapter
+from trivium.core.queueing.payload_adapter import payload_adapter
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.queueing.response_cache import Section
 from trivium.core.queueing.responses import answering
@@ -110,11 +110,12 @@ class ServedModel:
         self._clock = clock
         groups = [Group(group, isolation) for group in spec.groups]
         # The pipeline, in the order in which an item passes it.
-        self._adapter = PayloadAdapter(spec, context.takes)
+        self._adapter = payload_adapter(spec, context.takes)
         self._counters, self._responses = answering(
             spec, self._adapter, clock.now, context.measures, context.recorder
         )
-        self._is_plain = self._adapter.levels.are_plain and not isinstance(spec.scheduling, Sequence)
+        has_rules = isinstance(spec.scheduling, Sequence) or spec.limits.item_deadline is not None
+        self._is_plain = self._adapter.levels.are_plain and not has_rules
         self._pool, self._member = self._make_pool(mailbox)
         self._queue = RequestQueue(self._pool.free)
         self._admission = AdmissionController(
@@ -179,10 +180,10 @@ class ServedModel:
             self._idle_waiters.append(waiter)
             await waiter
 
-    async def close(self) -> None:
+    async def close(self, why: ServeError = GIVEN_UP) -> None:
         """Close the instances; only when idle, or to give up what is left."""
         for item in [*self._queue.entries(), *self._pool.held()]:
-            item.cancel(GIVEN_UP)
+            item.cancel(why)
         self._scheduler.close()
         if self._run_watch is not None:
             self._run_watch.close()
@@ -291,6 +292,9 @@ class ServedModel:
         self._expire(item, error)
 
     def _rank(self, item: Item, infer: Infer) -> None:
+        longest = self.spec.limits.item_deadline
+        if longest is not None and (infer.deadline is None or longest < infer.deadline):
+            item.keep_deadline(longest, self._clock, reasons.ITEM_DEADLINE)
         if self._sequences is None:
             self._admission.rank(item, infer)
             return

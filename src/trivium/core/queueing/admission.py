@@ -34,6 +34,11 @@ class InstanceCounts(Protocol):
         """Can none of them begin anything now?"""
         ...
 
+    @property
+    def startable(self) -> int:
+        """Batches, or items where each is one, that they can begin now."""
+        ...
+
     def run_ages(self) -> list[float]:
         """Seconds that each run in hand has taken by now."""
         ...
@@ -77,7 +82,8 @@ class AdmissionController:
     ) -> None:
         self._name = spec.name
         self._places, self._fills_early = spec.limits.queue_items, spec.limits.fills_early
-        self.limit = self._places - self._fills_early
+        self._needs_free = spec.limits.needs_free
+        self.limit = 0 if self._needs_free else self._places - self._fills_early
         self._levels = levels
         self._queue = queue
         self._instances = instances
@@ -100,6 +106,8 @@ class AdmissionController:
         QUEUE_FULL. `is_growing`: another instance may be opened.
         """
         waiting = self._queue.count + self._instances.ahead
+        if self._needs_free and waiting >= self._instances.startable:
+            raise none_free(self._name, self.retry_after())
         limit = self._places
         if self._fills_early and not is_growing and self._instances.is_busy:
             limit -= 1
@@ -123,6 +131,17 @@ def queue_full(model: str, waiting: int, retry_after: float) -> ServeError:
         f"The queue of model '{model}' is full: {waiting} requests are waiting. "
         f"Try again in {max(1, math.ceil(retry_after))} s, or give the model more instances or a longer "
         "queue.",
+        retry_after,
+        info=ErrorInfo.of(reasons.QUEUE_FULL, model=model),
+    )
+
+
+def none_free(model: str, retry_after: float) -> ServeError:
+    """The refusal of an item that may not wait for an instance."""
+    return ServeError(
+        Code.QUEUE_FULL,
+        f"No instance of model '{model}' is free, and requests to it do not wait for one. Try again in "
+        f"{max(1, math.ceil(retry_after))} s, or give the model more instances.",
         retry_after,
         info=ErrorInfo.of(reasons.QUEUE_FULL, model=model),
     )

@@ -15,7 +15,9 @@ from trivium.core.queueing.admission import PriorityRules
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.request import Item
+from trivium.types import reasons
 from trivium.types.buffers import Lease
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Infer, WantedOutput
@@ -170,6 +172,33 @@ class PayloadAdapter:
             names = {output.name for output in wanted}
             return Tensors(tuple(tensor for tensor in payload.items if tensor.name in names))
         return payload
+
+
+class BoundedPayloadAdapter(PayloadAdapter):
+    """One whose answers may have so many bytes in a part."""
+
+    def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind], most: int) -> None:
+        super().__init__(spec, takes)
+        self._name = spec.name
+        self._most = most
+
+    def answer(self, item: Item, outcome: Outcome) -> tuple[Outcome, Mapping[str, Scalar]]:
+        """See `PayloadAdapter`; MODEL_FAILED for a body that is too large."""
+        size = sum(len(part.data) for part in outcome.parts) if type(outcome) is Raw else 0
+        if size <= self._most:
+            return super().answer(item, outcome)
+        text = (
+            f"Model '{self._name}' answered {size} bytes, and {self._most} may be in an answer, or in a part of it. "
+            "Have it answer less, or in several parts, or allow more."
+        )
+        info = ErrorInfo.of(reasons.ANSWER_SIZE, model=self._name, most=self._most, size=size)
+        return ServeError(Code.MODEL_FAILED, text, info=info), {}
+
+
+def payload_adapter(spec: ModelSpec, takes: frozenset[PayloadKind]) -> PayloadAdapter:
+    """Make the one of a model."""
+    most = spec.limits.answer_bytes
+    return PayloadAdapter(spec, takes) if most is None else BoundedPayloadAdapter(spec, takes, most)
 
 
 def _leased(generate: Generate, lease: Lease | None) -> Generate:

@@ -73,13 +73,9 @@ ROWS: Mapping[str, TorchServeKey] = {
     "pippy": TorchServeKey(TorchServeKeyRole.PASSED_ON),
     "deepspeed": TorchServeKey(TorchServeKeyRole.PASSED_ON),
     "dali": TorchServeKey(TorchServeKeyRole.PASSED_ON),
-    "maxRetryTimeoutInSec": _reported(
-        ValueKind.NUMBER, "a worker that dies is started again a number of times", 300
-    ),
-    "clientTimeoutInMills": _reported(
-        ValueKind.NUMBER, "a request waits for its answer as long as its client does", 0
-    ),
-    "useJobTicket": _reported(ValueKind.FLAG, "requests wait in the queue for a free worker", False),
+    "maxRetryTimeoutInSec": _used(ValueKind.NUMBER),
+    "clientTimeoutInMills": _used(ValueKind.NUMBER),
+    "useJobTicket": _used(ValueKind.FLAG),
     "useVenv": _reported(ValueKind.FLAG, "the handler runs under the server's own interpreter", False),
     "sequenceMaxIdleMSec": _used(ValueKind.NUMBER),
     "sequenceTimeoutMSec": _used(ValueKind.NUMBER),

@@ -36,6 +36,10 @@ class SequenceNames:
     end: str = "ts_request_sequence_end"
 
 
+SHARED_NAMES = "torchserve sequence names"
+"""Where a server's `SequenceNames` lie, among what its listeners share."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
@@ -53,6 +57,8 @@ class ServerRules:
     limits_pixels: bool = True
     sequence_names: SequenceNames = SequenceNames()
     metrics: Declared | None = None
+    answer_bytes: int | None = None
+    unregister_seconds: float | None = None
 
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""

@@ -18,7 +18,7 @@ from trivium.dialects.torchserve.layers import NO_RULES, ServerRules
 from trivium.dialects.torchserve.manifest import Manifest
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.formats.checkpoint import ENGINE, CheckpointReading, read_checkpoint
-from trivium.formats.torchserve import translation
+from trivium.formats.torchserve import sequences, translation
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
 from trivium.types.spec import (
@@ -55,7 +55,7 @@ class LanguageModel:
         settings.check_names()
         self._check_name(settings)
         groups, notices = translation.groups(self.name, config, defaults)
-        settings.findings += notices
+        settings.findings += [*notices, *sequences.check(config, may_be=False)]
         groups = self._placed(settings, groups, defaults)
         trusts, _ = settings.text("TRUST_REMOTE_CODE")
         root, where = self._root(settings)
@@ -84,7 +84,7 @@ class LanguageModel:
             engine=ENGINE,
             entry=made.entry,
             groups=groups,
-            limits=translation.limits(config, defaults),
+            limits=translation.limits(config, defaults, self.rules),
             streams=True,
             version_policy=All(),
             parameters=self._parameters,

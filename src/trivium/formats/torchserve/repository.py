@@ -172,7 +172,7 @@ def _handler_model(
         batching=translation.batching(config),
         scheduling=translation.scheduling(config, rules),
         groups=groups,
-        limits=translation.limits(config, defaults),
+        limits=translation.limits(config, defaults, rules),
         version_policy=All(),
         handler=Handler(
             python=rules.python,

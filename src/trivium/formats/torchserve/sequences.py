@@ -50,14 +50,22 @@ def sequence(config: ModelConfig, rules: ServerRules, max_delay: float, overlaps
     )
 
 
-def check(config: ModelConfig) -> list[Finding]:
-    """Name what has no effect, and refuse a missing idle time, without which the original answers no request."""
+def check(config: ModelConfig, may_be: bool = True) -> list[Finding]:
+    """Name what has no effect, and refuse a missing idle time, without which the original answers no request. Unless
+    there `may_be` sequences, for a model without code, they are refused.
+    """
     keys = (IDLE, LIFE, MOST, WAITING)
     if not is_stateful(config):
         return [
             config.notice(key, f"it has an effect with {STATEFUL}: true only")
             for key in keys
             if config.number(key)
+        ]
+    if not may_be:
+        hint = "Remove it: a language model that is built in keeps nothing between requests."
+        place = config.lines.get(STATEFUL)
+        return [
+            Finding(Severity.ERROR, config.file, place, STATEFUL, "true", "a handler in the archive", hint)
         ]
     if config.number(IDLE):
         return []

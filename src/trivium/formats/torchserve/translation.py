@@ -30,9 +30,10 @@ from trivium.types.spec import (
 )
 
 _METRICS = Origin("the server's metrics.yaml, model_metrics", "")
-CONTINUOUS = "continuousBatching"
+CONTINUOUS, TICKETS = "continuousBatching", "useJobTicket"
 DELAY_MS = 100
 TIMEOUT_S = 120
+RETRY_S = 300
 
 
 def is_continuous(config: ModelConfig) -> bool:
@@ -81,6 +82,9 @@ def groups(
         )
         place = config.lines.get(key)
         findings.append(Finding(Severity.ERROR, config.file, place, key, str(most), expected, hint))
+    if config.values.get(TICKETS) is True and most > lowest:
+        said = "no more workers are started than minWorkers, since no request waits for one"
+        findings.append(config.notice("maxWorkers", f"{most} with {TICKETS}: {said}"))
     wants = config.values.get("deviceType")
     device = Device.GPU if defaults.gpus and wants != "cpu" else Device.CPU
     if wants == "gpu" and not defaults.gpus:
@@ -106,13 +110,19 @@ def groups(
     return (group,), findings
 
 
-def limits(config: ModelConfig, defaults: Defaults) -> Limits:
-    """Return the limits of the queue, of an answer's time and of a worker's start."""
+def limits(config: ModelConfig, defaults: Defaults, rules: ServerRules) -> Limits:
+    """Return the limits of the queue, of an answer's time and size, and of a worker's start."""
     items = config.number("jobQueueSize") or defaults.queue_items
+    retry, client = config.number("maxRetryTimeoutInSec"), config.number("clientTimeoutInMills")
     return Limits(
         queue_items=sequences.most_waiting(config) if is_stateful(config) else items,
         run_deadline=float(config.number("responseTimeout") or TIMEOUT_S),
         startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
+        needs_free=config.values.get(TICKETS) is True,
+        retry_seconds=float(RETRY_S if retry is None else retry),
+        item_deadline=client / 1000 if client else None,
+        answer_bytes=rules.answer_bytes,
+        drain_seconds=rules.unregister_seconds,
     )
 
 
@@ -182,9 +192,7 @@ def origins(
         ),
         "groups[0].device": config_origin("deviceType", f"a GPU where there is one: {defaults.gpus} here"),
         "groups[0].device_ids": config_origin("deviceIds", "all GPUs in turn"),
-        "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
-        "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
-        "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
+        **_limit_origins(config),
         "version_policy": Origin("every archive is served", ""),
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),
         "handler.directory": Origin("rule: the model's folder", ""),
@@ -197,4 +205,20 @@ def origins(
             for name in environment(rules)
         },
         **sequences.origins(config),
+    }
+
+
+def _limit_origins(config: ModelConfig) -> Mapping[str, Origin]:
+    config_origin = partial(layers.config_origin, config)
+    return {
+        "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
+        "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
+        "limits.retry_seconds": config_origin("maxRetryTimeoutInSec", "TorchServe's default"),
+        "limits.item_deadline": config_origin(
+            "clientTimeoutInMills", "TorchServe's default: as long as its client waits"
+        ),
+        "limits.answer_bytes": Origin("the server's max_response_size, if it has one", ""),
+        "limits.drain_seconds": Origin("the server's unregister_model_timeout, if it has one", ""),
+        "limits.needs_free": config_origin(TICKETS, "TorchServe's default: requests wait for a worker"),
+        "limits.startup_deadline": config_origin("startupTimeout", "TorchServe's default"),
     }

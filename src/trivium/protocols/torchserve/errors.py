@@ -60,6 +60,10 @@ TABLE: Mapping[Code, ErrorRow] = {
     Code.OUT_OF_MEMORY: ErrorRow(507, _FAILED, "Out of resources"),
 }
 METHOD = TABLE[Code.METHOD]
+CLIENT_TIMEOUT = ErrorRow(408, "RequestTimeoutException")
+"""What is said once a model's clientTimeoutInMills has passed; the original says nothing at all."""
+TOO_LARGE_ANSWER = ErrorRow(500, _FAILED, "Worker died.")
+"""What is said of an answer that is too large; the original's worker does die of it."""
 KILLED = ErrorRow(507, _FAILED, "Worker died.")
 """What is said of a worker that was killed as the kernel does it where memory runs out."""
 
@@ -137,6 +141,10 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
         return error.row
     if error.code is Code.WORKER_DIED and error.metadata.get("killed"):
         return KILLED
+    if error.reason == reasons.ITEM_DEADLINE:
+        return CLIENT_TIMEOUT
+    if error.reason == reasons.ANSWER_SIZE:
+        return TOO_LARGE_ANSWER
     if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
         return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:

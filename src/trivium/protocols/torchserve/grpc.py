@@ -6,12 +6,20 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers. Knows no so
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import cast
 
-from trivium.codecs.conversion import is_slow_to_write, negotiated
+from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.json_documents import indented
+from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.protocols.torchserve.answer import health_of
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, refuse_management
 from trivium.protocols.torchserve.grpc_management import MANAGEMENT_RPCS, decode_rpc
 from trivium.protocols.torchserve.grpc_messages import INFERENCE, MANAGEMENT, new, read
+from trivium.protocols.torchserve.grpc_predictions import bytes_of
+from trivium.protocols.torchserve.grpc_sequences import (
+    SequenceRpcEncoder,
+    refuse_in_stream,
+    sequence_names,
+    sequence_of,
+)
 from trivium.protocols.torchserve.management import ManagementRequest
 from trivium.protocols.torchserve.management_answer import document_of, note
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
@@ -22,7 +30,7 @@ from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
-from trivium.types.payload import Raw, RawPart, Tensors
+from trivium.types.payload import Raw, RawPart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, Target, costly_rpc
 
@@ -46,12 +54,13 @@ _INPUT = 3
 """The field of a request that carries data."""
 
 _NO_OPTIONS = ManagementOptions()
+_NAMES = SequenceNames()
 
 
 class TorchServeGrpc:
     """Implements `types.interfaces.RpcProtocol`. `make_id` gives each request its id. With `exact_texts` an error says
     what the original says, and no more. What is for other `roles` is not there; models are managed as `management`
-    says.
+    says. Inputs with these `names` say that a sequence starts or ends.
     """
 
     def __init__(
@@ -60,9 +69,11 @@ class TorchServeGrpc:
         exact_texts: bool = False,
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
+        names: SequenceNames = _NAMES,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
+        self._names = names
         self._management = management
         services = tuple(f"/{name}/" for role in roles for name in SERVICES.get(role, ()))
         self._methods = frozenset(method for method in SCOPES if method.startswith(services))
@@ -81,13 +92,7 @@ class TorchServeGrpc:
         return SCOPES.get(method, AccessScope.MANAGE)
 
     def admit(self, call: RpcCall) -> None:
-        """Refuse streams of requests: they are sequences, which no model here has. Raises UNSUPPORTED."""
-        if call.method == STREAM_2:
-            raise ServeError(
-                Code.UNSUPPORTED,
-                "StreamPredictions2 needs a model with sequenceBatching, which is not supported in this version. Call "
-                "StreamPredictions for each request, and keep state in a store of the handler's own.",
-            )
+        """Admit every call that has a kind."""
 
     def is_costly(self, call: RpcCall, message: bytes) -> bool:
         """No message is: `decode` refuses what would take long to read."""
@@ -95,7 +100,6 @@ class TorchServeGrpc:
 
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, RpcEncoder]:
         """The operation of one request, and the encoder for its answer."""
-        self.admit(call)
         if call.method == PING:
             return List(), PingRpcEncoder()
         service, _, name = call.method[1:].partition("/")
@@ -110,18 +114,25 @@ class TorchServeGrpc:
                 info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=""),
             )
         parts = tuple(RawPart(value, name=name) for name, value in request.input.items())
+        is_sequence = call.method == STREAM_2
         infer = Infer(
             request.model_name,
             Raw(parts, path=None),
             request.model_version,
             self._make_id(),
             deadline=call.timeout,
+            sequence=sequence_of(request, self._names, is_sequence),
         )
         target = Target("", request.model_name, request.model_version)
+        if is_sequence:
+            shows = "" if request.sequence_id else self._names.id
+            return infer, SequenceRpcEncoder(target, self._exact, shows)
         return infer, PredictionRpcEncoder(target, call.method == STREAM, self._exact)
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
-        """The status of an error, which ends the call."""
+        """The status of an error, which ends the call; of one request of a stream a message."""
+        if call.method == STREAM_2:
+            return refuse_in_stream(error, Target(""), self._exact)
         refuse = refuse_management if call.method.startswith(f"/{_MANAGES}/") else refuse_inference
         return refuse(error, Target(""), self._exact)
 
@@ -203,27 +214,14 @@ class PredictionRpcEncoder:
         is_first, self._has_begun = not self._has_begun, True
         if self._is_stream:
             is_empty = part.payload is None and not is_first
-            return RpcAnswer(None if is_empty else _prediction(_bytes_of(part)), part.final)
+            return RpcAnswer(None if is_empty else _prediction(bytes_of(part)), part.final)
         if is_first:
-            self._first = _bytes_of(part)
+            self._first = bytes_of(part)
         return RpcAnswer(_prediction(self._first) if part.final else None, part.final)
 
 
 def _prediction(data: bytes) -> bytes:
     return bytes(new("PredictionResponse", prediction=data).SerializeToString())
-
-
-def _bytes_of(part: ResponsePart) -> bytes:
-    payload = part.payload
-    if payload is None:
-        return b""
-    if isinstance(payload, Raw):
-        return bytes(payload.parts[0].data) if payload.parts else b""
-    if isinstance(payload, Tensors):
-        return b"".join(negotiated(payload, "", "", "application/json")[1])
-    raise ServeError(
-        Code.UNSUPPORTED, f"The model {part.model!r} generates text, which this RPC does not answer."
-    )
 
 
 def _text(document: bytes) -> str:
@@ -232,4 +230,5 @@ def _text(document: bytes) -> str:
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
-    return TorchServeGrpc(context.make_id, context.as_original, context.roles, management_options(context))
+    options, names = management_options(context), sequence_names(context.shared)
+    return TorchServeGrpc(context.make_id, context.as_original, context.roles, options, names)

@@ -26,17 +26,31 @@ _MODEL_API = "Model API disabled"
 
 
 def refuse_inference(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
-    """The end of a call for inference. What the original refuses before a worker has it is INTERNAL there."""
+    """The end of a call for inference."""
+    code, message, class_name = told_of_inference(error, target, exact)
+    return (
+        _ended(code, message, class_name) if class_name else RpcAnswer(code=code, details=writable(message))
+    )
+
+
+def told_of_inference(error: ServeError, target: Target, exact: bool) -> tuple[int, str, str]:
+    """Return the status of an error, what is said, and the class that the original names, if it knows such an error.
+    What it refuses before a worker has it is INTERNAL there.
+    """
     status, type_name, message = refusal_of(error, target, exact)
     if status == NOT_FOUND and error.status is None:
-        return _ended(grpc_status.INTERNAL, message, _class_of(type_name))
+        return grpc_status.INTERNAL, message, _class_of(type_name)
     if error.reason == reasons.UNKNOWN_MODEL:  # none is named, and there is not just one
-        return _ended(grpc_status.INTERNAL, _required(message, exact), "BadRequestException.()")
+        return grpc_status.INTERNAL, _required("model_name", message, exact), "BadRequestException.()"
+    if error.reason == reasons.SEQUENCE and error.code is Code.INVALID:
+        return grpc_status.INTERNAL, _required("sequenceId", message, exact), "BadRequestException.()"
+    if error.reason == reasons.ITEM_DEADLINE:
+        return grpc_status.number_of(error), message, _class_of(type_name)
     if error.code in _BUSY and error.status is None:
-        return _ended(grpc_status.INTERNAL, message, "InternalServerException.()")
+        return grpc_status.INTERNAL, message, "InternalServerException.()"
     if error.code in (Code.WORKER_DIED, Code.MODEL_FAILED, Code.OUT_OF_MEMORY, Code.UNKNOWN, Code.EXPIRED):
-        return _ended(number_of(status), message, _class_of(type_name))
-    return RpcAnswer(code=grpc_status.number_of(error), details=writable(error.message))
+        return number_of(status), message, _class_of(type_name)
+    return grpc_status.number_of(error), error.message, ""
 
 
 def refuse_management(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
@@ -82,8 +96,8 @@ def _class_of(type_name: str) -> str:
     return _CLASSES.get(type_name, f"{_HTTP}{type_name}")
 
 
-def _required(message: str, exact: bool) -> str:
-    text = "Parameter model_name is required."
+def _required(name: str, message: str, exact: bool) -> str:
+    text = f"Parameter {name} is required."
     return text if exact else f"{text} {message}"
 
 

@@ -21,16 +21,21 @@ INFERENCE_MESSAGES = {
         2 string model_version
         3 map<string,bytes> input
         4 oneof=_sequence_id string sequence_id""",
+    "ErrorInfo": "1 string reason",
+    "Any": """
+        1 string type_url
+        2 bytes value""",
     "Status": """
         1 int32 code
-        2 string message""",
+        2 string message
+        3 repeated Any details""",
     "PredictionResponse": """
         1 bytes prediction
         2 oneof=_sequence_id string sequence_id
         3 oneof=_status Status status""",
     "TorchServeHealthResponse": "1 string health",
 }
-"""Message -> its fields. A status is that of google.rpc: the same bytes, without its details."""
+"""Message -> its fields. Status and ErrorInfo are those of google.rpc, Any is google.protobuf's: the same bytes."""
 
 MANAGEMENT_MESSAGES = {
     "ManagementResponse": "1 string msg",

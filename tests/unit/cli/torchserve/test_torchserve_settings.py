@@ -101,6 +101,7 @@ def test_rules_of_models(tmp_path: Path) -> None:
     assert (rules.handler.value, rules.gpus, rules.python) == ("h.py", 1, "/usr/bin/python3")
     assert (rules.decodes_requests, rules.limits_pixels) == (False, False)
     assert rules.sequence_names == SequenceNames()
+    assert (rules.answer_bytes, rules.unregister_seconds) == (6553500, 120.0)
     (notice,) = found.notices
     assert "m 1.0: batchSize is 0" in notice
 

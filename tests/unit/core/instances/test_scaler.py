@@ -20,12 +20,14 @@ NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 class ScalerHarness:
     """One model; every opening waits until `let` says how it goes."""
 
-    def __init__(self, *groups, restarts=10, deaths=None):
+    def __init__(self, *groups, restarts=10, deaths=None, retry_seconds=None):
         self.clock = VirtualClock()
         self.opening, self.open, self.ports, self.answered = [], [], {}, []
         self.numbers = itertools.count(1)
         mailbox = Mailbox(self.clock.call_soon)
-        spec = make_spec(groups=groups, limits=Limits(restarts=restarts, deaths=deaths))
+        spec = make_spec(
+            groups=groups, limits=Limits(restarts=restarts, deaths=deaths, retry_seconds=retry_seconds)
+        )
         self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock)
 
     async def launch(self, placement, port):

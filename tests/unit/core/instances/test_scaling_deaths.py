@@ -13,8 +13,9 @@ from trivium.types.spec import InstanceGroup
 class Deathbed(ScalerHarness):
     """One instance at a time, given up after `restarts`."""
 
-    def __init__(self, restarts, group=None, deaths=None):
-        super().__init__(group or InstanceGroup("m", 1, 1), restarts=restarts, deaths=deaths)
+    def __init__(self, restarts, group=None, deaths=None, retry_seconds=None):
+        group = group or InstanceGroup("m", 1, 1)
+        super().__init__(group, restarts=restarts, deaths=deaths, retry_seconds=retry_seconds)
         self.is_mute = False
 
     async def launch(self, placement, port):
@@ -119,6 +120,26 @@ def test_a_model_may_be_given_up_after_so_many_deaths_whatever_is_done_between(d
             await (stage.die() if step == "d" else stage.serve())
         assert stage.model.is_failed
         assert f"given up after {deaths + 1} deaths" in stage.model.failure().message
+        await stage.model.close()
+
+    played(scene())
+
+
+@pytest.mark.parametrize(("seconds", "course"), [(0, "dd"), (59, "ddd"), (121, "ddddd"), (121, "dddsdddddd")])
+def test_a_model_may_be_given_up_by_time(seconds, course):
+    """A minute passes with each death. The first one in vain is forgiven, and to serve begins a new row."""
+
+    async def scene():
+        stage = Deathbed(1, retry_seconds=seconds)
+        await stage.start()
+        for step in course:
+            assert not stage.model.is_failed
+            await (stage.die() if step == "d" else stage.serve())
+        assert stage.model.is_failed
+        assert (
+            f"given up after {seconds} s of failures in a row. It was killed."
+            in stage.model.failure().message
+        )
         await stage.model.close()
 
     played(scene())

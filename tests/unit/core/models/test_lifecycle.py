@@ -8,7 +8,7 @@ from tests.harness.fake_models import ServerHarness, serving, spec
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load, Unload
-from trivium.types.spec import InvalidModel
+from trivium.types.spec import InvalidModel, Limits
 from trivium.types.state import VersionState
 
 TYPO = Finding(Severity.ERROR, "config.pbtxt", 3, "nam", "no such field")
@@ -91,6 +91,25 @@ def test_an_unload_returns_at_once_and_what_is_in_flight_finishes():
             assert await asyncio.gather(*items) == [1, 1, 1]
             await stage.until(lambda: stage.states() == {("m", "1"): "unloaded"})
             await stage.until(lambda: stage.engine.closed == ["1"])
+
+    asyncio.run(scene())
+
+
+def test_what_is_in_flight_for_too_long_after_an_unload_is_ended():
+    async def scene():
+        async with serving(spec(limits=Limits(drain_seconds=0.0))) as stage:
+            running = stage.gate("run", "1")
+            item = stage.later()
+            await running.reached()
+            await stage.server.execute(Unload("m"))
+            error = await refusal(item)
+            assert error.code is Code.DRAINING
+            assert (
+                error.message == "Model 'm' version 1 was unloaded, and this request was not done 0 s later."
+            )
+            running.open()
+            await stage.until(lambda: stage.engine.closed == ["1"])
+            await stage.until(lambda: stage.states() == {("m", "1"): "unloaded"})
 
     asyncio.run(scene())
 

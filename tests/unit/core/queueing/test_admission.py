@@ -19,6 +19,7 @@ class Counts:
     is_busy: bool
     places: int = 1
     ahead: int = 0
+    startable: int = 0
 
     def run_ages(self) -> list[float]:
         return [1.0] if self.is_busy else []
@@ -52,4 +53,23 @@ def test_the_last_place_is_for_a_time_when_somebody_is_free(
         return
     with pytest.raises(ServeError) as caught:
         admission.check_room(1, None, is_growing)
+    assert caught.value.code is Code.QUEUE_FULL
+
+
+@pytest.mark.parametrize(
+    ("waiting", "startable", "is_full"), [(0, 1, False), (0, 0, True), (1, 2, False), (2, 2, True)]
+)
+def test_where_one_has_to_be_free_nobody_waits(waiting: int, startable: int, is_full: bool) -> None:
+    limited = spec(limits=Limits(queue_items=100, needs_free=True))
+    queue = SimpleNamespace(count=waiting, rows=waiting)
+    counts = Counts(is_busy=not startable, startable=startable)
+    admission = AdmissionController(limited, PriorityRules(Dynamic()), queue, counts, VersionCounters())  # type: ignore[arg-type]
+    assert admission.limit == 0
+    if not is_full:
+        admission.check_room(1, None)
+        return
+    with pytest.raises(
+        ServeError, match="No instance of model 'm' is free, and requests to it do not wait"
+    ) as caught:
+        admission.check_room(1, None, is_growing=True)
     assert caught.value.code is Code.QUEUE_FULL

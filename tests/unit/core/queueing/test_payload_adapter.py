@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.queueing.payload_adapter import LONG_PROMPT, PayloadAdapter
+from trivium.core.queueing.payload_adapter import LONG_PROMPT, PayloadAdapter, payload_adapter
 from trivium.core.request import Item
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -12,7 +12,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
-from trivium.types.spec import Batching, TensorSpec
+from trivium.types.spec import Batching, Limits, TensorSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
 BOTH = frozenset({TENSORS, RAW})
@@ -31,6 +31,18 @@ def item(payload=None, **fields):
 
 def raw(data=b"[[1, 2], [3, 4]]", kind="application/json", **fields):
     return Raw((RawPart(data, kind),), **fields)
+
+
+def test_a_part_of_an_answer_may_have_so_many_bytes():
+    made = payload_adapter(make_spec(ROWS, limits=Limits(answer_bytes=4)), BOTH)
+    fits = Raw((RawPart(b"ab"), RawPart(b"cd")))
+    assert made.answer(item(), fits) == (fits, {})
+    error, _ = made.answer(item(), Raw((RawPart(b"ab"), RawPart(b"cde"))))
+    assert (error.code, error.metadata) == (Code.MODEL_FAILED, {"model": "m", "most": 4, "size": 5})
+    assert "answered 5 bytes, and 4 may be in an answer" in error.message
+    tensors = make_infer(3).payload
+    assert made.answer(item(), tensors) == (tensors, {})
+    assert type(payload_adapter(make_spec(ROWS), BOTH)) is PayloadAdapter
 
 
 def admitted(made, given):

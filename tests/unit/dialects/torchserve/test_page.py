@@ -47,7 +47,7 @@ def test_every_rpc_is_named(method: str) -> None:
     assert f"/{name}`" in PAGE
 
 
-@pytest.mark.parametrize("message", sorted(set(MESSAGES) - {"Status"}))
+@pytest.mark.parametrize("message", sorted(set(MESSAGES) - {"Status", "Any", "ErrorInfo"}))
 def test_a_row_for_every_message_with_its_fields(message: str) -> None:
     (row,) = [line for line in PAGE.splitlines() if line.startswith("| `") and f"`{message}`" in line]
     for field in fields_in(MESSAGES[message]):

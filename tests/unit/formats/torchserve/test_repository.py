@@ -340,6 +340,29 @@ def test_without_sequences_their_bounds_are_reported(tmp_path: Path, defaults: D
     )
 
 
+def test_times_that_a_worker_and_a_client_have(tmp_path: Path, defaults: Defaults) -> None:
+    text = "maxRetryTimeoutInSec: 0\nclientTimeoutInMills: 1500\n"
+    limits = one(mar(tmp_path / "a.mar", files(text)), defaults).limits
+    assert (limits.retry_seconds, limits.item_deadline) == (0.0, 1.5)
+    limits = one(mar(tmp_path / "b.mar", files("clientTimeoutInMills: 0\n")), defaults).limits
+    assert (limits.retry_seconds, limits.item_deadline) == (300.0, None)
+
+
+def test_the_servers_limits_are_its_models(tmp_path: Path, defaults: Defaults) -> None:
+    path = mar(tmp_path / "a.mar", files())
+    (spec,) = TorchServeFormat(ServerRules(answer_bytes=9, unregister_seconds=3.0)).read(path, defaults).specs
+    assert (spec.limits.answer_bytes, spec.limits.drain_seconds) == (9, 3.0)
+    assert (one(path, defaults).limits.answer_bytes, one(path, defaults).limits.drain_seconds) == (None, None)
+
+
+def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(mar(tmp_path / "a.mar", files("useJobTicket: true\nminWorkers: 1\nmaxWorkers: 3\n")), defaults)
+    assert spec.limits.needs_free
+    assert spec.origin["limits.needs_free"].line == 1
+    assert [finding.key for finding in spec.reports] == ["maxWorkers"]
+    assert not one(mar(tmp_path / "b.mar", files()), defaults).limits.needs_free
+
+
 def test_workers_and_devices(tmp_path: Path, defaults: Defaults) -> None:
     gpus = Defaults(gpus=2)
     turned = one(folder(tmp_path / "a", files("minWorkers: 3\nmaxWorkers: 2\n")), defaults)

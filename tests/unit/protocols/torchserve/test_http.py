@@ -431,6 +431,13 @@ def test_every_code_has_an_answer(code):
         (ServeError(Code.WORKER_DIED, "signal 9"), "m", 500, "Worker died."),
         (ServeError(Code.NOT_FOUND, "no model"), "m", 404, "Model not found: m"),
         (ServeError(Code.INVALID, "ours"), "m", 400, "ours"),
+        (
+            ServeError(Code.MODEL_FAILED, "9", info=ErrorInfo.of(reasons.ANSWER_SIZE)),
+            "m",
+            500,
+            "Worker died.",
+        ),
+        (ServeError(Code.EXPIRED, "late", info=ErrorInfo.of(reasons.ITEM_DEADLINE)), "m", 408, "late"),
     ],
 )
 def test_exact_texts(error, path, status, message):

@@ -6,6 +6,7 @@ import pytest
 
 from trivium.codecs import grpc_status as status
 from trivium.codecs.protobuf_schema import classes_of
+from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.dialects.torchserve.model_urls import ModelStore
 from trivium.protocols.torchserve.grpc import (
     PING,
@@ -30,6 +31,7 @@ from trivium.types.operations import (
     Register,
     ResponsePart,
     Scale,
+    SequenceRef,
     SetDefault,
     Unregister,
     VersionStatus,
@@ -42,8 +44,12 @@ from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 INFERENCE = classes_of(
     "theirs.inference",
     {
-        "PredictionsRequest": "1 string model_name\n2 string model_version\n3 map<string,bytes> input",
-        "PredictionResponse": "1 bytes prediction",
+        "PredictionsRequest": "1 string model_name\n2 string model_version\n3 map<string,bytes> input\n"
+        "4 oneof=_sequence_id string sequence_id",
+        "PredictionResponse": "1 bytes prediction\n2 string sequence_id\n3 Status status",
+        "Status": "1 int32 code\n2 string message\n3 repeated Any details",
+        "Any": "1 string type_url\n2 bytes value",
+        "ErrorInfo": "1 string reason",
         "TorchServeHealthResponse": "1 string health",
     },
 )
@@ -208,14 +214,100 @@ def test_a_request_that_names_no_model_is_refused() -> None:
     assert "Set its model_name" in OURS.refuse(RpcCall(PREDICT), caught.value).details
 
 
-def test_sequences_are_refused_by_a_sentence() -> None:
-    for refuse in (lambda: EXACT.admit(RpcCall(STREAM_2)), lambda: infer(STREAM_2, model_name="m")):
+START, END = "ts_request_sequence_start", "ts_request_sequence_end"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"sequence_id": "s"}, SequenceRef("s")),
+        ({"sequence_id": "s", "input": {START: b"True", END: b"no"}}, SequenceRef("s", True)),
+        ({"sequence_id": "s", "input": {END: b"true"}}, SequenceRef("s", False, True)),
+        ({"input": {START: b"true"}}, None),  # the server makes an id
+    ],
+)
+def test_a_message_of_a_stream_names_its_sequence(
+    fields: dict[str, Any], expected: SequenceRef | None
+) -> None:
+    assert infer(STREAM_2, model_name="m", **fields)[0].sequence == expected
+    assert infer(PREDICT, model_name="m", **fields)[0].sequence == expected
+
+
+def test_other_names_say_that_a_sequence_ends() -> None:
+    wire = TorchServeGrpc(lambda: "id", names=SequenceNames("i", "s", "e"))
+    operation, _ = infer(
+        STREAM_2, wire, model_name="m", sequence_id="1", input={"e": b"true", START: b"true"}
+    )
+    assert operation.sequence == SequenceRef("1", False, True)
+
+
+def in_stream(answer: RpcAnswer) -> tuple[int, str, str, str]:
+    assert (answer.code, answer.final) == (0, True)
+    said = INFERENCE["PredictionResponse"].FromString(answer.message).status
+    (detail,) = said.details
+    reason = INFERENCE["ErrorInfo"].FromString(detail.value).reason
+    return said.code, said.message, detail.type_url, reason
+
+
+DETAIL = "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+def test_a_stream_goes_on_behind_a_message_that_is_refused() -> None:
+    cases = [({}, "model_name"), ({"model_name": "m"}, "sequenceId")]
+    for fields, name in cases:
         with pytest.raises(ServeError) as caught:
-            refuse()
-        answer = EXACT.refuse(RpcCall(STREAM_2), caught.value)
-        assert answer.code == status.UNIMPLEMENTED
-        assert "sequenceBatching" in answer.details
-    EXACT.admit(RpcCall(STREAM))
+            infer(STREAM_2, **fields)
+        expected = (status.INTERNAL, f"Parameter {name} is required.", DETAIL, "BadRequestException.()")
+        assert in_stream(EXACT.refuse(RpcCall(STREAM_2), caught.value)) == expected
+    with pytest.raises(ServeError) as caught:
+        EXACT.decode(RpcCall(STREAM_2), b"\xff\xff")
+    assert in_stream(EXACT.refuse(RpcCall(STREAM_2), caught.value))[0] == status.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("code", [Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.DRAINING])
+def test_a_stream_ends_where_nobody_may_go_on(code: Code) -> None:
+    answer = EXACT.refuse(RpcCall(STREAM_2), ServeError(code, "No."))
+    assert (answer.code > 0, answer.message) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message", "reason"),
+    [
+        (NO_MODEL, status.INTERNAL, "Model not found: m", f"{ARCHIVE}ModelNotFoundException"),
+        (
+            known(reasons.QUEUE_FULL, Code.QUEUE_FULL),
+            status.INTERNAL,
+            NO_WORKER,
+            "InternalServerException.()",
+        ),
+        (
+            ServeError(Code.WORKER_DIED, "It did."),
+            status.INTERNAL,
+            "Worker died.",
+            f"{HTTP}InternalServerException",
+        ),
+        (ServeError(Code.INVALID, "Not\nso."), status.INVALID_ARGUMENT, "Not\nso.", ""),
+    ],
+)
+def test_an_error_of_one_request_is_a_message_of_its_stream(
+    error: ServeError, code: int, message: str, reason: str
+) -> None:
+    _, encoder = infer(STREAM_2, model_name="m", sequence_id="s")
+    said = in_stream(encoder.encode(ResponsePart(error=error)))
+    assert said == (code, message, DETAIL, reason)
+
+
+def test_each_part_is_a_message_and_shows_an_id_that_the_server_made() -> None:
+    parts = [
+        ResponsePart(Raw((RawPart(b"a"),), {"TS_request_sequence_id": "ts-seq-1"}), final=False),
+        ResponsePart(),
+    ]
+    for fields, shown in (({"sequence_id": "s"}, ""), ({"input": {START: b"true"}}, "ts-seq-1")):
+        _, encoder = infer(STREAM_2, model_name="m", **fields)
+        first, last = map(encoder.encode, parts)
+        message = INFERENCE["PredictionResponse"].FromString(first.message)
+        assert (message.prediction, message.sequence_id, first.final) == (b"a", shown, False)
+        assert (last.message, last.final, last.code) == (None, True, 0)
 
 
 @pytest.mark.parametrize(

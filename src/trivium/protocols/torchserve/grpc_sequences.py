@@ -1,0 +1,100 @@
+"""Reads the sequences of requests over TorchServe's gRPC, and answers those of a stream without ending it.
+
+Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers: an error of one request is a message with a status,
+and so a call outlives it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trivium.codecs.conversion import is_slow_to_write
+from trivium.codecs.grpc_status import writable
+from trivium.dialects.torchserve.layers import SHARED_NAMES, SequenceNames
+from trivium.protocols.torchserve.grpc_errors import refuse_inference, told_of_inference
+from trivium.protocols.torchserve.grpc_messages import new
+from trivium.protocols.torchserve.grpc_predictions import bytes_of
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.operations import ResponsePart, SequenceRef
+from trivium.types.payload import Raw
+from trivium.types.wire import RpcAnswer, Target, costly_rpc
+
+_DEFAULT = SequenceNames()
+_DETAIL = "type.googleapis.com/google.rpc.ErrorInfo"
+_ENDS_CALL = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.DRAINING, Code.CANCELLED})
+
+
+def sequence_names(shared: Mapping[str, object]) -> SequenceNames:
+    """Return the names of headers for sequences; over gRPC inputs have them."""
+    found = shared.get(SHARED_NAMES)
+    return found if isinstance(found, SequenceNames) else _DEFAULT
+
+
+def sequence_of(request: Any, names: SequenceNames, is_stream: bool) -> SequenceRef | None:
+    """Return the sequence that a request names. INVALID where it has to and does not: in a stream, unless it starts
+    one, for which the server makes an id.
+    """
+    starts, ends = (_is_true(request.input.get(name, b"")) for name in (names.start, names.end))
+    if request.sequence_id:
+        return SequenceRef(request.sequence_id, starts, ends)
+    if is_stream and not starts:
+        raise ServeError(
+            Code.INVALID,
+            f"The request names no sequence. Set its sequence_id, or the input {names.start} to true for a new one.",
+            info=ErrorInfo.of(reasons.SEQUENCE, told=""),
+        )
+    return None
+
+
+def _is_true(value: bytes) -> bool:
+    return value.strip().lower() == b"true"
+
+
+def refuse_in_stream(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
+    """Return the message of an error that ends its request alone; the end of the call where nobody may go on."""
+    if error.code in _ENDS_CALL:
+        return refuse_inference(error, target, exact)
+    code, message, class_name = told_of_inference(error, target, exact)
+    info = new("ErrorInfo", reason=class_name).SerializeToString()
+    status = new("Status", code=code, message=writable(message))
+    status.details.add(type_url=_DETAIL, value=info)
+    return RpcAnswer(new("PredictionResponse", status=status).SerializeToString())
+
+
+class SequenceRpcEncoder:
+    """Writes the answer to one request of a stream: a message for each part. Where the server made the sequence's id,
+    which is what the header `shows` says then, the message has it, if the handler passes it on.
+    """
+
+    __slots__ = ("_exact", "_has_begun", "_shows", "_target")
+
+    def __init__(self, target: Target, exact: bool, shows: str = "") -> None:
+        self._target = target
+        self._exact = exact
+        self._shows = shows.lower()
+        self._has_begun = False
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """The message of a part; none for an empty last one behind others."""
+        if is_slow_to_write(part.payload):
+            return costly_rpc(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> RpcAnswer:
+        try:
+            if part.error is not None:
+                return refuse_in_stream(part.error, self._target, self._exact)
+            is_first, self._has_begun = not self._has_begun, True
+            if part.payload is None and not is_first:
+                return RpcAnswer(None, part.final)
+            fields = {"prediction": bytes_of(part), **self._sequence(part)}
+            return RpcAnswer(new("PredictionResponse", **fields).SerializeToString(), part.final)
+        except Exception as error:
+            return refuse_in_stream(unwritable(error), self._target, self._exact)
+
+    def _sequence(self, part: ResponsePart) -> dict[str, object]:
+        if not self._shows or not isinstance(part.payload, Raw):
+            return {}
+        said = {name.lower(): value for name, value in part.payload.properties.items()}
+        return {"sequence_id": said[self._shows]} if self._shows in said else {}
