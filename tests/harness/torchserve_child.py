@@ -56,6 +56,7 @@ class TorchServeChildHarness:
             "limit_max_image_pixels": True,
             "decode_input_request": told.pop("decodes", True),
             "slots": told.pop("slots", 0),
+            "service_envelope": told.pop("envelope", ""),
         }
         setup = {
             "dialect": "torchserve",

@@ -34,8 +34,8 @@ from trivium.cli.torchserve.token_check import KEY_FILE, KeyFileWriter, make_tok
 from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
-from trivium.dialects.torchserve.tokens import Tokens
 from trivium.dialects.torchserve.original import SERVER_VERSION
+from trivium.dialects.torchserve.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."

@@ -134,6 +134,7 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
         sources.text("python"),
         sources.switch("decode_input_request"),
         sources.switch("limit_max_image_pixels"),
+        sources.text("service_envelope").lower(),
     )
 
 

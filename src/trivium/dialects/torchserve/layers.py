@@ -30,7 +30,8 @@ _LARGEST = 2**31 - 1
 class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
-    most (None: all), and `python` is the interpreter of their workers (empty: the server's).
+    most (None: all), and `python` is the interpreter of their workers (empty: the server's). `envelope` is around the
+    data of every request (empty: none).
     """
 
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class ServerRules:
     python: str = ""
     decodes_requests: bool = True
     limits_pixels: bool = True
+    envelope: str = ""
 
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""
@@ -47,6 +49,12 @@ class ServerRules:
 
 
 NO_RULES = ServerRules()
+ENVELOPES = ("body", "json", "kserve", "kservev2")
+"""What may be around the data of requests."""
+
+ONE_AT_A_TIME = frozenset({"kserve", "kservev2"})
+"""Envelopes that hold one request, whatever a batch has."""
+
 
 
 def layered(

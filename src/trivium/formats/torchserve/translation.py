@@ -34,15 +34,21 @@ def is_continuous(config: ModelConfig) -> bool:
     return config.values.get(CONTINUOUS) is True
 
 
-def batching(config: ModelConfig) -> Batching:
+def is_merged(config: ModelConfig, rules: ServerRules) -> bool:
+    """Return whether several requests are handed over in one call: not in an envelope that holds one."""
+    has_room = (config.number("batchSize") or 1) > 1
+    return has_room and not is_continuous(config) and rules.envelope not in layers.ONE_AT_A_TIME
+
+
+def batching(config: ModelConfig, rules: ServerRules) -> Batching:
     """A batch is a list of requests, which the handler goes through: nothing is stacked."""
     size = config.number("batchSize") or 1
-    return Batching(batch_axis=False, max_rows=size, merge=size > 1 and not is_continuous(config))
+    return Batching(batch_axis=False, max_rows=size, merge=is_merged(config, rules))
 
 
-def scheduling(config: ModelConfig) -> Dynamic:
+def scheduling(config: ModelConfig, rules: ServerRules) -> Dynamic:
     """A batch that is not full always waits its whole delay; without batches nothing waits."""
-    if (config.number("batchSize") or 1) == 1 or is_continuous(config):
+    if not is_merged(config, rules):
         return Dynamic()
     delay = config.number("maxBatchDelay")
     return Dynamic(max_delay=(DELAY_MS if delay is None else delay) / 1000)
@@ -93,6 +99,15 @@ def groups(
     return (InstanceGroup(name, lowest, most, device=device, device_ids=ids),), findings
 
 
+def envelope_notices(config: ModelConfig, rules: ServerRules) -> list[Finding]:
+    """Return what is to be said of a batch that an envelope has no room for."""
+    size = config.number("batchSize") or 1
+    if size == 1 or rules.envelope not in layers.ONE_AT_A_TIME:
+        return []
+    text = f"{size}, and the envelope {rules.envelope} holds one request: each is handed over alone"
+    return [config.notice("batchSize", text)]
+
+
 def limits(config: ModelConfig, defaults: Defaults) -> Limits:
     """Return the limits of the queue, of an answer's time and of a worker's start."""
     return Limits(
@@ -116,6 +131,7 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         "server_version": SERVER_VERSION,
         "limit_max_image_pixels": rules.limits_pixels,
         "decode_input_request": rules.decodes_requests,
+        "service_envelope": rules.envelope,
         **({"slots": config.number("batchSize") or 1} if is_continuous(config) else {}),
     }
 

@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from trivium.protocols.torchserve.api_description import OwnedRoutes
 from trivium.protocols.torchserve.errors import TABLE
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types import reasons
@@ -168,7 +169,7 @@ def test_open_inference_is_answered_whatever_is_served(method, path, status, tol
 
 
 def test_without_open_inference_its_routes_are_not_there_but_models_are_called():
-    wire = TorchServeHttp(lambda: "made", has_open_inference=False)
+    wire = TorchServeHttp(lambda: "made", owned=OwnedRoutes(open_inference=False))
     assert infer("POST", "/v2/models/m/infer", wire=wire).model == "m"
     for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/m/versions/1"):
         with pytest.raises(ServeError) as caught:
