@@ -38,7 +38,9 @@ def flattened(value: Any) -> Tuple[str, List[Any]]:
     else:
         kind, elements = _alike(_elements(value, _shape(value)))
     if kind not in _KINDS:
-        raise ValueError("an output of the type %s is none of %s" % (kind, ", ".join(sorted(set(_KINDS.values())))))
+        raise ValueError(
+            "an output of the type %s is none of %s" % (kind, ", ".join(sorted(set(_KINDS.values()))))
+        )
     return _KINDS[kind], elements
 
 

@@ -85,7 +85,8 @@ def _decoded(instance: Dict[str, Any]) -> Any:
     if _is_base64(instance):
         return base64.b64decode(instance["b64"])
     return {
-        name: base64.b64decode(value["b64"]) if _is_base64(value) else value for name, value in instance.items()
+        name: base64.b64decode(value["b64"]) if _is_base64(value) else value
+        for name, value in instance.items()
     }
 
 

@@ -76,7 +76,8 @@ def test_json_joins_the_instances_and_splits_the_predictions(stage: TorchServeCh
 
 
 @pytest.mark.parametrize(
-    ("method", "member"), [("predict", "predictions"), ("explain", "explanations"), ("describe", "predictions")]
+    ("method", "member"),
+    [("predict", "predictions"), ("explain", "explanations"), ("describe", "predictions")],
 )
 def test_kserve_answers_predictions_or_explanations(
     stage: TorchServeChildHarness, method: str, member: str

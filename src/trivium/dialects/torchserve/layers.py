@@ -56,7 +56,6 @@ ONE_AT_A_TIME = frozenset({"kserve", "kservev2"})
 """Envelopes that hold one request, whatever a batch has."""
 
 
-
 def layered(
     config: ModelConfig, over: Mapping[str, SourceSetting], under: Mapping[str, SourceSetting]
 ) -> ModelConfig:

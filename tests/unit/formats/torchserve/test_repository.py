@@ -288,7 +288,8 @@ def test_the_configuration(tmp_path: Path, defaults: Defaults) -> None:
 
 
 @pytest.mark.parametrize(
-    ("envelope", "is_merged"), [("", True), ("body", True), ("json", True), ("kserve", False), ("kservev2", False)]
+    ("envelope", "is_merged"),
+    [("", True), ("body", True), ("json", True), ("kserve", False), ("kservev2", False)],
 )
 def test_an_envelope_that_holds_one_request_has_each_run_alone(
     tmp_path: Path, defaults: Defaults, envelope: str, is_merged: bool

@@ -74,6 +74,31 @@ def test_any_method_predicts(method):
 
 
 @pytest.mark.parametrize(
+    ("code", "reason", "expected", "said"),
+    [
+        (
+            Code.INVALID,
+            reasons.NOT_HTTP,
+            (400, b"Invalid HTTP message."),
+            "What is no HTTP is answered with 400: No.",
+        ),
+        (Code.TOO_LARGE, reasons.BODY_SIZE, (413, b""), "A request is answered with 413: No."),
+    ],
+)
+def test_what_the_originals_text_does_not_teach_is_a_line_in_the_log(code, reason, expected, said, caplog):
+    answer = protocol(exact=True).refuse(ServeError(code, "No.", info=ErrorInfo.of(reason)))
+    message = document(answer)["message"].encode() if answer.size else b""
+    assert (answer.status, message, answer.closes) == (*expected, True)
+    assert [record.getMessage() for record in caplog.records] == [said]
+    caplog.clear()
+    ours = protocol().refuse(ServeError(code, "No.", info=ErrorInfo.of(reason)))
+    assert ours.status == expected[0]
+    if code is Code.INVALID:
+        assert document(ours)["message"] == "Invalid HTTP message. No."
+        assert not caplog.records
+
+
+@pytest.mark.parametrize(
     ("path", "query", "model", "version", "method", "arguments"),
     [
         ("/predictions/m", "a=1", "m", "", "predict", ()),
@@ -200,6 +225,8 @@ def test_headers_have_the_names_that_the_client_gave_them():
         (ServeError(Code.MODEL_FAILED, "no", status=513), 513, b"Server Error (513)"),
         (ServeError(Code.MODEL_FAILED, "no", status=418), 418, b"Client Error (418)"),
         (ServeError(Code.MODEL_FAILED, "no", status=425), 425, b"Unordered Collection"),
+        (ServeError(Code.MODEL_FAILED, "no", status=422), 422, b"Unprocessable Entity"),
+        (ServeError(Code.TOO_LARGE, "no"), 413, b"Request Entity Too Large"),
         (ServeError(Code.MODEL_FAILED, "no", status=404), 404, None),
         (ServeError(Code.WORKER_DIED, "no"), 500, None),
         (
