@@ -44,7 +44,7 @@ def flattened(value: Any) -> Tuple[str, List[Any]]:
     return _KINDS[kind], elements
 
 
-def reshaped(value: Any, shape: Sequence[int]) -> Any:
+def reshaped(value: Any, shape: Sequence[Any]) -> Any:
     """Return the elements of an array as nested lists of that shape, in which one length may be -1: whatever is left.
     Raises ValueError where they do not fit.
     """

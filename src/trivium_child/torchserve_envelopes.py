@@ -1,8 +1,8 @@
 """Envelopes of TorchServe: what is around the data of every request and every result of a server's handlers.
 
-Source: spec sheet `torchserve`, section 4.7, and what 0.12.0 answers. An envelope wraps a handler: it takes the data out
-of the rows, and puts the results into the document that its clients expect. What it raises counts as the handler's own
-failure.
+Source: spec sheet `torchserve`, section 4.7, and what 0.12.0 answers. An envelope wraps a handler: it takes the data
+out of the rows, and puts the results into the document that its clients expect. What it raises counts as the handler's
+own failure.
 """
 
 import base64

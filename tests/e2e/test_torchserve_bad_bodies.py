@@ -1,10 +1,9 @@
-"""Bad bodies sent to TorchServe's inference routes: each is answered rightly, or cut off; neighbours are answered all the
-while, and nothing of it is left.
+"""Bad bodies sent to TorchServe's inference routes: each is answered rightly, or cut off; neighbours are answered all
+the while, and nothing of it is left.
 """
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.fixtures import models

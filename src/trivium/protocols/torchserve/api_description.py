@@ -5,6 +5,7 @@ documents there are, and their titles; the original's own are not valid, and lea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -58,8 +59,9 @@ class ApiDescriber:
         self._inference = _owned(inference, prefixes) if Role.INFERENCE in roles else []
         self._management = _owned(MANAGEMENT, prefixes) if Role.MANAGEMENT in roles else []
 
+    @cached_property
     def of_server(self) -> Mapping[str, Any]:
-        """Describe everything that is served."""
+        """The description of everything that is served."""
         says = "Serves models of PyTorch, and others, to the clients of TorchServe."
         title = ApiTitle("TorchServe APIs", SERVER_VERSION, says)
         operations = [*_operations(DESCRIPTIONS), *self._inference, *self._management]

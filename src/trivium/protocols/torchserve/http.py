@@ -152,7 +152,7 @@ class TorchServeHttp:
         describer, exact = self._describer, self._exact
         if target.verb == TorchServeVerb.DESCRIBE_API:
             of_server = ApiDescriptionEncoder(
-                request_id, lambda model: describer.of_server(), target, exact, is_of_model=False
+                request_id, lambda model: describer.of_server, target, exact, is_of_model=False
             )
             return Live(), of_server
         is_managed = target.verb == ManagementVerb.DESCRIBE_API
