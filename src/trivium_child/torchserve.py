@@ -13,6 +13,7 @@ from typing import Any, Dict, List
 from trivium_child.adapter import Adapter, Host, Setup
 from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
 from trivium_child.torchserve_entry import entry_point
+from trivium_child.torchserve_envelopes import enveloped
 from trivium_child.torchserve_rows import row_of
 from trivium_child.torchserve_values import from_json
 from trivium_child.values import Failure, Item, Outcome
@@ -48,11 +49,12 @@ class TorchServeAdapter(Adapter):
         )
         self.context.cl_socket = self
         try:
-            self.entry = entry_point(setup.root, setup.entry, setup.function, self.context)
+            entry = entry_point(setup.root, setup.entry, setup.function, self.context)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, MemoryError) or "CUDA" in str(error):
                 raise Failure("System out of memory: %s" % error, "out of memory") from error
             raise
+        self.entry = enveloped(entry, settings["service_envelope"])
 
     def run(self, items: List[Item]) -> List[Outcome]:
         """Every request of the batch fails by what the handler raises; SystemExit ends the worker."""

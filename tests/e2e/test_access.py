@@ -31,7 +31,7 @@ from tritonclient.grpc import service_pb2
 
 from trivium import app
 from trivium.types.access import AccessScope, Endpoint
-from trivium.types.listeners import Transport
+from trivium.types.listeners import Listener, Route, Transport, is_below
 
 TELLS = """
 import triton_python_backend_utils as pb
@@ -69,8 +69,15 @@ def rows(profile: str) -> Iterator[Endpoint]:
     ]
     for route in listener.routes:
         for row in app.HTTP_PROTOCOLS[route.protocol].ENDPOINTS:
-            if row.path.split("/")[1].removesuffix("...") == route.prefix:
+            if is_below(route.prefix, row.path.removesuffix("...")) and _owner(listener, row) == route:
                 yield row
+
+
+def _owner(listener: Listener, row: Endpoint) -> Route | None:
+    """The route that a row's path belongs to: one that says its end, or its first segment, or any end."""
+    path = row.path.removesuffix("...")
+    fitting = [route for route in listener.routes if is_below(route.prefix, path)]
+    return min(fitting, key=lambda route: (route.prefix[:1] == ".", "..." not in route.prefix), default=None)
 
 
 def request(row: Endpoint, fields: bytes = b"") -> bytes:
@@ -100,13 +107,16 @@ def check(answer: Answer, scope: AccessScope, key: MadeKey | None, where: str) -
         assert answer.status not in DENIED, (where, key, answer)
 
 
+SWITCHED_ON = {"torchserve-command": ("--torchserve-open-inference",)}
+"""Profile -> what switches on all of its routes."""
+
 STATES = (None, WRONG, EXPIRED, *KEYS.values())
 
 
 @pytest.mark.parametrize("profile", app.PROFILES)
 def test_each_route_with_every_kind_of_key(profile: str, folder: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path / "keys.toml")
-    words = ("--keys", keys, "--profile", profile, "--client-shared-memory")
+    words = ("--keys", keys, "--profile", profile, "--client-shared-memory", *SWITCHED_ON.get(profile, ()))
     with serve(tmp_path / "log", *words, folder) as server:
         asked = 0
         for row in sorted(set(rows(profile)), key=str):

@@ -34,7 +34,8 @@ JSON = {"content-type": "application/json"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchServeProcess]:
     folder = TorchServeFolder(tmp_path_factory.mktemp("torchserve"))
     folder.model("spy", SPY)
-    text = "disable_token_authorization=true\nts_open_inference_protocol=true\nload_models=spy\nmax_request_size=100000\n"
+    text = "disable_token_authorization=true\nts_open_inference_protocol=true\n"
+    text += "load_models=spy\nmax_request_size=100000\n"
     with torchserve(folder, text=text) as serving:
         serving.serves("spy")
         yield serving
@@ -229,3 +230,67 @@ def test_under_v2_a_handler_sees_json_and_a_model_gets_tensors(tmp_path: Path, p
         else:
             assert told["row"] == {"body": repr(document)}
             assert "x-request-id" in tensors.headers
+
+
+INSTANCES = """
+def handle(data, context):
+    if data is None:
+        return None
+    return [[number * 2 for number in each["data"]] if isinstance(each, dict) else each * 2 for each in data]
+"""
+
+
+@pytest.mark.parametrize(
+    ("envelope", "path", "asked", "answer"),
+    [
+        ("body", "/predictions/m", 4, 8),
+        ("json", "/predictions/m", {"instances": [1, 2, 3]}, {"predictions": [2, 4, 6]}),
+        ("kserve", "/v1/models/m:predict", {"instances": [1, 2]}, {"predictions": [2, 4]}),
+        ("kserve", "/v1/models/m:explain", {"instances": [1, 2]}, {"explanations": [2, 4]}),
+        (
+            "kservev2",
+            "/v2/models/m/infer",
+            {"id": "i", "inputs": [{"name": "x", "shape": [2], "datatype": "INT64", "data": [1, 2]}]},
+            {
+                "id": "i",
+                "model_name": "m",
+                "model_version": "1.0",
+                "outputs": [{"name": "x", "datatype": "INT64", "data": [2, 4], "shape": [2]}],
+            },
+        ),
+    ],
+)
+def test_envelopes(tmp_path: Path, envelope: str, path: str, asked: Any, answer: Any) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("m", INSTANCES, "batchSize: 2\nmaxBatchDelay: 50\n")
+    text = f"disable_token_authorization=true\nload_models=m\nservice_envelope={envelope}\n"
+    with torchserve(folder, text=text) as server:
+        body, kind = json.dumps(asked).encode(), "Content-Type: application/json\r\n"
+        until(lambda: server.ask("Inference", "POST", path, body, kind).status == 200, server.said)
+        assert server.ask("Inference", "POST", path, body, kind).document == answer
+        refused = server.ask("Inference", "POST", path, b"{", kind)
+        if envelope != "body":
+            assert (refused.status, refused.document["message"]) == (503, "Prediction failed")
+        assert server.ask("Inference", "POST", path, body, kind).document == answer
+
+
+def test_an_envelope_that_there_is_not_ends_the_start(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    with torchserve(folder, text="service_envelope=kserv\n", listens=False, status=1) as server:
+        assert server.wait() == 1
+        assert "service_envelope=kserv" in server.said()
+        assert "one of body, json, kserve, kservev2" in server.said()
+
+
+def test_with_decode_input_request_off_every_input_is_bytes(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("spy", SPY)
+    text = "disable_token_authorization=true\nload_models=spy\ndecode_input_request=false\n"
+    with torchserve(folder, text=text) as server:
+        server.serves("spy")
+        for kind in ("application/json", "text/plain"):
+            answer = server.ask("Inference", "POST", "/predictions/spy", b"1", f"Content-Type: {kind}\r\n")
+            assert seen(answer)["row"] == {"body": "bytearray(b'1')"}
+        url = f"http://127.0.0.1:{server.port('Inference')}/predictions/spy"
+        files = {"f": ("a.json", b"{}", "application/json")}
+        assert requests.post(url, files=files, timeout=60).json()["row"] == {"f": "bytearray(b'{}')"}

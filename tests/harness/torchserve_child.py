@@ -57,6 +57,7 @@ class TorchServeChildHarness:
             "decode_input_request": told.pop("decodes", True),
             "slots": told.pop("slots", 0),
             **({"metrics": told.pop("metrics")} if "metrics" in told else {}),
+            "service_envelope": told.pop("envelope", ""),
         }
         setup = {
             "dialect": "torchserve",

@@ -4,6 +4,7 @@ import logging
 
 import msgspec
 
+from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import WireProtocol
@@ -37,7 +38,7 @@ class HttpRefusal(ServeError):
 
 def malformed(message: str) -> HttpRefusal:
     """The bytes are not HTTP/1.1 as RFC 9110 and RFC 9112 write it."""
-    return HttpRefusal(400, Code.INVALID, message)
+    return HttpRefusal(400, Code.INVALID, message, ErrorInfo.of(reasons.NOT_HTTP))
 
 
 def refusal_of(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
@@ -51,6 +52,6 @@ def refusal_of(error: ServeError, protocol: WireProtocol) -> HttpAnswer:
         return LAST_RESORT
     if error.code is Code.UNAUTHENTICATED and answer.status == _UNAUTHORIZED:
         return msgspec.structs.replace(answer, fields=answer.fields + _CHALLENGE)
-    if isinstance(error, HttpRefusal) and error.info is None:
+    if isinstance(error, HttpRefusal) and error.reason in ("", reasons.NOT_HTTP):
         return msgspec.structs.replace(answer, status=error.status)
     return answer

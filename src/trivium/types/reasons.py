@@ -34,6 +34,7 @@ ROWS_APART: Final = "rows_apart"  # model, input
 FEW_STRINGS: Final = "few_strings"  # input, expected, found
 BYTE_SIZE: Final = "byte_size"  # input, expected, found
 BODY_SIZE: Final = "body_size"  # most
+NOT_HTTP: Final = "not_http"  # the bytes are no request
 UNKNOWN_REGION: Final = "unknown_region"  # region
 REGION_TWICE: Final = "region_twice"  # region
 REGION_OFFSET: Final = "region_offset"  # region

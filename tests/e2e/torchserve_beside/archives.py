@@ -80,7 +80,8 @@ class Says:
             context.set_response_header(index, "X-Own", rest)
         if verb == "json":
             return {"int": [1, 2.5, None, True], "text": "\\u00e4", "nested": {"a": []}}
-        values = {"none": None, "int": 7, "float": 3.5, "true": True, "list": [], "bytes": b"\\x00\\xff", "text": "\\u00e4"}
+        values = {"none": None, "int": 7, "float": 3.5, "true": True, "list": []}
+        values.update({"bytes": b"\\x00\\xff", "text": "\\u00e4"})
         if verb in values:
             return values[verb]
         if verb == "object":

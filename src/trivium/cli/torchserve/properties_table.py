@@ -11,6 +11,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from trivium.dialects.torchserve.allowed_urls import read_patterns
+from trivium.dialects.torchserve.layers import ENVELOPES
 from trivium.dialects.torchserve.start_models import read_snapshot, read_version_rules
 from trivium.types.errors import ServeError
 from trivium.types.listeners import BindAddress, Role
@@ -194,13 +195,7 @@ _ROWS = (
     ServerProperty("limit_max_image_pixels", _B, "true"),
     ServerProperty("decode_input_request", _B, "true"),
     ServerProperty("default_service_handler", _T),
-    ServerProperty(
-        "service_envelope",
-        _T,
-        "",
-        _NO,
-        "envelopes are not supported in this version: take the outer object apart in the handler, and leave it out",
-    ),
+    ServerProperty("service_envelope", PropertyKind.CHOICE, choices=ENVELOPES),
     ServerProperty(
         "install_py_dep_per_model",
         _B,
@@ -278,8 +273,8 @@ _ROWS = (
         PropertyKind.CHOICE,
         "false",
         _PARTLY,
-        "it switches /v2, /v2/health/live and /v2/health/ready on; /v2/models/MODEL/infer and the open inference service "
-        "over gRPC are there whatever it says",
+        "it switches /v2, /v2/health/live and /v2/health/ready on; /v2/models/MODEL/infer and the open inference "
+        "service over gRPC are there whatever it says",
         choices=("true", "false", "oip"),
         variable="TS_OPEN_INFERENCE_PROTOCOL",
     ),

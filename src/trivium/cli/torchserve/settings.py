@@ -164,6 +164,7 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
         sources.text("python"),
         sources.switch("decode_input_request"),
         sources.switch("limit_max_image_pixels"),
+        sources.text("service_envelope").lower(),
         sequence_names=SequenceNames(
             *(sources.text(f"ts_header_key_sequence_{each}") for each in ("id", "start", "end"))
         ),

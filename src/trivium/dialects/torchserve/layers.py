@@ -44,8 +44,9 @@ SHARED_NAMES = "torchserve sequence names"
 class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and
     `by_version` of one version of a name. `handler` is theirs who name none; of the machine's GPUs they see `gpus` at
-    most (None: all), and `python` is the interpreter of their workers (empty: the server's).
-    Their handlers find the `metrics` that are declared for them, and are timed (None: neither is asked for).
+    most (None: all), and `python` is the interpreter of their workers (empty: the server's). `envelope` is around the
+    data of every request (empty: none). Their handlers find the `metrics` that are declared for them, and are timed
+    (None: neither is asked for).
     """
 
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class ServerRules:
     python: str = ""
     decodes_requests: bool = True
     limits_pixels: bool = True
+    envelope: str = ""
     sequence_names: SequenceNames = SequenceNames()
     metrics: Declared | None = None
     answer_bytes: int | None = None
@@ -66,6 +68,11 @@ class ServerRules:
 
 
 NO_RULES = ServerRules()
+ENVELOPES = ("body", "json", "kserve", "kservev2")
+"""What may be around the data of requests."""
+
+ONE_AT_A_TIME = frozenset({"kserve", "kservev2"})
+"""Envelopes that hold one request, whatever a batch has."""
 
 
 def layered(

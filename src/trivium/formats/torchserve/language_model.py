@@ -54,6 +54,10 @@ class LanguageModel:
         settings = LanguageModelSettings(config, self.variables, [*manifest.findings, *config.findings])
         settings.check_names()
         self._check_name(settings)
+        if self.rules.envelope:
+            where = Origin(manifest.file, "model.handler", manifest.lines.get("model.handler"))
+            found = f"service_envelope={self.rules.envelope} has no effect here: requests are the LLM-API's"
+            settings.notice(where, found)
         groups, notices = translation.groups(self.name, config, defaults)
         settings.findings += [*notices, *sequences.check(config, may_be=False)]
         groups = self._placed(settings, groups, defaults)

@@ -156,7 +156,7 @@ def _handler_model(
     manifest, config, folder, rules = read.manifest, read.config, read.folder, read.rules
     ref = handler_ref(read.chosen.value)
     groups, notices = translation.groups(name, config, defaults)
-    findings = (*findings, *notices, *sequences.check(config))
+    findings = (*findings, *notices, *sequences.check(config), *translation.envelope_notices(config, rules))
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise ConfigError(findings)
     origin = {
@@ -169,7 +169,7 @@ def _handler_model(
         root=folder,
         engine=ENGINE,
         entry=ref.file if (folder / ref.file).is_file() else SERVED_BUILT_IN,
-        batching=translation.batching(config),
+        batching=translation.batching(config, rules),
         scheduling=translation.scheduling(config, rules),
         groups=groups,
         limits=translation.limits(config, defaults, rules),

@@ -41,16 +41,22 @@ def is_continuous(config: ModelConfig) -> bool:
     return config.values.get(CONTINUOUS) is True
 
 
-def batching(config: ModelConfig) -> Batching:
+def is_merged(config: ModelConfig, rules: ServerRules) -> bool:
+    """Return whether several requests are handed over in one call: not in an envelope that holds one."""
+    has_room = (config.number("batchSize") or 1) > 1
+    return has_room and not is_continuous(config) and rules.envelope not in layers.ONE_AT_A_TIME
+
+
+def batching(config: ModelConfig, rules: ServerRules) -> Batching:
     """A batch is a list of requests, which the handler goes through: nothing is stacked."""
     size = config.number("batchSize") or 1
-    return Batching(batch_axis=False, max_rows=size, merge=size > 1 and not is_continuous(config))
+    return Batching(batch_axis=False, max_rows=size, merge=is_merged(config, rules))
 
 
 def scheduling(config: ModelConfig, rules: ServerRules) -> Dynamic | Sequence:
     """A batch that is not full always waits its whole delay; without batches nothing waits."""
     max_delay = 0.0
-    if (config.number("batchSize") or 1) > 1 and not is_continuous(config):
+    if is_merged(config, rules):
         delay = config.number("maxBatchDelay")
         max_delay = (DELAY_MS if delay is None else delay) / 1000
     if is_stateful(config):
@@ -110,6 +116,15 @@ def groups(
     return (group,), findings
 
 
+def envelope_notices(config: ModelConfig, rules: ServerRules) -> list[Finding]:
+    """Return what is to be said of a batch that an envelope has no room for."""
+    size = config.number("batchSize") or 1
+    if size == 1 or rules.envelope not in layers.ONE_AT_A_TIME:
+        return []
+    text = f"{size}, and the envelope {rules.envelope} holds one request: each is handed over alone"
+    return [config.notice("batchSize", text)]
+
+
 def limits(config: ModelConfig, defaults: Defaults, rules: ServerRules) -> Limits:
     """Return the limits of the queue, of an answer's time and size, and of a worker's start."""
     items = config.number("jobQueueSize") or defaults.queue_items
@@ -148,6 +163,7 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         "limit_max_image_pixels": rules.limits_pixels,
         "decode_input_request": rules.decodes_requests,
         **({"slots": slots(config)} if is_continuous(config) else {}),
+        "service_envelope": rules.envelope,
         **({} if rules.metrics is None else {"metrics": rows_of(rules.metrics)}),
     }
 

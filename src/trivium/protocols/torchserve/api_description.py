@@ -5,7 +5,10 @@ documents there are, and their titles; the original's own are not valid, and lea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -35,16 +38,30 @@ _ERROR: Mapping[str, Any] = {
 _MODEL = "{model_name}"
 
 
-class ApiDescriber:
-    """Makes the documents of one listener: of what it serves for its `roles` at `prefixes` (None: everywhere)."""
+class OwnedRoutes(msgspec.Struct, frozen=True):
+    """Says which routes of a listener are TorchServe's: those of these prefixes (None: all that it can own), and
+    whether it answers the open inference protocol by itself.
+    """
 
-    def __init__(self, roles: Set[Role], prefixes: Set[str] | None, has_open_inference: bool) -> None:
-        inference = [PING, *PREDICTIONS, *(OPEN_INFERENCE if has_open_inference else ())]
+    prefixes: frozenset[str] | None = None
+    open_inference: bool = True
+
+
+ALL_ROUTES = OwnedRoutes()
+
+
+class ApiDescriber:
+    """Makes the documents of one listener: of the routes that are `owned` there, for its `roles`."""
+
+    def __init__(self, roles: Set[Role], owned: OwnedRoutes) -> None:
+        inference = [PING, *PREDICTIONS, *(OPEN_INFERENCE if owned.open_inference else ())]
+        prefixes = owned.prefixes
         self._inference = _owned(inference, prefixes) if Role.INFERENCE in roles else []
         self._management = _owned(MANAGEMENT, prefixes) if Role.MANAGEMENT in roles else []
 
+    @cached_property
     def of_server(self) -> Mapping[str, Any]:
-        """Describe everything that is served."""
+        """The description of everything that is served."""
         says = "Serves models of PyTorch, and others, to the clients of TorchServe."
         title = ApiTitle("TorchServe APIs", SERVER_VERSION, says)
         operations = [*_operations(DESCRIPTIONS), *self._inference, *self._management]

@@ -4,6 +4,7 @@ Source: spec sheet `torchserve`, sections 0 and 4.3. The original says little mo
 sentence stands behind its text, unless a profile wants that text alone. A status that a handler asked for goes first.
 """
 
+import logging
 from collections.abc import Mapping
 from math import ceil
 
@@ -16,6 +17,8 @@ from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer, Target
+
+log = logging.getLogger(__name__)
 
 NO_WORKER = (
     'Model "{place}" has no worker to serve inference request. Please use scale workers API to add workers. If this is '
@@ -71,6 +74,7 @@ ROUTE = ErrorRow(
     404, "ResourceNotFoundException", "Requested resource is not found, please refer to API document."
 )
 NAMELESS = ErrorRow(400, "BadRequestException", "Parameter model_name is required.")
+NO_HTTP = ErrorRow(400, "BadRequestException", "Invalid HTTP message.")
 VERSION = ErrorRow(
     404, "ModelVersionNotFoundException", "Model version: {version} does not exist for model: {model}"
 )
@@ -88,13 +92,22 @@ _NOBODY = Target("")
 _KNOWN = frozenset({*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 508), 510, 511})
 """Statuses of errors that have a phrase of their own in the original."""
 
+_PHRASES: Mapping[int, bytes] = {
+    413: b"Request Entity Too Large",
+    414: b"Request-URI Too Long",
+    416: b"Requested Range Not Satisfiable",
+    422: b"Unprocessable Entity",
+    425: b"Unordered Collection",
+}
+"""Phrases that later standards have changed, as the original has them."""
+
 
 def phrase_of(status: int) -> bytes | None:
     """Return the phrase of an error's status where the original has another one than the standard's; None elsewhere."""
+    if status in _PHRASES:
+        return _PHRASES[status]
     if status in _KNOWN:
         return None
-    if status == 425:  # as RFC 2817 had it
-        return b"Unordered Collection"
     return b"%b Error (%d)" % (b"Client" if status < 500 else b"Server", status)
 
 
@@ -122,11 +135,15 @@ def refusal_of(error: ServeError, target: Target, exact: bool) -> tuple[int, str
 
 def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: bool = False) -> HttpAnswer:
     """The error as a whole answer, behind which the connection closes. `target` is what was asked for; `exact`: the
-    original's text alone, where it has one. An answer that says that a request is too large is empty.
+    original's text alone, where it has one. An answer that says that a request is too large is empty; why, and what to
+    do, is a line in the log.
     """
     if error.code is Code.TOO_LARGE:
-        return HttpAnswer(413, b"", (), 0, closes=True)
+        log.warning("A request is answered with 413: %s", wire_text(error.message))
+        return HttpAnswer(413, b"", (), 0, reason=_PHRASES[413], closes=True)
     status, type_name, message = refusal_of(error, target, exact)
+    if error.reason == reasons.NOT_HTTP and exact:
+        log.warning("What is no HTTP is answered with 400: %s", wire_text(error.message))
     fields = uncached_lines(request_id) + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
@@ -145,6 +162,8 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
         return CLIENT_TIMEOUT
     if error.reason == reasons.ANSWER_SIZE:
         return TOO_LARGE_ANSWER
+    if error.reason == reasons.NOT_HTTP:
+        return NO_HTTP
     if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
         return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:

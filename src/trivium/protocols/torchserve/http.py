@@ -8,7 +8,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from trivium.dialects.torchserve.tokens import Tokens
 from trivium.protocols.torchserve.answer import PredictionEncoder, TorchServePingEncoder
-from trivium.protocols.torchserve.api_description import ApiDescriber, ApiDescriptionEncoder
+from trivium.protocols.torchserve.api_description import (
+    ALL_ROUTES,
+    ApiDescriber,
+    ApiDescriptionEncoder,
+    OwnedRoutes,
+)
 from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management import decode_management
 from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
@@ -78,8 +83,8 @@ class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
-    models are managed as `management` says. Where requests need `tokens`, these can be renewed. Of what it describes
-    it owns `prefixes` on its listener (None: all); it says of itself what `has_open_inference` lets it.
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed. What it
+    describes are the routes that are `owned`.
     """
 
     def __init__(
@@ -89,16 +94,15 @@ class TorchServeHttp:
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
         tokens: Tokens | None = None,
-        prefixes: Set[str] | None = None,
-        has_open_inference: bool = True,
+        owned: OwnedRoutes = ALL_ROUTES,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
         self._roles = roles
         self._management = management
         self._tokens = tokens
-        self._has_open_inference = has_open_inference
-        self._describer = ApiDescriber(roles, prefixes, has_open_inference)
+        self._has_open_inference = owned.open_inference
+        self._describer = ApiDescriber(roles, owned)
 
     def head(self, head: Head) -> Target:
         """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
@@ -148,7 +152,7 @@ class TorchServeHttp:
         describer, exact = self._describer, self._exact
         if target.verb == TorchServeVerb.DESCRIBE_API:
             of_server = ApiDescriptionEncoder(
-                request_id, lambda model: describer.of_server(), target, exact, is_of_model=False
+                request_id, lambda model: describer.of_server, target, exact, is_of_model=False
             )
             return Live(), of_server
         is_managed = target.verb == ManagementVerb.DESCRIBE_API
@@ -171,6 +175,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.roles,
         options,
         tokens,
-        context.prefixes,
-        bool(context.own.get("open_inference", True)),
+        OwnedRoutes(context.prefixes, bool(context.own.get("open_inference", True))),
     )

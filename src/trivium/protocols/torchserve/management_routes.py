@@ -1,4 +1,4 @@
-"""Finds the target of a method and path: the routes at which TorchServe's models are managed, and how they are described.
+"""Finds the target of a method and path: the routes that manage TorchServe's models, and how they are described.
 
 Source: spec sheet `torchserve`, section 5, and what 0.12.0 answers: a slash at the end is no segment. Whether there is
 such a model the core knows.

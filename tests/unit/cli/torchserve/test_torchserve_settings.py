@@ -76,6 +76,9 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
         (r"allowed_urls=https://a\\.b/c.*", "torchserve", "allowed_urls", r"https://a\.b/c.*"),
         (r"allowed_urls=https://a\\.b/c/.*", "models", "fetch_from", "https://a.b/c/"),
         ("trivium_fetch_from=s3://b/", "models", "fetch_from", "s3://b/"),
+        ("ts_open_inference_protocol=true", "torchserve", "open_inference", True),
+        ("ts_open_inference_protocol=oip", "torchserve", "open_inference", True),
+        ("ts_open_inference_protocol=false", "torchserve", "open_inference", False),
     ],
 )
 def test_options(tmp_path: Path, text: str, group: str, field: str, value: object) -> None:
@@ -86,6 +89,7 @@ def test_rules_of_models(tmp_path: Path) -> None:
     text = (
         "default_workers_per_model=2\ndefault_response_timeout=7\ndefault_startup_timeout=8\njob_queue_size=9\n"
         "default_service_handler=h.py\nnumber_of_gpu=1\npython=/usr/bin/python3\ndecode_input_request=false\n"
+        "service_envelope=KServe\n"
         'limit_max_image_pixels=false\nmodels={"m": {"1.0": {"minWorkers": 3, "batchSize": 0, "marName": "m.mar"}}}'
     )
     found = settled(text, tmp_path)
@@ -99,7 +103,7 @@ def test_rules_of_models(tmp_path: Path) -> None:
     assert rules.of_model("m", "2.0")["minWorkers"].value == "2"
     assert rules.handler is not None
     assert (rules.handler.value, rules.gpus, rules.python) == ("h.py", 1, "/usr/bin/python3")
-    assert (rules.decodes_requests, rules.limits_pixels) == (False, False)
+    assert (rules.decodes_requests, rules.limits_pixels, rules.envelope) == (False, False, "kserve")
     assert rules.sequence_names == SequenceNames()
     assert (rules.answer_bytes, rules.unregister_seconds) == (6553500, 120.0)
     (notice,) = found.notices

@@ -8,7 +8,8 @@ import pytest
 from tests.harness.llm_folders import LLAMA, checkpoint
 
 from trivium.dialects.torchserve.language_model import NAMES, OURS
-from trivium.formats.torchserve.repository import made
+from trivium.dialects.torchserve.layers import ServerRules
+from trivium.formats.torchserve.repository import TorchServeFormat, made
 from trivium.types.findings import Finding
 from trivium.types.spec import Defaults, Device, ModelSpec
 
@@ -163,6 +164,12 @@ def test_a_name_in_the_environment_that_is_another_models_is_reported(tmp_path: 
     spec, (said,) = read(checkpoint(folder(tmp_path / "chat")), {"MODEL_NAME": "other"})
     assert spec is not None
     assert "the manifest names the model chat" in said.found
+
+
+def test_an_envelope_of_the_server_is_said_to_have_no_effect(tmp_path: Path) -> None:
+    form = TorchServeFormat(ServerRules(envelope="json"), {})
+    (spec,) = form.read(checkpoint(folder(tmp_path / "chat")), Defaults()).specs
+    assert ["service_envelope=json has no effect" in str(report) for report in spec.reports] == [True]
 
 
 @pytest.mark.parametrize(

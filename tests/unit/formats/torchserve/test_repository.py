@@ -288,6 +288,24 @@ def test_the_configuration(tmp_path: Path, defaults: Defaults) -> None:
     assert passed["handler"] == {"classes": {"//yaml": "pairs", "value": [[0, "cat"]]}}
 
 
+@pytest.mark.parametrize(
+    ("envelope", "is_merged"),
+    [("", True), ("body", True), ("json", True), ("kserve", False), ("kservev2", False)],
+)
+def test_an_envelope_that_holds_one_request_has_each_run_alone(
+    tmp_path: Path, defaults: Defaults, envelope: str, is_merged: bool
+) -> None:
+    spec = asked(folder(tmp_path / "x", files("batchSize: 4\n")), defaults, ServerRules(envelope=envelope))
+    assert spec.handler is not None
+    assert spec.handler.settings["service_envelope"] == envelope
+    assert (spec.batching.max_rows, spec.batching.merge) == (4, is_merged)
+    assert spec.scheduling == Dynamic(max_delay=0.1 if is_merged else 0.0)
+    found = [str(report) for report in spec.reports]
+    assert ["holds one request" in text for text in found] == ([] if is_merged else [True])
+    single = asked(folder(tmp_path / "y", files("")), defaults, ServerRules(envelope=envelope))
+    assert single.reports == ()
+
+
 def test_a_batch_waits_for_the_usual_time(tmp_path: Path, defaults: Defaults) -> None:
     assert one(folder(tmp_path / "x", files("batchSize: 2\n")), defaults).scheduling.max_delay == 0.1
     spec = one(folder(tmp_path / "y", files("batchSize: 2\nmaxBatchDelay: 0\n")), defaults)

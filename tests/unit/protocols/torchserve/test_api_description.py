@@ -9,6 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from trivium.codecs.openapi import ApiOperation, ApiRoute
+from trivium.protocols.torchserve.api_description import OwnedRoutes
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.protocols.torchserve.management_routes import MANAGEMENT
 from trivium.protocols.torchserve.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS
@@ -144,11 +145,13 @@ def test_the_old_path_has_the_same_document() -> None:
 
 
 def test_what_others_own_on_a_listener_is_not_described() -> None:
-    found = {path for _, path in methods(of_server(wire(prefixes=OWNED)))}
+    found = {path for _, path in methods(of_server(wire(owned=OwnedRoutes(OWNED))))}
     assert {"/v1/models/{model_name}:predict", "/{model_name}/{model_version}/predict", "/models"} <= found
     assert not {path for path in found if path.startswith(("/v2", "/explanations", "/invocations"))}
     assert "/v1/models/{model_name}" not in found
-    assert "/v2" not in {path for _, path in methods(of_server(wire(has_open_inference=False)))}
+    assert "/v2" not in {
+        path for _, path in methods(of_server(wire(owned=OwnedRoutes(open_inference=False))))
+    }
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from trivium.protocols.torchserve.api_description import OwnedRoutes
 from trivium.protocols.torchserve.errors import TABLE
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types import reasons
@@ -70,6 +71,31 @@ def test_any_method_predicts(method):
     seen = {"x-own": "1", "content-length": "5"}
     assert (payload.properties, payload.path, operation.method) == (seen, "v1/chat/x", "predict")
     assert payload.query == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected", "said"),
+    [
+        (
+            Code.INVALID,
+            reasons.NOT_HTTP,
+            (400, b"Invalid HTTP message."),
+            "What is no HTTP is answered with 400: No.",
+        ),
+        (Code.TOO_LARGE, reasons.BODY_SIZE, (413, b""), "A request is answered with 413: No."),
+    ],
+)
+def test_what_the_originals_text_does_not_teach_is_a_line_in_the_log(code, reason, expected, said, caplog):
+    answer = protocol(exact=True).refuse(ServeError(code, "No.", info=ErrorInfo.of(reason)))
+    message = document(answer)["message"].encode() if answer.size else b""
+    assert (answer.status, message, answer.closes) == (*expected, True)
+    assert [record.getMessage() for record in caplog.records] == [said]
+    caplog.clear()
+    ours = protocol().refuse(ServeError(code, "No.", info=ErrorInfo.of(reason)))
+    assert ours.status == expected[0]
+    if code is Code.INVALID:
+        assert document(ours)["message"] == "Invalid HTTP message. No."
+        assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -168,7 +194,7 @@ def test_open_inference_is_answered_whatever_is_served(method, path, status, tol
 
 
 def test_without_open_inference_its_routes_are_not_there_but_models_are_called():
-    wire = TorchServeHttp(lambda: "made", has_open_inference=False)
+    wire = TorchServeHttp(lambda: "made", owned=OwnedRoutes(open_inference=False))
     assert infer("POST", "/v2/models/m/infer", wire=wire).model == "m"
     for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/m/versions/1"):
         with pytest.raises(ServeError) as caught:
@@ -199,6 +225,8 @@ def test_headers_have_the_names_that_the_client_gave_them():
         (ServeError(Code.MODEL_FAILED, "no", status=513), 513, b"Server Error (513)"),
         (ServeError(Code.MODEL_FAILED, "no", status=418), 418, b"Client Error (418)"),
         (ServeError(Code.MODEL_FAILED, "no", status=425), 425, b"Unordered Collection"),
+        (ServeError(Code.MODEL_FAILED, "no", status=422), 422, b"Unprocessable Entity"),
+        (ServeError(Code.TOO_LARGE, "no"), 413, b"Request Entity Too Large"),
         (ServeError(Code.MODEL_FAILED, "no", status=404), 404, None),
         (ServeError(Code.WORKER_DIED, "no"), 500, None),
         (

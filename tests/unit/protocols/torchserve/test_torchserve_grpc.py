@@ -124,7 +124,7 @@ def test_each_input_is_a_field_of_the_request() -> None:
     operation, _ = infer(model_name="m", model_version="1.0", input={"data": b"x"})
     payload = Raw((RawPart(b"x", name="data"),), path=None)
     assert operation == Infer("m", payload, "1.0", "id", deadline=3.0)
-    assert infer(model_name="m")[0] == Infer("m", Raw(()), "", "id", deadline=3.0)
+    assert infer(model_name="m")[0] == Infer("m", Raw((), path=None), "", "id", deadline=3.0)
 
 
 def test_a_prediction_is_the_first_part_alone_and_a_stream_all_of_them() -> None:
