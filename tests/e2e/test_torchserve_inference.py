@@ -2,6 +2,7 @@
 and the documents that describe them.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess
 import requests
 
 SPY = """
-import json
 def handle(data, context):
     if data is None:
         return None
