@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e soak soak-hour audit bench bench-djl bench-llm path lines overload food11 docs clean
+.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -28,6 +28,17 @@ e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child pr
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
 	.venv-test/bin/python -m pytest -m "(slow or hypothesis) and not soak" --hypothesis-profile=long -n auto --maxprocesses 8
+
+# The real TorchServe, which ours is held beside by a record of what it answered.
+.venv-original/.made: Makefile
+	command -v java >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
+	$(PYTHON) -m venv .venv-original
+	.venv-original/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 torchserve==0.12.0 \
+		torch-model-archiver==0.12.0 torch-workflow-archiver==0.2.15 nvidia-ml-py psutil pyyaml packaging setuptools enum-compat
+	touch $@
+
+original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all that ours is asked, and write down what it answers.
+	.venv-test/bin/python -m tests.e2e.torchserve_beside.record
 
 soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/e2e

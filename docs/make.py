@@ -158,6 +158,15 @@ def accepted_differences() -> str:
     )
 
 
+def torchserve_differences() -> str:
+    """Where `trivium torchserve` answers otherwise than the original, as the suite beside its record knows."""
+    found = runpy.run_path(str(DOCS.parent / "tests/e2e/torchserve_beside/differences.py"))["ACCEPTED"]
+    lines = ["| what | TorchServe | here | why |", "|---|---|---|---|"]
+    return "\n".join(
+        [*lines, *(f"| {each.what} | {each.torchserve} | {each.trivium} | {each.reason} |" for each in found)]
+    )
+
+
 def djl_python_names() -> str:
     """Every name of DJL's Python package that is served, with its parameters, and in what it differs."""
     lines = ["| name | served |", "|---|---|"]
@@ -248,6 +257,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "language model options": language_model_options,
     "torchserve properties": torchserve_properties,
     "djl_python names": djl_python_names,
+    "TorchServe differences": torchserve_differences,
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),
     "matrix, tensor": lambda: matrix("tensor"),

@@ -532,7 +532,8 @@ def test_without_the_model_api_nothing_is_registered(store: Path, tmp_path: Path
             assert (answer.status_code, answer.json()["type"]) == (405, "MethodNotAllowedException")
         assert server.status("PUT", "/models/echo?min_worker=2&synchronous=true")[0] == 200
         with server.rpcs() as rpcs:
-            disabled = ("PERMISSION_DENIED", "Model API disabled")
+            text = "Model API disabled\norg.pytorch.serve.archive.model.ModelException"
+            disabled = ("PERMISSION_DENIED", text)
             assert rpcs.manage("RegisterModel", url="other.mar") == disabled
             assert rpcs.manage("UnregisterModel", model_name="echo") == disabled
         assert server.names() == ["echo"]

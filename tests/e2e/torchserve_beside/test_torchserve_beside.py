@@ -33,12 +33,15 @@ def played(
     folder = tmp_path_factory.mktemp(setting.name)
     store = write_store(folder / "store")
     models = [f"{model}.mar" for model in setting.models]
+    known = {
+        name: about for name, about in RECORDED[setting.name].items() if not expected(setting.name, name)
+    }
     with ours(folder, store, setting.text, "--ncs", "--models", *models) as addresses:
-        yield setting.name, Player(addresses, folder, RECORDED[setting.name]).play(setting)
+        yield setting.name, Player(addresses, folder, known).play(setting)
 
 
 def expected(setting: str, name: str) -> frozenset[str]:
-    """The aspects in which this answer may, and must, differ."""
+    """The aspects in which this answer may differ; in one of them it must."""
     found = [
         each.aspects
         for each in ACCEPTED
@@ -54,7 +57,8 @@ def test_what_differs_is_what_was_accepted(played: tuple[str, Any]) -> None:
     for name, about in found.items():
         theirs = RECORDED[setting][name]["answer"]
         aspects = differing(theirs, about["answer"])
-        if aspects != expected(setting, name):
+        may_differ = expected(setting, name)
+        if bool(aspects) != bool(may_differ) or not aspects <= may_differ:
             told.append(f"{name}: {sorted(aspects)}\n{shown(theirs, about['answer'])}")
     assert not told, "\n".join(told)
 

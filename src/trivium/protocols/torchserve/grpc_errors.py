@@ -22,7 +22,7 @@ _CLASSES: Mapping[str, str] = {
 _HTTP = "org.pytorch.serve.http."
 NOT_FOUND = 404
 _BUSY = (Code.NOT_READY, Code.QUEUE_FULL, Code.LOAD_FAILED)
-_MODEL_API = "Model API disabled"
+_MODEL_API, _MODEL_EXCEPTION = "Model API disabled", "org.pytorch.serve.archive.model.ModelException"
 
 
 def refuse_inference(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
@@ -56,7 +56,7 @@ def told_of_inference(error: ServeError, target: Target, exact: bool) -> tuple[i
 def refuse_management(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
     """The end of a call for management."""
     if error.code is Code.METHOD:
-        return RpcAnswer(code=grpc_status.PERMISSION_DENIED, details=_told(_MODEL_API, error, exact))
+        return _ended(grpc_status.PERMISSION_DENIED, _told(_MODEL_API, error, exact), _MODEL_EXCEPTION)
     status, type_name, message = refusal_of(error, target, exact)
     if status == 409:  # the original catches none of these
         return RpcAnswer(code=grpc_status.UNKNOWN, details="" if exact else writable(message))

@@ -516,8 +516,9 @@ def test_a_wish_fails_in_the_originals_words(
 def test_without_the_model_api_nothing_is_registered_and_unregistered() -> None:
     for name, fields in (("RegisterModel", {"url": "m.mar"}), ("UnregisterModel", {"model_name": "m"})):
         closed = protocol(registers=False)
-        assert refused(name, closed, **fields) == (status.PERMISSION_DENIED, ["Model API disabled"])
-        code, (text,) = refused(name, protocol(exact=False, registers=False), **fields)
+        lines = ["Model API disabled", "org.pytorch.serve.archive.model.ModelException"]
+        assert refused(name, closed, **fields) == (status.PERMISSION_DENIED, lines)
+        code, (text, _) = refused(name, protocol(exact=False, registers=False), **fields)
         assert (code, "--enable-model-api" in text) == (status.PERMISSION_DENIED, True)
         assert refused(name, protocol(may_change=False), **fields)[0] == status.PERMISSION_DENIED
 
