@@ -43,7 +43,7 @@ class TorchServeAdapter(Adapter):
         )
         self.context.cl_socket = self
         try:
-            self.entry = entry_point(setup.root, setup.entry, setup.function, self.context)
+            self.entry = entry_point(setup.root, setup.entry, setup.function, self.context, self.loop)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, MemoryError) or "CUDA" in str(error):
                 raise Failure("System out of memory: %s" % error, "out of memory") from error
@@ -130,7 +130,11 @@ def id_of(item: Item) -> str:
 
 
 def ADAPTER(setup: Setup, host: Host) -> Adapter:
-    """Make the adapter for batches, or the one for continuous batching."""
+    """Make the adapter for batches, the one for continuous batching, or that for many requests at once."""
+    if setup.settings.get("in_flight"):
+        from trivium_child.torchserve_async import AsyncTorchServeAdapter  # few workers need asyncio
+
+        return AsyncTorchServeAdapter(setup, host)
     if not setup.settings.get("slots"):
         return TorchServeAdapter(setup, host)
     from trivium_child.torchserve_steps import (

@@ -68,6 +68,28 @@ def handle(data, context):
     STOPPED.clear()
     return answers
 """
+ASYNC = """
+import asyncio
+from ts.handler_utils.utils import send_intermediate_predict_response as send
+GATE, SEEN = asyncio.Event(), []
+class Handler:
+    async def handle(self, data, context):
+        text = bytes(data[0]["body"]).decode()
+        SEEN.append(text)
+        if text == "wait":
+            await GATE.wait()
+        if text == "seen":
+            return [str(SEEN.count("wait"))]
+        if text == "go":
+            GATE.set()
+        if text == "raise":
+            raise ValueError("as told")
+        if text == "stream":
+            for each in "abc":
+                send([each], context.request_ids, "ok", 200, context)
+                await asyncio.sleep(0.001)
+        return [text]
+"""
 CONFIG = "minWorkers: {workers}\nmaxWorkers: {workers}\nbatchSize: {batch}\nmaxBatchDelay: 20\nsequenceBatching: true\n"
 BOUNDS = "sequenceMaxIdleMSec: {idle}\nmaxNumSequence: {most}\nmaxSequenceJobQueueSize: {waiting}\n"
 REFUSED = "has no worker to serve inference request. Please use scale workers API to add workers. If this is a sequence"
@@ -90,6 +112,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
         store, "streams", code=STREAMS, config=config(2, most=2, waiting=4) + "continuousBatching: true\n"
     )
     archive(store, "hasty", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nclientTimeoutInMills: 250\n")
+    archive(store, "async", code=ASYNC, config="minWorkers: 1\nmaxWorkers: 1\nasyncCommunication: true\n")
     archive(store, "tickets", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nuseJobTicket: true\n")
     log = tmp_path_factory.mktemp("log") / "log"
     with managed(log, store, store) as serving:
@@ -302,6 +325,19 @@ def test_a_model_gives_its_clients_so_much_time(server: Managed, tmp_path: Path)
     assert status == 408
     gate.touch()
     until(lambda: ask(server, "hasty")[0] == 200, server.process.said)
+
+
+def test_an_asynchronous_handler_has_many_requests_at_once(server: Managed) -> None:
+    with ThreadPoolExecutor(30) as pool, server.rpcs() as rpcs:
+        waiting = [pool.submit(server.predict, "async", "wait") for _ in range(30)]
+        until(lambda: server.predict("async", "seen")[1] == "30", server.process.said)
+        status, said = server.predict("async", "raise")
+        assert (status, json.loads(said)["message"].startswith("Prediction failed")) == (503, True)
+        assert rpcs.stream(model_name="async", input={"body": b"stream"}) == [b"a", b"b", b"c", b"stream"]
+        streamed = server.infer("POST", "/predictions/async", data=b"stream")
+        assert (streamed.text, streamed.headers["ts_stream_next"]) == ("abcstream", "true")
+        assert server.predict("async", "go") == (200, "go")
+        assert {each.result() for each in waiting} == {(200, "wait")}
 
 
 def test_the_description(server: Managed) -> None:

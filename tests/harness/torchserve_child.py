@@ -56,6 +56,7 @@ class TorchServeChildHarness:
             "limit_max_image_pixels": True,
             "decode_input_request": told.pop("decodes", True),
             "slots": told.pop("slots", 0),
+            "in_flight": told.pop("in_flight", 0),
         }
         setup = {
             "dialect": "torchserve",

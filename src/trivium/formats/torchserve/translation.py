@@ -30,7 +30,10 @@ from trivium.types.spec import (
 SERVER_VERSION = "0.12.0"
 """The version of TorchServe whose behaviour handlers see."""
 
-CONTINUOUS, TICKETS = "continuousBatching", "useJobTicket"
+CONTINUOUS, TICKETS, ASYNC = "continuousBatching", "useJobTicket", "asyncCommunication"
+MOST_AT_ONCE = 1000
+"""Requests that an asynchronous handler has at once in one worker; the original has no bound."""
+
 DELAY_MS = 100
 TIMEOUT_S = 120
 RETRY_S = 300
@@ -41,16 +44,46 @@ def is_continuous(config: ModelConfig) -> bool:
     return config.values.get(CONTINUOUS) is True
 
 
+def is_async(config: ModelConfig) -> bool:
+    """Return whether the handler works on many requests at once, each in a call of its own."""
+    return config.values.get(ASYNC) is True
+
+
 def batching(config: ModelConfig) -> Batching:
     """A batch is a list of requests, which the handler goes through: nothing is stacked."""
     size = config.number("batchSize") or 1
-    return Batching(batch_axis=False, max_rows=size, merge=size > 1 and not is_continuous(config))
+    is_merged = size > 1 and not (is_continuous(config) or is_async(config))
+    return Batching(batch_axis=False, max_rows=size, merge=is_merged)
+
+
+def check_async(config: ModelConfig) -> list[Finding]:
+    """Name the other ways to work that a handler cannot have as well, and a delay that nothing waits for."""
+    if not is_async(config):
+        return []
+    found = [
+        Finding(
+            Severity.ERROR,
+            config.file,
+            config.lines.get(key),
+            key,
+            f"{key} with {ASYNC}",
+            "one of the two",
+            f"Remove {key}: the requests of a handler with async def run at once, one by one.",
+        )
+        for key in (CONTINUOUS, sequences.STATEFUL)
+        if config.values.get(key) is True
+    ]
+    if (config.number("batchSize") or 1) > 1:
+        found.append(
+            config.notice("batchSize", f"with {ASYNC} each call has one request, and none waits for others")
+        )
+    return found
 
 
 def scheduling(config: ModelConfig, rules: ServerRules) -> Dynamic | Sequence:
     """A batch that is not full always waits its whole delay; without batches nothing waits."""
     max_delay = 0.0
-    if (config.number("batchSize") or 1) > 1 and not is_continuous(config):
+    if batching(config).merge:
         delay = config.number("maxBatchDelay")
         max_delay = (DELAY_MS if delay is None else delay) / 1000
     if is_stateful(config):
@@ -148,6 +181,7 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         "limit_max_image_pixels": rules.limits_pixels,
         "decode_input_request": rules.decodes_requests,
         **({"slots": slots(config)} if is_continuous(config) else {}),
+        **({"in_flight": MOST_AT_ONCE} if is_async(config) else {}),
     }
 
 
@@ -197,6 +231,7 @@ def origins(
         "handler.directory": Origin("rule: the model's folder", ""),
         "handler.settings[manifest]": Origin(manifest.file, ""),
         **({"handler.settings[slots]": batch} if is_continuous(config) else {}),
+        **({"handler.settings[in_flight]": config_origin(ASYNC, "")} if is_async(config) else {}),
         "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
         **{
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")

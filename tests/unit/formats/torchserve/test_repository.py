@@ -355,6 +355,14 @@ def test_the_servers_limits_are_its_models(tmp_path: Path, defaults: Defaults) -
     assert (one(path, defaults).limits.answer_bytes, one(path, defaults).limits.drain_seconds) == (None, None)
 
 
+def test_an_asynchronous_handler(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(mar(tmp_path / "a.mar", files("asyncCommunication: true\nbatchSize: 4\n")), defaults)
+    assert spec.handler is not None
+    assert spec.handler.settings["in_flight"] == 1000
+    assert (spec.batching.max_rows, spec.batching.merge, spec.scheduling) == (4, False, Dynamic())
+    assert [finding.key for finding in spec.reports] == ["batchSize"]
+
+
 def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
     spec = one(mar(tmp_path / "a.mar", files("useJobTicket: true\nminWorkers: 1\nmaxWorkers: 3\n")), defaults)
     assert spec.limits.needs_free
@@ -425,7 +433,11 @@ def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
             "sequenceMaxIdleMSec",
             "no sequenceMaxIdleMSec with sequenceBatching",
         ),
-        (files("asyncCommunication: true"), "asyncCommunication", "not supported in this version"),
+        (
+            files("asyncCommunication: true\ncontinuousBatching: true"),
+            "continuousBatching",
+            "continuousBatching with asyncCommunication",
+        ),
         (files("torchrun: {nproc-per-node: 4}"), "torchrun", "not supported in this version"),
         (files("parallelType: tp"), "parallelType", "not supported in this version"),
         (files("["), "", "stream end"),
