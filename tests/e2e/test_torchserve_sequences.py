@@ -2,16 +2,18 @@
 
 import json
 import os
+import queue
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from tests.harness.server_process import until
 from tests.harness.torchserve_command import TorchServeFolder, torchserve
-from tests.harness.torchserve_management import Managed, archive, managed
+from tests.harness.torchserve_management import INFERENCE, Managed, archive, managed
 
 import requests
 
@@ -350,6 +352,29 @@ def test_the_description(server: Managed) -> None:
         "maxSequenceJobQueueSize",
     )
     assert [about[key] for key in keys] == [True, 60_000, 300, 1, 1]
+
+
+def test_a_server_that_goes_down_ends_the_streams_of_requests(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("adds", ADDS, config())
+    asked: queue.Queue[Any] = queue.Queue()
+    asked.put(INFERENCE["PredictionsRequest"](model_name="adds", sequence_id="s", input={"data": b"4"}))
+    with torchserve(folder, "--models", "adds") as server:
+        until(lambda: "Model adds loaded" in server.said(), server.said)
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            method = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/StreamPredictions2"
+            call = channel.stream_stream(
+                method,
+                lambda message: message.SerializeToString(),
+                INFERENCE["PredictionResponse"].FromString,
+            )
+            answers = call(iter(asked.get, None))
+            assert json.loads(next(answers).prediction)["sum"] == 4
+            server.process.send_signal(signal.SIGTERM)
+            with pytest.raises(grpc.RpcError) as caught:
+                next(answers)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            asked.put(None)
 
 
 def test_the_command_names_the_headers_and_ends_with_sequences_open(tmp_path: Path) -> None:

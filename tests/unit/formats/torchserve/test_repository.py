@@ -326,6 +326,7 @@ def test_sequences_with_as_little_as_may_be_said(tmp_path: Path, defaults: Defau
     assert isinstance(spec.scheduling, Sequence)
     assert spec.scheduling.unannounced == Unannounced(SequenceProperties("a", "b", "c"), "ts-seq-", 1, 1)
     assert (spec.scheduling.max_delay, spec.scheduling.overlaps) == (0.0, True)
+    assert "maxNumSequence" in {finding.key for finding in spec.reports}
     assert spec.handler is not None
     assert spec.handler.settings["slots"] == 6
     assert spec.handler.environment["TS_REQUEST_SEQUENCE_END"] == "c"
