@@ -115,13 +115,19 @@ class TorchServeAdapter(Adapter):
     def _check_criteria(self, elements: List[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
         criteria = self.context.stopping_criteria
-        if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
+        if criteria and not all(ends_request(criteria[i], element) for i, element in enumerate(elements)):
             raise Failure(
                 "The handler set context.stopping_criteria to be called again for the same requests: that is "
                 "continuous batching. Set continuousBatching: true in model-config.yaml, or send parts by "
                 "send_intermediate_predict_response.",
                 "unsupported",
             )
+
+
+def ends_request(criterion: Any, element: Any) -> bool:
+    """Return whether an element ends its request: a criterion says yes, or None, where it is no stream at all."""
+    verdict = criterion(element)
+    return verdict is None or bool(verdict)
 
 
 def id_of(item: Item) -> str:
