@@ -49,7 +49,7 @@ class TorchServeAdapter(Adapter):
         )
         self.context.cl_socket = self
         try:
-            entry = entry_point(setup.root, setup.entry, setup.function, self.context)
+            entry = entry_point(setup.root, setup.entry, setup.function, self.context, self.loop)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, MemoryError) or "CUDA" in str(error):
                 raise Failure("System out of memory: %s" % error, "out of memory") from error
@@ -131,7 +131,7 @@ class TorchServeAdapter(Adapter):
     def _check_criteria(self, elements: List[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
         criteria = self.context.stopping_criteria
-        if criteria and not all(is_last(element) for is_last, element in zip(criteria, elements)):
+        if criteria and not all(ends_request(criteria[i], element) for i, element in enumerate(elements)):
             raise Failure(
                 "The handler set context.stopping_criteria to be called again for the same requests: that is "
                 "continuous batching. Set continuousBatching: true in model-config.yaml, or send parts by "
@@ -140,13 +140,23 @@ class TorchServeAdapter(Adapter):
             )
 
 
+def ends_request(criterion: Any, element: Any) -> bool:
+    """Return whether an element ends its request: a criterion says yes, or None, where it is no stream at all."""
+    verdict = criterion(element)
+    return verdict is None or bool(verdict)
+
+
 def id_of(item: Item) -> str:
     """Return the id of a request as the handler sees it."""
     return item.request_id or str(uuid.uuid4())
 
 
 def ADAPTER(setup: Setup, host: Host) -> Adapter:
-    """Make the adapter for batches, or the one for continuous batching."""
+    """Make the adapter for batches, the one for continuous batching, or that for many requests at once."""
+    if setup.settings.get("in_flight"):
+        from trivium_child.torchserve_async import AsyncTorchServeAdapter  # few workers need asyncio
+
+        return AsyncTorchServeAdapter(setup, host)
     if not setup.settings.get("slots"):
         return TorchServeAdapter(setup, host)
     from trivium_child.torchserve_steps import (

@@ -18,22 +18,25 @@ EntryPoint = Callable[[Any, Any], Any]
 DEFAULT = "handle"
 
 
-def entry_point(root: str, entry: str, function: str, context: Any) -> EntryPoint:
+def entry_point(root: str, entry: str, function: str, context: Any, loop: Any = None) -> EntryPoint:
     """Return the function that is called with `(data, context)` for each batch. `entry` is a file below `root`, or
-    the name of a handler that `ts.torch_handler` has.
+    the name of a handler that `ts.torch_handler` has. On a `loop` it may be a coroutine function, and else not.
     """
     module = _module(root, entry)
     name = function or DEFAULT
     found = getattr(module, name, None)
     if callable(found) and not inspect.isclass(found):
-        _refuse_coroutine(found, "%s.%s" % (module.__name__, name))
-        found(None, context)  # once at load: it may prepare itself
+        if loop is None:
+            _refuse_coroutine(found, "%s.%s" % (module.__name__, name))
+        made = found(None, context)  # once at load: it may prepare itself
+        if loop is not None and inspect.isawaitable(made):
+            loop.run_until_complete(made)
         handle: EntryPoint = found
         return handle
-    return _method(module, name, context)
+    return _method(module, name, context, loop)
 
 
-def _method(module: ModuleType, wanted: str, context: Any) -> EntryPoint:
+def _method(module: ModuleType, wanted: str, context: Any, loop: Any) -> EntryPoint:
     from ts.utils.util import list_classes_from_module
 
     classes = list_classes_from_module(module)
@@ -49,7 +52,8 @@ def _method(module: ModuleType, wanted: str, context: Any) -> EntryPoint:
     handle = getattr(service, DEFAULT, None)
     if not callable(handle):
         raise Failure("%s has no method handle(self, data, context)." % classes[0].__name__, "load failed")
-    _refuse_coroutine(handle, "%s.handle" % classes[0].__name__)
+    if loop is None:
+        _refuse_coroutine(handle, "%s.handle" % classes[0].__name__)
     initialize = getattr(service, "initialize", None)
     if initialize is not None:
         initialize(context)
@@ -78,7 +82,7 @@ def _module(root: str, entry: str) -> ModuleType:
 def _refuse_coroutine(function: Any, name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise Failure(
-            "%s is `async def`, which needs asyncCommunication: it is not supported in this version. "
-            "Write it as a plain `def`." % name,
+            "%s is `async def`: write asyncCommunication: true into model-config.yaml, or make it a plain `def`."
+            % name,
             "load failed",
         )

@@ -8,7 +8,7 @@ import traceback
 from typing import Any, Dict, List, Optional
 
 from trivium_child.adapter import Host, Setup, Step
-from trivium_child.torchserve import TorchServeAdapter, id_of
+from trivium_child.torchserve import TorchServeAdapter, ends_request, id_of
 from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
 from trivium_child.torchserve_rows import row_of
 from trivium_child.values import Failure, Item, Raw
@@ -81,7 +81,7 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
                 % (len(criteria), len(elements)),
                 status=503,
             )
-        return [bool(is_last(element)) for is_last, element in zip(criteria, elements)]
+        return [ends_request(criteria[i], element) for i, element in enumerate(elements)]
 
     def _answer(self, running: _Running, element: Any, is_last: bool) -> None:
         try:

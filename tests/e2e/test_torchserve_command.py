@@ -530,6 +530,20 @@ def test_a_request_that_is_too_large_is_an_empty_413(folder: TorchServeFolder) -
         assert server.predict("one").fields["access-control-allow-origin"] == "https://a.example"
 
 
+def test_a_worker_that_does_not_come_back_within_its_time_is_given_up(folder: TorchServeFolder) -> None:
+    mark = folder.path / "mark"
+    code = f"import os\nif os.path.exists({str(mark)!r}):\n    raise RuntimeError('not again')\n"
+    code += f"def handle(data, context):\n    if data:\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
+    folder.model("once", code, "maxRetryTimeoutInSec: 0\n")
+    with torchserve(folder, "--models", "once") as server:
+        until(lambda: "Model once loaded" in server.said(), server.said)
+        assert server.predict("once").status == 500
+        until(lambda: server.ask("Inference", "GET", "/ping").status == 500, server.said)
+        answer = server.predict("once")
+        assert (answer.status, "has no worker to serve" in answer.body.decode()) == (503, True)
+        assert "given up after 0 s of failures in a row" in server.said()
+
+
 def test_an_answer_that_is_too_large_fails_and_its_worker_lives(folder: TorchServeFolder) -> None:
     folder.model("one", "import os\nPID = str(os.getpid()).encode()\n" + ECHO.replace('b"")', "PID)"))
     text = "disable_token_authorization=true\nmax_response_size=100\n"

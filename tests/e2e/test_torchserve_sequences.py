@@ -2,16 +2,18 @@
 
 import json
 import os
+import queue
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from tests.harness.server_process import until
 from tests.harness.torchserve_command import TorchServeFolder, torchserve
-from tests.harness.torchserve_management import Managed, archive, managed
+from tests.harness.torchserve_management import INFERENCE, Managed, archive, managed
 
 import requests
 
@@ -68,6 +70,28 @@ def handle(data, context):
     STOPPED.clear()
     return answers
 """
+ASYNC = """
+import asyncio
+from ts.handler_utils.utils import send_intermediate_predict_response as send
+GATE, SEEN = asyncio.Event(), []
+class Handler:
+    async def handle(self, data, context):
+        text = bytes(data[0]["body"]).decode()
+        SEEN.append(text)
+        if text == "wait":
+            await GATE.wait()
+        if text == "seen":
+            return [str(SEEN.count("wait"))]
+        if text == "go":
+            GATE.set()
+        if text == "raise":
+            raise ValueError("as told")
+        if text == "stream":
+            for each in "abc":
+                send([each], context.request_ids, "ok", 200, context)
+                await asyncio.sleep(0.001)
+        return [text]
+"""
 CONFIG = "minWorkers: {workers}\nmaxWorkers: {workers}\nbatchSize: {batch}\nmaxBatchDelay: 20\nsequenceBatching: true\n"
 BOUNDS = "sequenceMaxIdleMSec: {idle}\nmaxNumSequence: {most}\nmaxSequenceJobQueueSize: {waiting}\n"
 REFUSED = "has no worker to serve inference request. Please use scale workers API to add workers. If this is a sequence"
@@ -90,6 +114,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
         store, "streams", code=STREAMS, config=config(2, most=2, waiting=4) + "continuousBatching: true\n"
     )
     archive(store, "hasty", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nclientTimeoutInMills: 250\n")
+    archive(store, "async", code=ASYNC, config="minWorkers: 1\nmaxWorkers: 1\nasyncCommunication: true\n")
     archive(store, "tickets", code=ADDS, config="minWorkers: 2\nmaxWorkers: 2\nuseJobTicket: true\n")
     log = tmp_path_factory.mktemp("log") / "log"
     with managed(log, store, store) as serving:
@@ -304,6 +329,19 @@ def test_a_model_gives_its_clients_so_much_time(server: Managed, tmp_path: Path)
     until(lambda: ask(server, "hasty")[0] == 200, server.process.said)
 
 
+def test_an_asynchronous_handler_has_many_requests_at_once(server: Managed) -> None:
+    with ThreadPoolExecutor(30) as pool, server.rpcs() as rpcs:
+        waiting = [pool.submit(server.predict, "async", "wait") for _ in range(30)]
+        until(lambda: server.predict("async", "seen")[1] == "30", server.process.said)
+        status, said = server.predict("async", "raise")
+        assert (status, json.loads(said)["message"].startswith("Prediction failed")) == (503, True)
+        assert rpcs.stream(model_name="async", input={"body": b"stream"}) == [b"a", b"b", b"c", b"stream"]
+        streamed = server.infer("POST", "/predictions/async", data=b"stream")
+        assert (streamed.text, streamed.headers["ts_stream_next"]) == ("abcstream", "true")
+        assert server.predict("async", "go") == (200, "go")
+        assert {each.result() for each in waiting} == {(200, "wait")}
+
+
 def test_the_description(server: Managed) -> None:
     (about,) = server.describe("old")
     keys = (
@@ -314,6 +352,29 @@ def test_the_description(server: Managed) -> None:
         "maxSequenceJobQueueSize",
     )
     assert [about[key] for key in keys] == [True, 60_000, 300, 1, 1]
+
+
+def test_a_server_that_goes_down_ends_the_streams_of_requests(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("adds", ADDS, config())
+    asked: queue.Queue[Any] = queue.Queue()
+    asked.put(INFERENCE["PredictionsRequest"](model_name="adds", sequence_id="s", input={"data": b"4"}))
+    with torchserve(folder, "--models", "adds") as server:
+        until(lambda: "Model adds loaded" in server.said(), server.said)
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            method = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/StreamPredictions2"
+            call = channel.stream_stream(
+                method,
+                lambda message: message.SerializeToString(),
+                INFERENCE["PredictionResponse"].FromString,
+            )
+            answers = call(iter(asked.get, None))
+            assert json.loads(next(answers).prediction)["sum"] == 4
+            server.process.send_signal(signal.SIGTERM)
+            with pytest.raises(grpc.RpcError) as caught:
+                next(answers)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            asked.put(None)
 
 
 def test_the_command_names_the_headers_and_ends_with_sequences_open(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class TorchServeChildHarness:
             "slots": told.pop("slots", 0),
             **({"metrics": told.pop("metrics")} if "metrics" in told else {}),
             "service_envelope": told.pop("envelope", ""),
+            "in_flight": told.pop("in_flight", 0),
         }
         setup = {
             "dialect": "torchserve",

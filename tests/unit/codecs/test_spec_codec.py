@@ -14,7 +14,7 @@ from trivium.codecs.spec_codec import decode, encode
 from trivium.types.batch_shapes import BatchShapes
 from trivium.types.findings import Finding
 from trivium.types.metrics import ModelMetrics
-from trivium.types.schedules import Graph, Sequence, State, Step
+from trivium.types.schedules import Graph, Sequence, State, Step, Unannounced
 from trivium.types.spec import (
     All,
     Batching,
@@ -52,7 +52,12 @@ LEVELS: st.SearchStrategy[Mapping[int, QueuePolicy]] = st.dictionaries(
 )
 SCHEDULING = st.one_of(
     st.builds(Dynamic, max_delay=SECONDS, default_policy=POLICIES, level_policies=LEVELS),
-    st.builds(Sequence, idle_seconds=SECONDS, states=several(st.builds(State, first=MADE_UP))),
+    st.builds(
+        Sequence,
+        idle_seconds=SECONDS,
+        states=several(st.builds(State, first=MADE_UP)),
+        unannounced=st.none() | st.builds(Unannounced, life_seconds=st.none() | SECONDS),
+    ),
     st.builds(Graph, steps=several(st.builds(Step, inputs=TEXTS, outputs=TEXTS))),
 )
 HANDLERS = st.builds(

@@ -118,3 +118,28 @@ def test_headers_are_those_of_each_request(stage: TorchServeChildHarness) -> Non
     items = [add(adapter, stage, 1, name) for name in "ab"]
     adapter.step()
     assert [stage.parts[item.number][0].properties["x-id"] for item in items] == ["a", "b"]
+
+
+KINDS = """
+def handle(data, context):
+    if data is None:
+        return None
+    said = {"none": lambda _: None, "yes": lambda _: True, "no": lambda _: False}
+    names = [context.get_request_id(i) for i in range(len(data))]
+    context.stopping_criteria = dict(enumerate(said[name] for name in names))
+    return ["%s " % name for name in names]
+"""
+
+
+def test_a_criterion_that_says_nothing_ends_its_request_and_criteria_may_be_a_dict(
+    stage: TorchServeChildHarness,
+) -> None:
+    adapter = stepping(stage, KINDS)
+    items = {name: add(adapter, stage, 1, name) for name in ("none", "yes", "no")}
+    adapter.step()
+    adapter.step()
+    assert {name: told(stage, item) for name, item in items.items()} == {
+        "none": ["none "],
+        "yes": ["yes "],
+        "no": ["no ", "no "],
+    }

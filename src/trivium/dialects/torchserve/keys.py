@@ -96,9 +96,5 @@ ROWS: Mapping[str, TorchServeKey] = {
     ),
     "continuousBatching": _used(ValueKind.FLAG),
     "sequenceBatching": _used(ValueKind.FLAG),
-    "asyncCommunication": _refused(
-        ValueKind.FLAG,
-        "handlers with `async def handle` are not supported in this version: write it as a plain `def`",
-        False,
-    ),
+    "asyncCommunication": _used(ValueKind.FLAG),
 }

@@ -60,6 +60,10 @@ class LanguageModel:
             settings.notice(where, found)
         groups, notices = translation.groups(self.name, config, defaults)
         settings.findings += [*notices, *sequences.check(config, may_be=False)]
+        if translation.is_async(config):
+            settings.findings.append(
+                config.notice(translation.ASYNC, "it has no effect: the handler is built in")
+            )
         groups = self._placed(settings, groups, defaults)
         trusts, _ = settings.text("TRUST_REMOTE_CODE")
         root, where = self._root(settings)

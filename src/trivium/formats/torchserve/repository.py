@@ -156,7 +156,13 @@ def _handler_model(
     manifest, config, folder, rules = read.manifest, read.config, read.folder, read.rules
     ref = handler_ref(read.chosen.value)
     groups, notices = translation.groups(name, config, defaults)
-    findings = (*findings, *notices, *sequences.check(config), *translation.envelope_notices(config, rules))
+    findings = (
+        *findings,
+        *notices,
+        *sequences.check(config),
+        *translation.check_async(config, rules),
+        *translation.envelope_notices(config, rules),
+    )
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise ConfigError(findings)
     origin = {

@@ -68,7 +68,8 @@ def check(config: ModelConfig, may_be: bool = True) -> list[Finding]:
             Finding(Severity.ERROR, config.file, place, STATEFUL, "true", "a handler in the archive", hint)
         ]
     if config.number(IDLE):
-        return []
+        one = "it is not given, and so there is one sequence at a time, as in the original"
+        return [] if config.number(MOST) else [config.notice(MOST, one)]
     found, hint = f"no {IDLE} with {STATEFUL}", f"Write {IDLE}: 60000, for example."
     place = config.lines.get(IDLE, config.lines.get(STATEFUL))
     return [

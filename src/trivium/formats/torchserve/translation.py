@@ -30,7 +30,10 @@ from trivium.types.spec import (
 )
 
 _METRICS = Origin("the server's metrics.yaml, model_metrics", "")
-CONTINUOUS, TICKETS = "continuousBatching", "useJobTicket"
+CONTINUOUS, TICKETS, ASYNC = "continuousBatching", "useJobTicket", "asyncCommunication"
+MOST_AT_ONCE = 1000
+"""Requests that an asynchronous handler has at once in one worker; the original has no bound."""
+
 DELAY_MS = 100
 TIMEOUT_S = 120
 RETRY_S = 300
@@ -41,16 +44,51 @@ def is_continuous(config: ModelConfig) -> bool:
     return config.values.get(CONTINUOUS) is True
 
 
+def is_async(config: ModelConfig) -> bool:
+    """Return whether the handler works on many requests at once, each in a call of its own."""
+    return config.values.get(ASYNC) is True
+
+
 def is_merged(config: ModelConfig, rules: ServerRules) -> bool:
     """Return whether several requests are handed over in one call: not in an envelope that holds one."""
     has_room = (config.number("batchSize") or 1) > 1
-    return has_room and not is_continuous(config) and rules.envelope not in layers.ONE_AT_A_TIME
+    works_alone = is_continuous(config) or is_async(config)
+    return has_room and not works_alone and rules.envelope not in layers.ONE_AT_A_TIME
 
 
 def batching(config: ModelConfig, rules: ServerRules) -> Batching:
     """A batch is a list of requests, which the handler goes through: nothing is stacked."""
     size = config.number("batchSize") or 1
     return Batching(batch_axis=False, max_rows=size, merge=is_merged(config, rules))
+
+
+def check_async(config: ModelConfig, rules: ServerRules) -> list[Finding]:
+    """Name the other ways to work that a handler cannot have as well, and a delay that nothing waits for."""
+    if not is_async(config):
+        return []
+    found = [
+        Finding(
+            Severity.ERROR,
+            config.file,
+            config.lines.get(key),
+            key,
+            f"{key} with {ASYNC}",
+            "one of the two",
+            f"Remove {key}: the requests of a handler with async def run at once, one by one.",
+        )
+        for key in (CONTINUOUS, sequences.STATEFUL)
+        if config.values.get(key) is True
+    ]
+    if rules.envelope:
+        text = f"{ASYNC} with the envelope {rules.envelope}"
+        hint = f"Leave service_envelope out, or remove {ASYNC}: an envelope is taken off around a plain call."
+        place = (Severity.ERROR, config.file, config.lines.get(ASYNC), ASYNC)
+        found.append(Finding(*place, text, "one of the two", hint))
+    if (config.number("batchSize") or 1) > 1:
+        found.append(
+            config.notice("batchSize", f"with {ASYNC} each call has one request, and none waits for others")
+        )
+    return found
 
 
 def scheduling(config: ModelConfig, rules: ServerRules) -> Dynamic | Sequence:
@@ -165,6 +203,7 @@ def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dic
         **({"slots": slots(config)} if is_continuous(config) else {}),
         "service_envelope": rules.envelope,
         **({} if rules.metrics is None else {"metrics": rows_of(rules.metrics)}),
+        **({"in_flight": MOST_AT_ONCE} if is_async(config) else {}),
     }
 
 
@@ -215,6 +254,7 @@ def origins(
         "handler.settings[manifest]": Origin(manifest.file, ""),
         **({"handler.settings[slots]": batch} if is_continuous(config) else {}),
         **({} if rules.metrics is None else {"handler.settings[metrics]": _METRICS}),
+        **({"handler.settings[in_flight]": config_origin(ASYNC, "")} if is_async(config) else {}),
         "handler.settings[model_yaml_config]": Origin(config.file or "no model-config.yaml", ""),
         **{
             f"handler.environment[{name}]": Origin("as TorchServe starts its workers", "")

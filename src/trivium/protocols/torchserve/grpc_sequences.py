@@ -35,6 +35,8 @@ def sequence_of(request: Any, names: SequenceNames, is_stream: bool) -> Sequence
     """Return the sequence that a request names. INVALID where it has to and does not: in a stream, unless it starts
     one, for which the server makes an id.
     """
+    if not (is_stream or request.sequence_id):
+        return None
     starts, ends = (_is_true(request.input.get(name, b"")) for name in (names.start, names.end))
     if request.sequence_id:
         return SequenceRef(request.sequence_id, starts, ends)

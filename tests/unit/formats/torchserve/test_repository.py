@@ -344,6 +344,7 @@ def test_sequences_with_as_little_as_may_be_said(tmp_path: Path, defaults: Defau
     assert isinstance(spec.scheduling, Sequence)
     assert spec.scheduling.unannounced == Unannounced(SequenceProperties("a", "b", "c"), "ts-seq-", 1, 1)
     assert (spec.scheduling.max_delay, spec.scheduling.overlaps) == (0.0, True)
+    assert "maxNumSequence" in {finding.key for finding in spec.reports}
     assert spec.handler is not None
     assert spec.handler.settings["slots"] == 6
     assert spec.handler.environment["TS_REQUEST_SEQUENCE_END"] == "c"
@@ -371,6 +372,14 @@ def test_the_servers_limits_are_its_models(tmp_path: Path, defaults: Defaults) -
     (spec,) = TorchServeFormat(ServerRules(answer_bytes=9, unregister_seconds=3.0)).read(path, defaults).specs
     assert (spec.limits.answer_bytes, spec.limits.drain_seconds) == (9, 3.0)
     assert (one(path, defaults).limits.answer_bytes, one(path, defaults).limits.drain_seconds) == (None, None)
+
+
+def test_an_asynchronous_handler(tmp_path: Path, defaults: Defaults) -> None:
+    spec = one(mar(tmp_path / "a.mar", files("asyncCommunication: true\nbatchSize: 4\n")), defaults)
+    assert spec.handler is not None
+    assert spec.handler.settings["in_flight"] == 1000
+    assert (spec.batching.max_rows, spec.batching.merge, spec.scheduling) == (4, False, Dynamic())
+    assert [finding.key for finding in spec.reports] == ["batchSize"]
 
 
 def test_requests_may_need_a_ticket(tmp_path: Path, defaults: Defaults) -> None:
@@ -443,7 +452,11 @@ def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
             "sequenceMaxIdleMSec",
             "no sequenceMaxIdleMSec with sequenceBatching",
         ),
-        (files("asyncCommunication: true"), "asyncCommunication", "not supported in this version"),
+        (
+            files("asyncCommunication: true\ncontinuousBatching: true"),
+            "continuousBatching",
+            "continuousBatching with asyncCommunication",
+        ),
         (files("torchrun: {nproc-per-node: 4}"), "torchrun", "not supported in this version"),
         (files("parallelType: tp"), "parallelType", "not supported in this version"),
         (files("["), "", "stream end"),

@@ -1,5 +1,7 @@
 """Sequences that nobody announces, on the virtual clock: ids that are invented, bounds, ends by each side, overlap."""
 
+import random
+
 import pytest
 from tests.harness.virtual_sequences import LEFT, SequenceHarness, infer, spec
 
@@ -256,3 +258,45 @@ def test_of_requests_that_overlap_the_last_one_ends_their_sequence():
     bench.clock.run(1.1)
     assert len(bench.adders[0].ran) == 3
     assert bench.model.debug_state().sequences.open == ("a",)
+
+
+@pytest.mark.parametrize("overlaps", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_each_request_ends_once_and_sequences_keep_their_order(seed, overlaps):
+    """Clients of a few names send, leave and end, and instances die: between two losses a sequence has one instance."""
+    dice = random.Random(seed)
+    make = SteppingBench if overlaps else Bench
+    bench = make(
+        spec(
+            rows=0 if overlaps else 3,
+            instances=3,
+            scheduling=scheduling(
+                overlaps, 0.3, 0.0 if overlaps else 0.005, most=5, most_waiting=3, life_seconds=2.0
+            ),
+        )
+    )
+    bench.ends = {9.0: "a;b"}
+    sent = []
+    for _ in range(300):
+        bench.clock.run(bench.clock.now() + dice.choice([0.0, 0.001, 0.02, 0.1]))
+        what = dice.random()
+        if what < 0.04:
+            alive = [noter for noter in bench.adders if not noter.is_dead]
+            dice.choice(alive).die()
+        elif what < 0.12 and sent:
+            bench.tickets[dice.choice(sent)].cancel(LEFT)
+        else:
+            name = dice.choice(["a", "b", "c", "d", "e", "f", "g", None])
+            value = dice.choice([1.0, 1.0, 1.0, 9.0])
+            rows = 0 if overlaps else 1
+            sent.append(bench.send(name, value, ends=dice.random() < 0.1, rows=rows))
+    bench.clock.run(bench.clock.now() + 30)
+    assert sorted(bench.ended) == sent
+    assert all(len([part for part in bench.parts[number] if part.final]) == 1 for number in sent)
+    assert bench.model.debug_state().sequences.open == ()
+    assert bench.model.debug_state().active == bench.model.debug_state().queued == 0
+    assert {code for code in bench.codes() if code} <= {Code.QUEUE_FULL, Code.WORKER_DIED, Code.CANCELLED}
+    if not overlaps:
+        ran = [batch for noter in bench.adders for batch in noter.ran]
+        assert all(len(set(batch)) == len(batch) for batch in ran)
+        assert any(len(batch) > 1 for batch in ran)
