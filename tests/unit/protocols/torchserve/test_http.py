@@ -73,6 +73,18 @@ def test_any_method_predicts(method):
     assert payload.query == ()
 
 
+def test_who_names_no_model_is_told_by_which_parameter():
+    info = ErrorInfo.of(reasons.UNKNOWN_MODEL, model="")
+    part = ResponsePart(error=ServeError(Code.INVALID, "There are: a, b.", info=info))
+    for exact, text in (
+        (True, "Parameter model_name is required."),
+        (False, "Parameter model_name is required. There are: a, b."),
+    ):
+        answer = answered(part, "/invocations", exact)
+        assert (answer.status, document(answer)["type"]) == (400, "BadRequestException")
+        assert document(answer)["message"] == text
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "expected", "said"),
     [
