@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import grpc
 import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
@@ -156,6 +157,21 @@ def test_open_inference(
     assert answer.fields["connection"] == ("keep-alive" if status < 400 else "close")
 
 
+def is_live(server: TorchServeProcess, key: str = "") -> Any:
+    """What TorchServe's open inference service says of the server, or the status of its refusal."""
+    service = "org.pytorch.serve.grpc.openinference.GRPCInferenceService"
+    with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+        call = channel.unary_unary(f"/{service}/ServerLive", None, None)
+        try:
+            return call(b"", metadata=[("authorization", f"Bearer {key}")] if key else None, timeout=60)
+        except grpc.RpcError as error:
+            return error.code().name
+
+
+def test_open_inference_over_grpc(server: TorchServeProcess) -> None:
+    assert is_live(server) == b"\x08\x01"
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -263,6 +279,7 @@ def test_descriptions_need_no_key_and_all_else_does(tmp_path: Path) -> None:
         assert server.ask("Inference", "OPTIONS", "/predictions/spy").status == 400
         assert server.ask("Inference", "OPTIONS", "/predictions/spy", b"", key).status == 200
         assert server.ask("Inference", "GET", "/v2", b"", key).status == 404  # open inference is off
+        assert is_live(server, folder.key("inference")) == "UNIMPLEMENTED"
 
 
 @pytest.mark.parametrize("profile", ["torchserve", "torchserve-command"])
