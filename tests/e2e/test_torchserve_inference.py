@@ -58,7 +58,7 @@ def seen(answer: Answer) -> Any:
     [
         ("/predictions/spy?a=1", {"body": TEXT}, {"explain": "False", "url_path": ""}),
         ("/predictions/spy/1.0/a/b", {"body": TEXT}, {"explain": "False", "url_path": "a/b"}),
-        ("/explanations/spy/1.0/a", {"body": TEXT}, {"explain": "True", "url_path": ""}),
+        ("/explanations/spy/1.0/a/", {"body": TEXT}, {"explain": "True", "url_path": "a"}),
         ("/v1/models/spy:predict?a=1", {"body": TEXT}, {"explain": "False"}),
         ("/v1/models/spy:explain", {"body": TEXT}, {"explain": "True"}),
         ("/v2/models/spy/infer?a=1", {"body": TEXT}, {"explain": "False"}),
