@@ -42,6 +42,9 @@ _SAYS_KEEP_ALIVE = ("torchserve",)
 _SCRAPED_APART = ("torchserve",)
 """Originals that do not serve metrics with inference once they have a listener of their own."""
 
+_OPEN_INFERENCE = {"torchserve-command": "v2 of torchserve"}
+"""Profile -> the protocol that is served there only where open inference is switched on."""
+
 _NOT_NATIVE = (
     *("", "explanations", "token", "api-description", "wfpredict"),
     *("v1/...:predict", "v1/...:explain", ".../predict"),
@@ -115,6 +118,7 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
         are_on = {name for name, each in binds.items() if each is not None}
         scrapes_apart = METRICS in are_on and profile.original in _SCRAPED_APART
         listener = _without(listener, are_on, config.metrics.no_metrics or scrapes_apart)
+        listener = _switched(listener, profile, config)
         may_share = profile.presents is None and (bind.port or bind.path)
         key = (listener.transport, replace(bind, is_shared=False) if may_share else listener.name)
         first = found.get(key)
@@ -133,6 +137,14 @@ def _without(listener: Listener, are_on: Collection[str], scrapes_apart: bool) -
     if listener.name == HTTP and scrapes_apart:
         kept = tuple(route for route in kept if route.protocol != _SCRAPED)
     return replace(listener, routes=kept)
+
+
+def _switched(listener: Listener, profile: Profile, config: ServerConfig) -> Listener:
+    """Return a listener without the routes of a protocol that is switched off."""
+    if profile.name not in _OPEN_INFERENCE or config.torchserve.open_inference:
+        return listener
+    off = _OPEN_INFERENCE[profile.name]
+    return replace(listener, routes=tuple(route for route in listener.routes if route.protocol != off))
 
 
 def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:

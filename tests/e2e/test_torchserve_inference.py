@@ -2,11 +2,16 @@
 and the documents that describe them.
 """
 
+import asyncio
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import grpc
+import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
 from tests.fixtures import models
@@ -52,7 +57,7 @@ def seen(answer: Answer) -> Any:
     [
         ("/predictions/spy?a=1", {"body": TEXT}, {"explain": "False", "url_path": ""}),
         ("/predictions/spy/1.0/a/b", {"body": TEXT}, {"explain": "False", "url_path": "a/b"}),
-        ("/explanations/spy/1.0/a", {"body": TEXT}, {"explain": "True", "url_path": ""}),
+        ("/explanations/spy/1.0/a/", {"body": TEXT}, {"explain": "True", "url_path": "a"}),
         ("/v1/models/spy:predict?a=1", {"body": TEXT}, {"explain": "False"}),
         ("/v1/models/spy:explain", {"body": TEXT}, {"explain": "True"}),
         ("/v2/models/spy/infer?a=1", {"body": TEXT}, {"explain": "False"}),
@@ -151,6 +156,21 @@ def test_open_inference(
     assert answer.fields["connection"] == ("keep-alive" if status < 400 else "close")
 
 
+def is_live(server: TorchServeProcess, key: str = "") -> Any:
+    """What TorchServe's open inference service says of the server, or the status of its refusal."""
+    service = "org.pytorch.serve.grpc.openinference.GRPCInferenceService"
+    with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+        call = channel.unary_unary(f"/{service}/ServerLive", None, None)
+        try:
+            return call(b"", metadata=[("authorization", f"Bearer {key}")] if key else None, timeout=60)
+        except grpc.RpcError as error:
+            return error.code().name
+
+
+def test_open_inference_over_grpc(server: TorchServeProcess) -> None:
+    assert is_live(server) == b"\x08\x01"
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -197,6 +217,51 @@ def test_the_documents_are_valid_and_say_what_is_served_where(server: TorchServe
         assert server.ask(api, "OPTIONS", path).document["type"] == "ModelNotFoundException"
 
 
+@pytest.mark.parametrize("path", ["/predictions/spy", "/v1/models/spy:predict", "/spy/predict"])
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [
+        (["-T", "FILE"], {"body": TEXT}),
+        (["-F", "data=@FILE;type=text/plain"], {"data": "'hi'"}),
+        (["-F", "data=hi"], {"data": TEXT}),
+        (["-d", "data=hi"], {"data": TEXT}),
+        (["-d", "hi"], {}),
+        (["--data-binary", "@FILE", "-H", "Content-Type: text/plain"], {"body": "'hi'"}),
+        (["-H", "Content-Type: application/json", "-d", '{"a": 1}'], {"body": "{'a': 1}"}),
+    ],
+)
+def test_the_forms_of_curl(
+    server: TorchServeProcess, tmp_path: Path, path: str, words: list[str], row: dict[str, str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"hi")
+    url = f"http://127.0.0.1:{server.port('Inference')}{path}"
+    given = [word.replace("FILE", str(file)) for word in words]
+    done = subprocess.run(["curl", "-sS", "--fail", url, *given], capture_output=True, check=True, timeout=60)
+    assert json.loads(done.stdout)["row"] == row
+
+
+def test_other_clients(server: TorchServeProcess) -> None:
+    url = f"http://127.0.0.1:{server.port('Inference')}"
+    with httpx.Client(base_url=url, timeout=60) as client:  # one connection for all
+        for path in ("/predictions/spy", "/v2/models/spy/infer", "/invocations?model_name=spy"):
+            assert client.post(path, json={"a": 1}).json()["row"]["body"] == "{'a': 1}"
+        assert client.options("/predictions/spy").json()["info"]["title"] == "RESTful API for: spy"
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"h"
+        yield b"i"
+
+    async def ask() -> Any:
+        async with aiohttp.ClientSession(url) as session:
+            async with session.post("/spy/1.0/predict", data=pieces()) as answer:
+                return json.loads(await answer.read())
+
+    found = asyncio.run(ask())
+    assert (found["row"], found["headers"]["content-length"]) == ({"body": TEXT}, "2")
+    assert "transfer-encoding" not in {name.lower() for name in found["headers"]}
+
+
 def test_descriptions_need_no_key_and_all_else_does(tmp_path: Path) -> None:
     folder = TorchServeFolder(tmp_path)
     folder.model("spy", SPY)
@@ -213,6 +278,7 @@ def test_descriptions_need_no_key_and_all_else_does(tmp_path: Path) -> None:
         assert server.ask("Inference", "OPTIONS", "/predictions/spy").status == 400
         assert server.ask("Inference", "OPTIONS", "/predictions/spy", b"", key).status == 200
         assert server.ask("Inference", "GET", "/v2", b"", key).status == 404  # open inference is off
+        assert is_live(server, folder.key("inference")) == "UNIMPLEMENTED"
 
 
 @pytest.mark.parametrize("profile", ["torchserve", "torchserve-command"])

@@ -8,6 +8,7 @@ import pytest
 
 from trivium import app, profiles
 from trivium.config.loading import configured
+from trivium.types.errors import ServeError
 from trivium.types.interfaces import WireProtocol
 from trivium.types.listeners import BindAddress, Role, Route
 from trivium.types.protocol_context import ProtocolContext
@@ -113,3 +114,58 @@ def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share()
     assert both.is_logged
     found = app.listeners(configured(profile="triton", no_grpc=True, metrics_port=8080))
     assert [listener.name for listener in found] == ["HTTP", "metrics"]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({"profile": "torchserve"}, True),
+        ({"profile": "torchserve-command"}, False),
+        ({"profile": "torchserve-command", "torchserve_open_inference": True}, True),
+    ],
+)
+def test_the_command_serves_open_inference_once_it_is_switched_on(
+    options: dict[str, Any], is_there: bool
+) -> None:
+    (found,) = [each for each in app.listeners(configured(**options)) if each.name == profiles.GRPC]
+    services = {route.prefix for route in found.routes}
+    assert ("org.pytorch.serve.grpc.openinference.GRPCInferenceService" in services) is is_there
+    assert {
+        "inference.GRPCInferenceService",
+        "org.pytorch.serve.grpc.inference.InferenceAPIsService",
+    } <= services
+
+
+def test_v2_is_torchserves_under_its_command_alone() -> None:
+    for name, owner in (("torchserve", "v2"), ("torchserve-command", "torchserve")):
+        found = app.PROFILES[name]
+        owners = {route.prefix: route.protocol for route in found.listeners[0].routes}
+        assert (owners["v2"], owners["v1"], owners["v1/...:predict"]) == (owner, "openai", "torchserve")
+        assert found.original == "torchserve"
+        assert found.listeners[0].says_keep_alive
+    assert not app.PROFILES["native"].listeners[0].says_keep_alive
+
+
+@pytest.mark.parametrize("profile", ["native", "djl", "torchserve", "triton"])
+def test_open_inference_needs_the_profile_of_the_command(profile: str) -> None:
+    with pytest.raises(
+        ServeError, match=f"--torchserve-open-inference has no effect here: under --profile {profile} "
+    ):
+        app.listeners(configured(profile=profile, torchserve_open_inference=True))
+
+
+@pytest.mark.parametrize("name", ["native", "djl", "torchserve", "torchserve-command", "triton"])
+def test_a_protocol_is_told_which_prefixes_it_owns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {}
+    for protocol, entry in app.HTTP_PROTOCOLS.items():
+        made = entry.make
+        monkeypatch.setattr(
+            entry,
+            "make",
+            lambda context, at=protocol, made=made: (told.update({at: context}), made(context))[1],
+        )
+    (listener,) = [each for each in app.PROFILES[name].listeners if each.name == profiles.HTTP]
+    app.http_routes(listener, configured(profile=name))
+    for protocol, context in told.items():
+        assert context.prefixes == {route.prefix for route in listener.routes if route.protocol == protocol}
+    assert set(told) == set(listener.protocols)

@@ -333,8 +333,9 @@ class TorchServeConfig:
     open_inference: bool = option(
         "--torchserve-open-inference",
         False,
-        "Say at /v2, /v2/health/live and /v2/health/ready what TorchServe says there with ts_open_inference_protocol; "
-        "needs --profile torchserve-command, since elsewhere /v2 is the v2 protocol's.",
+        "Say at /v2, /v2/health/live and /v2/health/ready what TorchServe says there with ts_open_inference_protocol, "
+        "and serve its open inference service over gRPC; needs --profile torchserve-command, since others serve v2 "
+        "themselves.",
     )
 
 

@@ -121,6 +121,23 @@ def test_nothing_changes_by_a_route_that_is_not_a_managers(name: str, row: Endpo
         assert not changes_something(operation)
 
 
+@pytest.mark.parametrize(
+    ("row", "path", "is_one"),
+    [
+        ("/v1/{model}:predict", "/v1/m:predict", True),
+        ("/v1/{model}:predict", "/v1/a:b:predict", True),
+        ("/v1/{model}:predict", "/v1/:predict", False),
+        ("/v1/{model}:predict", "/v1/m:predicts", False),
+        ("/v1/{model}:predict", "/v1/m:predict/x", False),
+        ("/v1/{model}", "/v1/m:predict", True),
+        ("/v1/{model}", "/v1/", False),
+        ("/v1/{model}:predict/...", "/v1/m:predict/x", True),
+    ],
+)
+def test_which_paths_are_those_of_a_row(row: str, path: str, is_one: bool) -> None:
+    assert Endpoint("*", row).matches("GET", path) is is_one
+
+
 def test_what_says_nothing_is_a_managers() -> None:
     assert Target("new").scope is AccessScope.MANAGE
     assert Endpoint("GET", "/new").scope is AccessScope.MANAGE

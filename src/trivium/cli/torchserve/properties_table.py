@@ -272,9 +272,6 @@ _ROWS = (
         "ts_open_inference_protocol",
         PropertyKind.CHOICE,
         "false",
-        _PARTLY,
-        "it switches /v2, /v2/health/live and /v2/health/ready on; /v2/models/MODEL/infer and the open inference "
-        "service over gRPC are there whatever it says",
         choices=("true", "false", "oip"),
         variable="TS_OPEN_INFERENCE_PROTOCOL",
     ),

@@ -75,6 +75,7 @@ ROUTE = ErrorRow(
 )
 NAMELESS = ErrorRow(400, "BadRequestException", "Parameter model_name is required.")
 NO_HTTP = ErrorRow(400, "BadRequestException", "Invalid HTTP message.")
+NAMELESS = ErrorRow(400, "BadRequestException", "Parameter model_name is required.")
 VERSION = ErrorRow(
     404, "ModelVersionNotFoundException", "Model version: {version} does not exist for model: {model}"
 )
@@ -164,6 +165,8 @@ def _row(error: ServeError, target: Target) -> ErrorRow:
         return TOO_LARGE_ANSWER
     if error.reason == reasons.NOT_HTTP:
         return NO_HTTP
+    if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:
+        return NAMELESS
     if error.reason == reasons.NOT_SERVING and error.metadata.get("state") == VersionState.FAILED.value:
         return TABLE[Code.NOT_FOUND]  # one that did not load is not there
     if error.code is Code.INVALID and error.reason == reasons.UNKNOWN_MODEL:

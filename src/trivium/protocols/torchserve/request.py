@@ -60,9 +60,8 @@ def properties_of(head: Head, size: int) -> dict[str, str]:
 
 
 def _path(head: Head, target: Target) -> str | None:
-    if target.verb == TorchServeVerb.PREDICT:
-        return url_path(head)
-    return "" if target.verb == TorchServeVerb.EXPLAIN else None
+    has_path = target.verb in (TorchServeVerb.PREDICT, TorchServeVerb.EXPLAIN)
+    return url_path(head) if has_path else None
 
 
 def _model_named(fields: tuple[RawPart, ...]) -> str:

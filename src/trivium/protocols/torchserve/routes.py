@@ -1,8 +1,7 @@
 """Finds the target of a method and path: the inference routes of TorchServe, and how they are described.
 
-Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own,
-behind the other routes nobody's (observed on 0.12.0: it is not looked at). OPTIONS asks for the description of what
-would be called. Whether there is such a model the core knows.
+Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own.
+OPTIONS asks for the description of what would be called. Whether there is such a model the core knows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -115,17 +114,15 @@ PREDICTIONS: Sequence[ApiRoute] = (
         has_slash=False,
     ),
     _route(
-        "/invocations/...",
+        "/invocations",
         _prediction(
             "/invocations", "invocations", "Predict with the model that model_name names, or the only one."
         ),
-        has_slash=False,
     ),
-    _route("/models//invoke/...", has_slash=False),  # the model is said elsewhere
+    _route("/models//invoke"),  # the model is said elsewhere
     _route(
-        "/models/{model}/invoke/...",
+        "/models/{model}/invoke",
         _prediction("/models/{model_name}/invoke", "invoke", f"Predict with {_DEFAULT}"),
-        has_slash=False,
     ),
     _route(
         "/v1/models/{model}:predict",
@@ -233,14 +230,14 @@ def _called(head: Head) -> Target | None:
             return _calls(TorchServeVerb.PREDICT, model, rest[0] if rest else "")
         case ["", "explanations", model, *rest] if model:
             return _calls(TorchServeVerb.EXPLAIN, model, rest[0] if rest else "")
-        case ["", "invocations", *_]:
+        case ["", "invocations"] | ["", "invocations", ""]:
             return Target(
                 TorchServeVerb.INVOKE,
                 dict(arguments(head)).get("model_name", ""),
                 takes_body=True,
                 scope=_INFER,
             )
-        case ["", "models", model, "invoke", *_]:
+        case ["", "models", model, "invoke"] | ["", "models", model, "invoke", ""]:
             return _calls(TorchServeVerb.INVOKE, model)
     return None
 
@@ -307,8 +304,8 @@ def is_invocation(head: Head) -> bool:
 
 
 def url_path(head: Head) -> str:
-    """Return the part of a prediction's path behind the version."""
-    return "/".join(map(decoded, head.path.split("/")[4:]))
+    """Return the part of a prediction's path behind the version, without slashes at its end."""
+    return "/".join(map(decoded, head.path.rstrip("/").split("/")[4:]))
 
 
 def arguments(head: Head) -> tuple[tuple[str, str], ...]:

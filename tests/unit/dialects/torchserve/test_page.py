@@ -10,6 +10,7 @@ from trivium.dialects.torchserve.manifest import BUILT_IN
 from trivium.protocols.torchserve.grpc import SCOPES
 from trivium.protocols.torchserve.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
 from trivium.protocols.torchserve.management_routes import ENDPOINTS
+from trivium.protocols.torchserve.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "torchserve.md").read_text()
 WORDS = {
@@ -38,6 +39,21 @@ MESSAGES = {**INFERENCE_MESSAGES, **MANAGEMENT_MESSAGES}
 def test_the_routes_of_management_are_named(path: str) -> None:
     shown = path.replace("/{version}", "[/VERSION]").replace("{model}", "MODEL")
     assert shown.replace("[/VERSION]/set", "/VERSION/set") in PAGE
+
+
+CALLS = sorted(
+    {
+        operation.path.replace("/{model_version}", "").replace("{model_name}", "MODEL")
+        for route in (*DESCRIPTIONS, PING, *PREDICTIONS, *OPEN_INFERENCE)
+        for operation in route.operations
+    }
+)
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_the_routes_of_inference_are_named(path: str) -> None:
+    start, _, end = path.rpartition("MODEL")
+    assert f"`{path}" in PAGE or f"{path}`" in PAGE or (f"`{start}MODEL" in PAGE and f"`{end}`" in PAGE)
 
 
 @pytest.mark.parametrize("method", sorted(SCOPES))

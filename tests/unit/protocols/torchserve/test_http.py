@@ -73,6 +73,18 @@ def test_any_method_predicts(method):
     assert payload.query == ()
 
 
+def test_who_names_no_model_is_told_by_which_parameter():
+    info = ErrorInfo.of(reasons.UNKNOWN_MODEL, model="")
+    part = ResponsePart(error=ServeError(Code.INVALID, "There are: a, b.", info=info))
+    for exact, text in (
+        (True, "Parameter model_name is required."),
+        (False, "Parameter model_name is required. There are: a, b."),
+    ):
+        answer = answered(part, "/invocations", exact)
+        assert (answer.status, document(answer)["type"]) == (400, "BadRequestException")
+        assert document(answer)["message"] == text
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "expected", "said"),
     [
@@ -116,7 +128,7 @@ def test_what_the_originals_text_does_not_teach_is_a_line_in_the_log(code, reaso
         ("/invocations", "", "", "", "predict", ()),
         ("/models/m/invoke", "a=%C3%A4", "m", "", "predict", (("a", "ä"),)),
         ("/explanations/m/3/x", "", "m", "3", "explain", ()),
-        ("/invocations/x", "", "", "", "predict", ()),
+        ("/invocations/", "", "", "", "predict", ()),
         ("/models//invoke/", "", "", "", "predict", ()),
         ("/m/predict", "a=1&a=2", "m", "", "predict", (("a", "1"), ("a", "2"))),
         ("/m%2Fn/predict/", "", "m/n", "", "predict", ()),
@@ -139,7 +151,9 @@ def test_routes(path, query, model, version, method, arguments):
     [
         ("/predictions/m", None, ""),
         ("/predictions/m/1/a/b", None, "a/b"),
-        ("/explanations/m/1/a", None, ""),
+        ("/predictions/m/1/a/b//", None, "a/b"),
+        ("/predictions/m/1//a", None, "/a"),
+        ("/explanations/m/1/a", None, "a"),
         ("/v1/models/m:predict", "False", None),
         ("/v1/models/m:explain", "False", None),
         ("/v2/models/m/infer", "False", None),
@@ -313,6 +327,8 @@ def test_costly_bodies_are_large_forms():
         ("GET", "/", 405, "MethodNotAllowedException"),
         ("GET", "/m/1/predict/x", 404, "ResourceNotFoundException"),
         ("GET", "/predict", 404, "ResourceNotFoundException"),
+        ("GET", "/invocations/x", 404, "ResourceNotFoundException"),
+        ("GET", "/models/m/invoke/x", 404, "ResourceNotFoundException"),
         ("GET", "//predict", 404, "ResourceNotFoundException"),
         ("GET", "/m//predict", 404, "ResourceNotFoundException"),
         ("GET", "/v1/models/m:predict/x", 404, "ResourceNotFoundException"),
