@@ -302,7 +302,7 @@ def _is_said(server: TorchServeText, text: str) -> bool:
 
 
 def test_a_full_disk_under_its_logs_stops_nothing(folder: TorchServeFolder) -> None:
-    folder.model("one", ECHO)
+    folder.model("one", ECHO + "print('I am loaded', flush=True)\n")
     (folder.path / "logs").mkdir()
     names = ("ts_log.log", "model_log.log", "access_log.log", "ts_metrics.log", "model_metrics.log")
     for name in names:
