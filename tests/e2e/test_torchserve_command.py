@@ -565,7 +565,9 @@ def test_logs_lie_where_they_are_told_to_and_a_folder_that_cannot_be_is_no_end(
     line = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] \S+ \S+ - "
     assert re.search(line + "Model one loaded.$", logs["ts_log.log"], re.MULTILINE)
     assert "I am loaded" in logs["model_log.log"]
-    assert "I am loaded" not in logs["ts_log.log"]
+    for name in ("MODEL_LOG - I am loaded", "ACCESS_LOG - /127.0.0.1", "TS_METRICS - Requests2XX.Count:1.0"):
+        assert name in logs["ts_log.log"]
+        assert name in server.said()
     assert "/predictions/one" in logs["access_log.log"]
     (folder.path / "file").touch()
     variables = dict.fromkeys(variables, str(folder.path / "file"))
