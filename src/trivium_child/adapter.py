@@ -96,8 +96,8 @@ class Host:
         raise NotImplementedError
 
     def measure(self, metric: Dict[str, Any]) -> None:
-        """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number; `unit` and `request`,
-        where that is known.
+        """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number; `unit` and
+        `request`, where that is known.
         """
         raise NotImplementedError
 
