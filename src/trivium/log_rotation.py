@@ -47,10 +47,13 @@ def packed_name(path: Path, day: date) -> Path:
     return path.with_name(f"{path.stem}.{day.day:02d}-{_MONTHS[day.month - 1]}{path.suffix}.gz")
 
 
-def set_aside(path: Path, day: date) -> None:
-    """Take a file away from its name, and have it packed. OSError where it cannot be renamed; then it is as it was."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}-{next(_NUMBERS)}")
-    path.rename(aside)
+def set_aside(path: Path) -> Path:
+    """Take a file away from its name, and return the one that it has then. OSError where it cannot be renamed."""
+    return path.rename(path.with_name(f"{path.name}.{os.getpid()}-{next(_NUMBERS)}"))
+
+
+def pack_later(aside: Path, path: Path, day: date) -> None:
+    """Have a file packed that was set aside from a path and was written on a day; nobody waits for that."""
     _PACKER.submit(pack, aside, packed_name(path, day), day)
 
 

@@ -3,6 +3,7 @@
 Decides what is dropped when the reader is slow, and counts it. Must not know what a line means.
 """
 
+import contextlib
 import os
 import select
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TextIO
 
-from trivium.log_rotation import LogFileView, Rotation, is_due, set_aside
+from trivium.log_rotation import LogFileView, Rotation, is_due, pack_later, set_aside
 
 MOST_BYTES = 4 * 2**20
 """Bytes that may wait for a slow reader before more are dropped."""
@@ -125,17 +126,19 @@ class LogWriter:
             return error.strerror or str(error)
         return ""
 
-    def _open_anew(self) -> None:
+    def _open_anew(self) -> bool:
+        """Open the file by its path. False where that cannot be, which is said in it, and it goes on as it was."""
         if not self._path:
-            return
+            return False
         try:
             descriptor = _open(self._path)
         except OSError as error:  # the old one is better than none
             self._attempt(self._tell(0, f"it cannot be opened anew, and goes on as it was: {error}"))
-            return
+            return False
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._look()
+        return True
 
     def _look(self) -> None:
         """See how the file is. One that is none (a pipe, a device), or lies elsewhere, is never begun anew."""
@@ -149,13 +152,19 @@ class LogWriter:
         """Begin the file anew, if that is due. Where it cannot be, it goes on until it is opened anew."""
         today = date.today()
         if is_due(self._view, rotation, more, today):
+            day = self._view.day
             try:
-                set_aside(Path(self._path), self._view.day)
+                aside = set_aside(Path(self._path))
             except OSError as error:
                 self._is_rotated = False
                 self._attempt(self._tell(0, f"it cannot be begun anew, and goes on as it was: {error}"))
                 return
-            self._open_anew()
+            if not self._open_anew():
+                self._is_rotated = False
+                with contextlib.suppress(OSError):
+                    aside.rename(self._path)
+                return
+            pack_later(aside, Path(self._path), day)
         self._view = LogFileView(self._view.size + more, today)
 
 

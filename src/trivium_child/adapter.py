@@ -96,7 +96,9 @@ class Host:
         raise NotImplementedError
 
     def measure(self, metric: Dict[str, Any]) -> None:
-        """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number."""
+        """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number; `unit` and
+        `request`, where that is known.
+        """
         raise NotImplementedError
 
     def wake(self) -> None:

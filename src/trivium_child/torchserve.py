@@ -5,6 +5,7 @@ own; here they are put together for a batch.
 """
 
 import logging
+import platform
 import sys
 import time
 import uuid
@@ -32,6 +33,10 @@ class TorchServeAdapter(Adapter):
         Sink.measure = host.measure
         settings = setup.settings
         self._is_timed = "metrics" in settings
+        if self._is_timed:  # what stands for the original's worker says what that says
+            logging.info("Torch worker started.")
+            logging.info("Python runtime: %s", platform.python_version())
+            logging.info("model_name: %s, batchSize: %d", setup.model, setup.max_rows)
         metrics = MetricsCacheYamlImpl(setup.model, str(uuid.uuid4()), settings.get("metrics", DECLARED))
         self._headers, self._processor = Headers, RequestProcessor
         self._decodes: bool = settings["decode_input_request"]

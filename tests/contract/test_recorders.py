@@ -110,7 +110,7 @@ def test_each_request_is_recorded_once_however_it_ends(tmp_path: Path) -> None:
                 ("answered", "x", ""),
                 ("answered", "x", "1.0"),
                 (Code.MODEL_FAILED.value, "fail", ""),
-                (Code.MODEL_FAILED.value, "status", ""),
+                ("answered", "status", ""),
                 ("answered", "parts", ""),
             ]
             assert all(0 <= waited <= spent for waited, spent in heard.times)

@@ -303,7 +303,7 @@ def _is_said(server: TorchServeText, text: str) -> bool:
 
 
 def test_a_full_disk_under_its_logs_stops_nothing(folder: TorchServeFolder) -> None:
-    folder.model("one", ECHO)
+    folder.model("one", ECHO + "print('I am loaded', flush=True)\n")
     (folder.path / "logs").mkdir()
     names = ("ts_log.log", "model_log.log", "access_log.log", "ts_metrics.log", "model_metrics.log")
     for name in names:
@@ -610,7 +610,9 @@ def test_logs_lie_where_they_are_told_to_and_a_folder_that_cannot_be_is_no_end(
     line = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3} \[INFO \] \S+ \S+ - "
     assert re.search(line + "Model one loaded.$", logs["ts_log.log"], re.MULTILINE)
     assert "I am loaded" in logs["model_log.log"]
-    assert "I am loaded" not in logs["ts_log.log"]
+    for name in ("MODEL_LOG - I am loaded", "ACCESS_LOG - /127.0.0.1", "TS_METRICS - Requests2XX.Count:1.0"):
+        assert name in logs["ts_log.log"]
+        assert name in server.said()
     assert "/predictions/one" in logs["access_log.log"]
     (folder.path / "file").touch()
     variables = dict.fromkeys(variables, str(folder.path / "file"))

@@ -156,6 +156,9 @@ def test_workers_have_the_originals_lines_and_sentences(folder: TorchServeFolder
         assert server.predict("one", b"kill").status == 507
         server.serves("one")
     for pattern in (
+        rf"{TIME} \[INFO \] W-9001-one_1\.0-stdout MODEL_LOG - Torch worker started\.$",
+        rf"{TIME} \[INFO \] W-9001-one_1\.0-stdout MODEL_LOG - Python runtime: 3\.\S+$",
+        rf"{TIME} \[INFO \] W-9001-one_1\.0-stdout MODEL_LOG - model_name: one, batchSize: 1$",
         rf"{TIME} \[INFO \] W-9001-one_1\.0-stdout MODEL_LOG - here I am$",
         rf"{TIME} \[WARN \] W-9001-one_1\.0-stderr MODEL_LOG - and here$",
         rf"{TIME} \[WARN \] W-9001-one_1\.0-stderr MODEL_LOG - ValueError: as it was to$",

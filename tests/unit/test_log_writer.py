@@ -194,6 +194,23 @@ def test_what_is_no_file_of_its_own_or_cannot_be_renamed_goes_on(tmp_path, monke
     assert text.count(b"begun anew") == 1
 
 
+def test_a_file_that_cannot_be_opened_anew_keeps_its_name_and_its_lines(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"0\n")
+    writer = LogWriter(str(path), lost, rotation=Rotation(1))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # nothing more can be opened
+        writer.write(b"1\n")
+        assert writer.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    writer.write(b"2\n")
+    writer.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["log"]
+    assert re.fullmatch(rb"0\nlost 0: it cannot be opened anew, .*\n1\n2\n", path.read_bytes())
+
+
 @pytest.mark.parametrize(
     ("size", "day", "more", "due"),
     [(0, 1, 100, False), (5, 2, 5, False), (5, 2, 6, True), (1, 1, 1, True), (20, 2, 0, True)],

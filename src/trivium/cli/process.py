@@ -98,6 +98,10 @@ class LogHandler(logging.Handler):
         except Exception:
             self.handleError(record)
 
+    def write(self, piece: bytes, lines: int) -> None:
+        """Have lines written that are formatted already."""
+        self._writer.write(piece, lines)
+
     def lost(self, lines: int, why: str) -> bytes:
         """Return what it says of lines that could not be written."""
         words = f"lines of this log that were lost: {lines} ({why})" if lines else f"of this log: {why}"

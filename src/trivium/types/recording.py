@@ -50,10 +50,12 @@ class ServingRecorder(Protocol):
     """
 
     def answered(self, request: Infer, waited: float, spent: float) -> None:
-        """A request has been answered well, `spent` after it had come. It had `waited` until it was run."""
+        """A request has been answered, `spent` after it had come, well or by a handler that says that it failed. It had
+        `waited` until it was run.
+        """
 
     def failed(self, request: Infer, code: Code, spent: float) -> None:
-        """A request has ended with an error, or with a handler's answer that says that it failed."""
+        """A request has ended with an error."""
 
     def ran(self, lingered: float) -> None:
         """The outcomes of a run have been handed out, that long after it had ended."""

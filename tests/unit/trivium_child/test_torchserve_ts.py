@@ -3,6 +3,7 @@
 import copy
 import importlib
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -361,10 +362,14 @@ def test_units_are_spelled_out_and_requests_named(
     assert step["labels"].get("Level", "Model") in ("Model", "Error", "L")
 
 
-def test_a_handler_that_the_server_times(stage: TorchServeChildHarness) -> None:
+def test_a_handler_that_the_server_times(
+    stage: TorchServeChildHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     code = "def handle(data, context):\n    return data and ['a'] * len(data)\n"
     stage.load(code).run([stage.item()])
     assert stage.host.measured == []
+    assert "Torch worker started." not in caplog.messages
     declared = [["counter", "Mine", "Count", ["Level"]]]
     adapter = stage.load(
         "def handle(data, context):\n    if data: context.metrics.get_metric('Mine').add_or_update(1, ['L'])\n"
@@ -373,6 +378,8 @@ def test_a_handler_that_the_server_times(stage: TorchServeChildHarness) -> None:
         metrics=declared,
     )
     adapter.run([stage.item(request_id="one"), stage.item(request_id="two")])
+    assert caplog.messages[0] == "Torch worker started."
+    assert caplog.messages[2] == "model_name: m, batchSize: 4"
     mine, time = stage.host.measured
     assert (mine["name"], mine["labels"], mine["unit"]) == ("Mine", {"Level": "L"}, "Count")
     assert (time["name"], time["unit"], time["request"]) == ("PredictionTime", "Milliseconds", "one,two")

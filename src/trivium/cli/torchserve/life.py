@@ -17,7 +17,7 @@ from trivium.cli.listeners import Listeners
 from trivium.cli.process import observer, settle
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.cli.torchserve.logs import TorchServeLogs
-from trivium.cli.torchserve.machine import measure_machine
+from trivium.cli.torchserve.machine import measuring
 from trivium.cli.torchserve.options import FAILED
 from trivium.cli.torchserve.records import AnswerRecords, TorchServeRecorder, make_meter
 from trivium.cli.torchserve.report import bound
@@ -88,13 +88,15 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
         _add_models(server, settings)
         loading = asyncio.ensure_future(server.start(_told))
         services.listens()
-        measuring = asyncio.ensure_future(measure_machine(server, meter, settings.sources))
         snapshots = None
         if services.snapshots is not None:
             snapshots = SnapshotWriter(server, settings.sources, settings.store, services.snapshots)
-        await _until_stopped(server, settings, loading, stop, snapshots)
-        measuring.cancel()
-        return await _go_down(server, listeners, stop, snapshots)
+        async with measuring(server, meter, settings.sources):
+            await _until_stopped(server, settings, loading, stop, snapshots)
+        status = await _go_down(server, listeners, stop, snapshots)
+        services.logs.flush()
+        _log.info("Torchserve stopped.")
+        return status
 
 
 def _add_models(server: Server, settings: TorchServeSettings) -> None:
@@ -160,5 +162,4 @@ async def _go_down(
     lines = (*report.unfinished, *await server.close(stop.left))
     for line in lines:
         _log.warning("cut off: %s", line)
-    _log.info("Torchserve stopped.")
     return CUT_OFF if lines else 0

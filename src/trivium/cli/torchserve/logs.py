@@ -1,4 +1,5 @@
-"""Log lines of a TorchServe: how they look, and the console and the five files that they go to.
+"""Log lines of a TorchServe: how they look, and the console and the five files that they go to. As in the original,
+console and `ts_log.log` have all of them.
 
 Files are begun anew at 100 MB and with each day, and packed; SIGHUP has them opened anew. A full disk costs lines,
 which is said once on the console, and no request. Source: spec sheet `torchserve`, sections 1 and 6.3.
@@ -9,7 +10,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -123,11 +124,17 @@ class FileHandler(LogHandler):
 
 
 class LineLog:
-    """Writes `time - text` lines into a file, many at a time. Without a path it drops them."""
+    """Writes `time - text` lines into a file, many at a time, and into others under the name of a logger. Without a
+    path only the others have them.
+    """
 
-    def __init__(self, path: Path | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path | None, say: Callable[[str], None], name: str = "", others: Sequence[LogHandler] = ()
+    ) -> None:
         """OSError where it cannot be opened."""
-        self._lines: list[str] = []
+        self._name = name
+        self._others = others
+        self._lines: list[tuple[str, str]] = []
         self._writer: LogWriter | None = None
         if path is not None:
             self._fault = DiskFault(path.name, say)
@@ -135,17 +142,23 @@ class LineLog:
 
     def add(self, text: str, seconds: float | None = None) -> None:
         """Take a line of this moment, or of another in seconds of the epoch."""
-        if self._writer is None:
-            return
-        self._lines.append(f"{moment(time.time() if seconds is None else seconds)} - {text}\n")
+        self._lines.append((moment(time.time() if seconds is None else seconds), text))
         if len(self._lines) >= _LINES_AT_A_TIME:
             self.flush()
 
     def flush(self) -> None:
         """Have written what waits."""
-        if self._lines and self._writer is not None:
-            lines, self._lines = self._lines, []
-            self._writer.write("".join(lines).encode("utf-8", "backslashreplace"), len(lines))
+        lines, self._lines = self._lines, []
+        if not lines:
+            return
+        if self._writer is not None:
+            whole = "".join([f"{when} - {text}\n" for when, text in lines])
+            self._writer.write(whole.encode("utf-8", "backslashreplace"), len(lines))
+        if self._others:
+            begin = f"[INFO ] main {self._name} -"
+            piece = "".join([f"{when} {begin} {text}\n" for when, text in lines])
+            for other in self._others:
+                other.write(piece.encode("utf-8", "backslashreplace"), len(lines))
 
     def close(self) -> None:
         """Write the rest, for a second at most."""
@@ -230,28 +243,38 @@ def begin_logs(logs: Path, metrics: Path, level: str) -> TorchServeLogs:
         console.handle(logging.LogRecord("trivium.log", logging.ERROR, __file__, 0, text, None, None))
 
     faults: list[str] = []
-    with_files = _made(logs, "LOG_LOCATION", faults)
-    if with_files:
-        with_files = _log_to_files(root, logs, say, faults)
-    access = _opened(logs / ACCESS_LOG if with_files else None, say, "LOG_LOCATION", faults)
+    others: list[LogHandler] = [console]
+    has_files = _made(logs, "LOG_LOCATION", faults) and _log_to_files(root, logs, say, faults, others)
     has_metrics = _made(metrics, "METRICS_LOCATION", faults)
-    of_server, of_models = (
-        _opened(metrics / name if has_metrics else None, say, "METRICS_LOCATION", faults)
-        for name in (SERVER_METRICS, MODEL_METRICS)
+    access, of_server, of_models = (
+        _opened(path if is_there else None, name, say, variable, faults, others)
+        for path, is_there, name, variable in (
+            (logs / ACCESS_LOG, has_files, "ACCESS_LOG", "LOG_LOCATION"),
+            (metrics / SERVER_METRICS, has_metrics, "TS_METRICS", "METRICS_LOCATION"),
+            (metrics / MODEL_METRICS, has_metrics, "MODEL_METRICS", "METRICS_LOCATION"),
+        )
     )
     return TorchServeLogs(access, of_server, of_models, " ".join(dict.fromkeys(faults)))
 
 
-def _log_to_files(root: logging.Logger, folder: Path, say: Callable[[str], None], faults: list[str]) -> bool:
-    """Log into the files of the server and of its workers. False where they cannot be opened."""
+def _log_to_files(
+    root: logging.Logger,
+    folder: Path,
+    say: Callable[[str], None],
+    faults: list[str],
+    others: list[LogHandler],
+) -> bool:
+    """Log into the file of everything, which is one of the `others` of all lines, and into that of the workers. False
+    where they cannot be opened.
+    """
     try:
-        of_server, of_models = (FileHandler(folder / name, say) for name in (SERVER_LOG, MODEL_LOG))
+        everything, of_models = (FileHandler(folder / name, say) for name in (SERVER_LOG, MODEL_LOG))
     except OSError as error:
         faults.append(_unwritable(error, folder, "LOG_LOCATION"))
         return False
-    of_server.addFilter(lambda record: not record.name.startswith(_WORKERS))
+    others.append(everything)
     of_models.addFilter(lambda record: record.name.startswith(_WORKERS))
-    root.addHandler(of_server)
+    root.addHandler(everything)
     root.addHandler(of_models)
     return True
 
@@ -265,12 +288,19 @@ def _made(folder: Path, variable: str, faults: list[str]) -> bool:
     return True
 
 
-def _opened(path: Path | None, say: Callable[[str], None], variable: str, faults: list[str]) -> LineLog:
+def _opened(
+    path: Path | None,
+    name: str,
+    say: Callable[[str], None],
+    variable: str,
+    faults: list[str],
+    others: Sequence[LogHandler],
+) -> LineLog:
     try:
-        return LineLog(path, say)
+        return LineLog(path, say, name, others)
     except OSError as error:
         faults.append(_unwritable(error, cast(Path, path), variable))
-        return LineLog(None, say)
+        return LineLog(None, say, name, others)
 
 
 def _unwritable(error: OSError, folder: Path, variable: str) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 from trivium.cli.torchserve.sources import PropertySources
 from trivium.core.server import Server
@@ -24,10 +24,20 @@ _MOST_OUTPUT = 2**20
 _log = logging.getLogger("org.pytorch.serve.metrics.MetricCollector")
 
 
-async def measure_machine(server: Server, meter: TorchServeMeter, sources: PropertySources) -> None:
-    """Measure until it is cancelled; nothing is measured where that is switched off."""
+@contextlib.asynccontextmanager
+async def measuring(server: Server, meter: TorchServeMeter, sources: PropertySources) -> AsyncIterator[None]:
+    """Measure while the block runs; nothing where that is switched off."""
     if sources.switch("disable_system_metrics"):
+        yield
         return
+    task = asyncio.ensure_future(_measure(server, meter, sources))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _measure(server: Server, meter: TorchServeMeter, sources: PropertySources) -> None:
     seconds, command = sources.number("metric_time_interval"), sources.text("system_metrics_cmd").split()
     program = [sources.text("python") or sys.executable, *command]
     last = ""

@@ -1,7 +1,8 @@
 """Custom metrics: what user code in worker processes counts, sums of all its instances. Rendered by protocols.
 
 A step is a mapping: `kind` counter, gauge or histogram; `name`, `help`, `labels`, and one of `add`, `set`,
-`observe` with a number; `buckets` (upper bounds, ascending) of a histogram, on its first step.
+`observe` with a number; `buckets` (upper bounds, ascending) of a histogram, on its first step. `unit` and `request`
+(ids of the requests that it is about) may be there for whoever records it (`types/recording`).
 """
 
 from bisect import bisect_left

@@ -38,7 +38,9 @@ class RecordedItems:
 
     def over(self, run: Executed) -> None:
         """See `ItemLog`."""
-        for number in run.batch:
+        if not self._early:
+            return
+        for number in run.batch or run.items:
             early = self._early.pop(number, None)
             if early is not None:
                 request, came, ended = early
@@ -62,6 +64,10 @@ class RecordedItems:
     def failed(self, item: Item, code: Code, now: float) -> None:
         """See `ItemLog`."""
         self._recorder.failed(item.operation, code, now - item.enqueued_at)
+
+    def answered_ill(self, item: Item, now: float) -> None:
+        """See `ItemLog`: an answer it is."""
+        self.ended(item, now)
 
 
 class ItemLogs:
@@ -94,6 +100,11 @@ class ItemLogs:
         """See `ItemLog`."""
         for log in self._logs:
             log.failed(item, code, now)
+
+    def answered_ill(self, item: Item, now: float) -> None:
+        """See `ItemLog`."""
+        for log in self._logs:
+            log.answered_ill(item, now)
 
 
 def item_log(spec: ModelSpec, recorder: ServingRecorder | None) -> ItemLog | None:

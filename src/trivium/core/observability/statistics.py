@@ -76,7 +76,7 @@ class ItemLog(Protocol):
         """An execution is over in which these items ended well."""
 
     def over(self, run: Executed) -> None:
-        """An execution is over; some of its items had ended before, by parts of their own."""
+        """An execution is over; some of its items may have ended before."""
 
     def ended(self, item: Item, now: float) -> None:
         """An item ended well by parts of its own."""
@@ -86,6 +86,9 @@ class ItemLog(Protocol):
 
     def failed(self, item: Item, code: Code, now: float) -> None:
         """An item ended with an error."""
+
+    def answered_ill(self, item: Item, now: float) -> None:
+        """An item ended with a handler's own answer, which says that it failed."""
 
 
 class DurationLog:
@@ -123,6 +126,9 @@ class DurationLog:
 
     def failed(self, item: Item, code: Code, now: float) -> None:
         """See `ItemLog`: only what ended well is timed."""
+
+    def answered_ill(self, item: Item, now: float) -> None:
+        """See `ItemLog`: the same."""
 
     def ended(self, item: Item, now: float) -> None:
         """See `ItemLog`."""
@@ -194,6 +200,8 @@ class VersionCounters:
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
+        if self._log is not None:
+            self._log.over(run)
         began, ended = run.began, run.ended
         input_ready, output_began = run.input_ready, run.output_began
         if run.items or not run.rows:  # else all its items end by parts of their own, and nobody knows when
@@ -261,8 +269,6 @@ class VersionCounters:
             early = self._early.pop(number, None)
             if early is not None:
                 self._charge(run, *early)
-        if self._log is not None and run.batch:
-            self._log.over(run)
 
     def stepped(self, model: str, step: Stepped) -> None:
         """An instance has computed a step, which is an execution of as many rows."""
@@ -319,11 +325,20 @@ class VersionCounters:
 
     def failed(self, item: Item, code: Code, now: float) -> None:
         """An item ended with an error, or was refused at the door."""
+        self._count_failure(item, code, now)
+        if self._log is not None:
+            self._log.failed(item, code, now)
+
+    def answered_ill(self, item: Item, now: float) -> None:
+        """An item ended with a handler's own answer, which says that it failed."""
+        self._count_failure(item, Code.MODEL_FAILED, now)
+        if self._log is not None:
+            self._log.answered_ill(item, now)
+
+    def _count_failure(self, item: Item, code: Code, now: float) -> None:
         self._fails += 1
         self._fail_time += now - item.enqueued_at
         self._failures[code] = self._failures.get(code, 0) + 1
-        if self._log is not None:
-            self._log.failed(item, code, now)
 
     def report(self, model: str, version: str, queued_items: int, running: int = 0) -> VersionStatistics:
         """A frozen copy of the counters, with the items that wait and those that instances have."""

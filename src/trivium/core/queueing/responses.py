@@ -7,7 +7,7 @@ from trivium.core.observability.recording import item_log
 from trivium.core.observability.statistics import VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import ServeError
 from trivium.types.generation import Generated
 from trivium.types.metrics import Measurements
 from trivium.types.operations import ResponsePart
@@ -71,7 +71,7 @@ class ResponseDispatcher:
             return False
         is_well = outcome.status < 400
         if not is_well:
-            self._counters.failed(item, Code.MODEL_FAILED, self._now())
+            self._counters.answered_ill(item, self._now())
         return self.answer(item, answer, parameters) and is_well
 
     def part(self, item: Item, part: Part) -> bool:
@@ -91,7 +91,7 @@ class ResponseDispatcher:
             return part.final
         if part.final:
             if type(outcome) is Raw and outcome.status >= 400:
-                self._counters.failed(item, Code.MODEL_FAILED, self._now())
+                self._counters.answered_ill(item, self._now())
                 self.answer(item, outcome, parameters)
             elif self.answer(item, outcome, parameters):
                 self._counters.streamed(item, self._now())

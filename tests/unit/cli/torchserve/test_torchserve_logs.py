@@ -141,11 +141,15 @@ def test_files_lie_in_both_folders_or_the_reason_is_told(tmp_path: Path, root: l
     logs.access.add("asked")
     logs.flush()
     flush_logs(60)
-    found = {path.name: path.read_text().partition(" - ")[2].strip() for path in tmp_path.rglob("*.log")}
+    found = {
+        path.name: "".join(line[23:] for line in path.read_text().splitlines())
+        for path in tmp_path.rglob("*.log")
+    }
     assert found == {
-        "ts_log.log": "the server's",
-        "model_log.log": "a worker's",
-        "access_log.log": "asked",
+        "ts_log.log": " [WARN ] main trivium.worker.m - a worker's [WARN ] main other - the server's"
+        " [INFO ] main ACCESS_LOG - asked",
+        "model_log.log": " [WARN ] main trivium.worker.m - a worker's",
+        "access_log.log": " - asked",
         "ts_metrics.log": "",
         "model_metrics.log": "",
     }

@@ -57,6 +57,16 @@ def test_one_that_ends_by_parts_is_recorded_once_its_execution_is_over() -> None
     assert heard.said[1:] == [("2", 0.5, 3.0)]
 
 
+def test_a_handlers_answer_is_one_whatever_its_status() -> None:
+    heard = Heard()
+    counted = VersionCounters(log=RecordedItems(heard))  # type: ignore[arg-type]
+    counted.answered_ill(item(1, 1.0), 4.0)
+    counted.executed(Executed([1, 2], [], 2.0, 2.0, 3.0, 3.0), 2, [item(2, 1.5)], 4.0)
+    assert heard.said == [("1", 1.0, 3.0), ("2", 0.5, 2.5), ("ran", 1.0)]
+    report = counted.report("m", "1", 0)
+    assert (report.fail.count, report.failures, report.success.count) == (1, {"model failed": 1}, 1)
+
+
 def test_items_whose_execution_never_ends_are_not_kept_for_ever() -> None:
     heard = Heard()
     recorded = RecordedItems(heard)  # type: ignore[arg-type]

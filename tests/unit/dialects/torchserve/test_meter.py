@@ -4,7 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from trivium.dialects.torchserve.meter import MOST_SERIES, MeterSettings, MetricsMode, TorchServeMeter
+from trivium.dialects.torchserve.meter import (
+    MOST_DETECTED,
+    MOST_SERIES,
+    MeterSettings,
+    MetricsMode,
+    TorchServeMeter,
+)
 from trivium.dialects.torchserve.metric_lines import java_number
 from trivium.dialects.torchserve.metrics_config import DEFAULTS, DeclaredMetric, MetricsDeclarations
 
@@ -155,3 +161,29 @@ def test_a_label_of_many_values_and_a_text_of_many_lines_do_no_harm() -> None:
     (line,) = metered.models
     assert "\n" not in line
     assert line.count("|#") == 2
+
+
+def test_a_series_of_what_is_gone_makes_room() -> None:
+    metered = Metered(PROMETHEUS)
+    for number in range(MOST_SERIES + 1):  # one too many is dropped, and hurts nobody
+        metered.meter.update("WorkerLoadTime", (str(number), "Host"), 1.0)
+    assert len(metered.values()) == MOST_SERIES
+    metered.meter.update("QueueTime", ("Host",), 1.0)
+    assert ("QueueTime", "Host", "h") not in metered.values()
+    for _ in range(2):
+        metered.meter.forget("WorkerLoadTime", ("7", "Host"))
+    metered.meter.update("QueueTime", ("Host",), 1.0)
+    assert ("WorkerLoadTime", "7", "Host", "h") not in metered.values()
+    assert metered.values()["QueueTime", "Host", "h"] == 1
+    metered.meter.forget("Unknown", ("7",))
+    Metered(LOG).meter.forget("WorkerLoadTime", ("7", "Host"))
+
+
+def test_metrics_that_are_detected_have_a_bound() -> None:
+    metered = Metered(LOG, detects=True)
+    for number in range(MOST_DETECTED):
+        metered.meter.measured({"kind": "gauge", "name": f"M{number}", "set": 1.0})
+    with pytest.raises(ValueError, match="is one too many: 1000 have been made without a declaration"):
+        metered.meter.measured({"kind": "gauge", "name": "More", "set": 1.0})
+    metered.meter.measured({"kind": "gauge", "name": "M7", "set": 1.0})
+    assert len(metered.models) == MOST_DETECTED + 1
