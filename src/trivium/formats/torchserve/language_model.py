@@ -54,16 +54,10 @@ class LanguageModel:
         settings = LanguageModelSettings(config, self.variables, [*manifest.findings, *config.findings])
         settings.check_names()
         self._check_name(settings)
-        if self.rules.envelope:
-            where = Origin(manifest.file, "model.handler", manifest.lines.get("model.handler"))
-            found = f"service_envelope={self.rules.envelope} has no effect here: requests are the LLM-API's"
-            settings.notice(where, found)
+        handler = Origin(manifest.file, "model.handler", manifest.lines.get("model.handler"))
         groups, notices = translation.groups(self.name, config, defaults)
         settings.findings += [*notices, *sequences.check(config, may_be=False)]
-        if translation.is_async(config):
-            settings.findings.append(
-                config.notice(translation.ASYNC, "it has no effect: the handler is built in")
-            )
+        self._check_handling(settings, handler)
         groups = self._placed(settings, groups, defaults)
         trusts, _ = settings.text("TRUST_REMOTE_CODE")
         root, where = self._root(settings)
@@ -83,7 +77,6 @@ class LanguageModel:
             if not key.startswith(of_handlers)
         }
         rule = Origin("rule for generated text: the engine joins requests, step by step", "")
-        handler = Origin(manifest.file, "model.handler", manifest.lines.get("model.handler"))
         own = {"root": where, "entry": where, "engine": handler, "batching": rule, "streams": rule}
         return ModelSpec(
             name=self.name,
@@ -101,6 +94,16 @@ class LanguageModel:
             origin={**origin, **own, **made.origin(), **self._origin},
             reports=tuple(settings.findings),
         )
+
+    def _check_handling(self, settings: LanguageModelSettings, handler: Origin) -> None:
+        """Tell of what says how a handler is called: this one is built in."""
+        if self.rules.envelope:
+            found = f"service_envelope={self.rules.envelope} has no effect here: requests are the LLM-API's"
+            settings.notice(handler, found)
+        if translation.is_async(self.config):
+            settings.findings.append(
+                self.config.notice(translation.ASYNC, "it has no effect: the handler is built in")
+            )
 
     def _check_name(self, settings: LanguageModelSettings) -> None:
         name, origin = settings.text("MODEL_NAME", self.name)
