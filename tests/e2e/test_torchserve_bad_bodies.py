@@ -3,6 +3,7 @@ the while, and nothing of it is left.
 """
 
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def sent(body: bytes, kind: str, path: str = "/predictions/tells") -> bytes:
     return post(path, body, f"Content-Type: {kind}\r\n".encode())
+
+
+def is_closed(plug: socket.socket) -> bool:
+    """Has the other side closed the connection, with an end or a reset?"""
+    try:
+        return plug.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 BAD = {
@@ -122,8 +131,7 @@ def test_what_cannot_be_read_is_refused_and_its_connection_closed(server: Server
                 assert answer.document["type"] == kind
                 assert answer.document["code"] == status
                 assert len(answer.document["message"]) > 20
-            plug.settimeout(30)
-            assert plug.recv(1) == b""
+            assert is_closed(plug)
         if status == 413:
             until(lambda: "A request is answered with 413: " in server.said(), server.said)
 

@@ -41,7 +41,6 @@ _STATUS = content_of({"type": "object", "required": ["status"], "properties": {"
 _FAILURES: Mapping[int, str] = {
     400: "The request cannot be read.",
     404: "There is no such model, or no such version of it.",
-    413: "The request is too large; the answer has no body.",
     500: "The worker died, or did not answer in time.",
     503: "The handler failed, or no worker can take the request.",
     507: "Memory ran out.",
@@ -282,7 +281,7 @@ _NO_MODELS = frozenset({"", "predictions", "explanations", "invocations", "model
 
 
 def _called_as_before(head: Head) -> Target | None:
-    """The routes of versions before 0.1, which begin with the model's name."""
+    """The oldest routes, which begin with the model's name."""
     match head.path.removesuffix("/").split("/"):
         case ["", model, "predict"] if model not in _NO_MODELS:
             return _calls(TorchServeVerb.INVOKE, model)
