@@ -22,6 +22,7 @@ from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess
 import requests
 
 SPY = """
+import json
 def handle(data, context):
     if data is None:
         return None
