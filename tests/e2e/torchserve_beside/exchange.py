@@ -16,6 +16,9 @@ from tests.harness.raw_http import HOST
 PATIENCE = 30.0
 """Seconds after which no answer is expected any more: the original leaves some requests without one."""
 
+LONGER = 150.0
+"""The same where workers may have to be started first."""
+
 CLOSES = 0.1
 """Seconds in which a server closes a connection that it will not go on with, unless that is known to be so."""
 
@@ -56,9 +59,9 @@ def masked(text: str) -> str:
     return text
 
 
-def over_http(data: bytes, port: int, closes: float = CLOSES) -> dict[str, Any]:
+def over_http(data: bytes, port: int, closes: float = CLOSES, patience: float = PATIENCE) -> dict[str, Any]:
     """Send it on a connection of its own, and read the answer to the end of its body."""
-    with socket.create_connection((HOST, port), PATIENCE) as plug:
+    with socket.create_connection((HOST, port), patience) as plug:
         plug.sendall(data)
         try:
             return _answer(plug, data.split(b" ", 1)[0] == b"HEAD", closes)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.torchserve_beside.addresses import Addresses
-from tests.e2e.torchserve_beside.exchange import CLOSES, PATIENCE, Request, over_http
+from tests.e2e.torchserve_beside.exchange import CLOSES, LONGER, PATIENCE, Request, over_http
 from tests.e2e.torchserve_beside.grpc_exchange import over_grpc
 from tests.e2e.torchserve_beside.http_requests import http
 from tests.e2e.torchserve_beside.servers import Setting
@@ -56,7 +56,8 @@ class Player:
             metadata = tuple((name, self._told(value.encode()).decode()) for name, value in request.metadata)
             return over_grpc(request, port, metadata)
         closes = PATIENCE if isinstance(expected, dict) and expected.get("closes") else CLOSES
-        return over_http(self._told(request.data), port, closes)
+        patience = LONGER if request.listener == "management" else PATIENCE
+        return over_http(self._told(request.data), port, closes, patience)
 
     def wait(self, model: str, workers: int = 1, is_there: bool = True) -> None:
         """Wait until so many workers of the model are ready; where it need not be there, no longer than that is so."""
