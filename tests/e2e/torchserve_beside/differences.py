@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 class Difference(NamedTuple):
     """`requests`: setting and pattern of the names that show it; `aspects`: what may differ in
-    them, and at least one of these does; the rest is told."""
+    them, and at least one of these does, unless the original's answer is luck; the rest is told."""
 
     requests: tuple[tuple[str, str], ...]
     aspects: frozenset[str]
@@ -17,6 +17,7 @@ class Difference(NamedTuple):
     torchserve: str
     trivium: str
     reason: str
+    is_luck: bool = False
 
 
 _ALL = frozenset({"status", "fields", "closes", "chunks", "body"})
@@ -162,6 +163,15 @@ ACCEPTED: tuple[Difference, ...] = (
         "the call never ends; it ends with UNKNOWN behind the message that says why",
         "UNAVAILABLE with the text of a failed prediction; the call goes on for other models",
         "a client that waits for ever learns nothing; one stream may ask several models",
+    ),
+    Difference(
+        _open("story: a worker that is killed"),
+        frozenset({"status", "body"}),
+        "a worker that is killed by SIGKILL",
+        "500, or 507 where it sees the exit status in time",
+        "507",
+        "the kernel kills so where memory runs out, and 507 says that",
+        is_luck=True,
     ),
     Difference(
         (*_open("metrics: GET / for metrics"), ("guarded", "GET / at inference by *")),
