@@ -18,7 +18,8 @@ from trivium.types.recording import InstanceName, WorkerEnd
 _workers = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
 _workers.setLevel(logging.DEBUG)  # the state of a worker is told at that level
 _DEFAULT = "default"
-_GRPC = "gRPC"
+_GRPC, _GRPC_ORIGIN = "gRPC", "GRPC"
+"""How a line of the access log and a request's origin name that wire."""
 _STARTED, _LOADED, _STOPPED, _SCALED_DOWN = (
     "WORKER_STARTED",
     "WORKER_MODEL_LOADED",
@@ -69,12 +70,13 @@ class TorchServeRecorder:
         """How often in a row a model did not answer in time."""
 
     def answered(self, request: Infer, waited: float, spent: float) -> None:
-        """See `ServingRecorder`."""
+        """See `ServingRecorder`. As in the original the latencies are of requests over HTTP alone."""
         self._count(request)
         place = request.model, request.version or _DEFAULT
         update = self._meter.update
-        update("ts_inference_latency_microseconds", place, round(spent * 1e6, 3))
-        update("ts_queue_latency_microseconds", place, round(waited * 1e6, 3))
+        if request.origin is None or request.origin.wire != _GRPC_ORIGIN:
+            update("ts_inference_latency_microseconds", place, round(spent * 1e6, 3))
+            update("ts_queue_latency_microseconds", place, round(waited * 1e6, 3))
         update("QueueTime", (HOST,), float(int(waited * 1e3)))
         if self._late:
             self._late.pop(request.model, None)

@@ -11,6 +11,7 @@ from trivium.types.errors import Code
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw
 from trivium.types.recording import InstanceName, WorkerEnd
+from trivium.types.tracing import RequestOrigin
 
 FIRST, SECOND = (InstanceName("m", "2", number) for number in (1, 2))
 
@@ -50,6 +51,18 @@ def test_requests_by_whether_they_name_a_version(meter: TorchServeMeter) -> None
         ("ts_queue_latency_microseconds", "m", "2"): 250_000,
         ("QueueTime", "Host"): 0,
         ("WorkerThreadTime", "Host"): 2,
+    }
+
+
+def test_latencies_are_of_requests_over_http_alone(meter: TorchServeMeter) -> None:
+    recorder = TorchServeRecorder(meter)
+    recorder.answered(Infer("m", Raw(()), origin=RequestOrigin("GRPC", 0.0, 0.0)), 0.25, 0.5)
+    recorder.answered(Infer("m", Raw(()), origin=RequestOrigin("HTTP", 0.0, 0.0)), 0.125, 1)
+    assert values(meter) == {
+        ("ts_inference_requests_total", "m", "default"): 2,
+        ("ts_inference_latency_microseconds", "m", "default"): 1_000_000,
+        ("ts_queue_latency_microseconds", "m", "default"): 125_000,
+        ("QueueTime", "Host"): 125,
     }
 
 
