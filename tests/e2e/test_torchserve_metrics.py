@@ -174,7 +174,7 @@ def test_workers_have_the_originals_lines_and_sentences(folder: TorchServeFolder
         rf"\[INFO \] {first}9001 Worker disconnected\. WORKER_MODEL_LOADED$",
         rf"\[DEBUG\] {first}W-9001-one_1\.0 State change WORKER_MODEL_LOADED -> WORKER_STOPPED$",
         rf"\[INFO \] {first}Auto recovery start timestamp: \d+$",
-        rf"\[INFO \] {second}Retry worker: 9002 in 0 seconds\.$",
+        rf"\[INFO \] {first}Retry worker: 9001 in 0 seconds\.$",
         rf"\[INFO \] {second}Auto recovery succeeded, reset recoveryStartTS$",
         rf"\[DEBUG\] {second}W-9002-one_1\.0 State change WORKER_MODEL_LOADED -> WORKER_SCALED_DOWN$",
     ):

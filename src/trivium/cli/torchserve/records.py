@@ -66,6 +66,8 @@ class TorchServeRecorder:
         self._states: dict[InstanceName, str] = {}
         self._recovering: dict[tuple[str, str], float] = {}
         """Versions whose workers have ended by themselves, and since when no new one has loaded."""
+        self._replacing: dict[InstanceName, float] = {}
+        """Workers that are replaced, but whose end has not been heard of, and after how many seconds that is."""
         self._late: dict[str, int] = {}
         """How often in a row a model did not answer in time."""
 
@@ -95,8 +97,6 @@ class TorchServeRecorder:
 
     def starting(self, instance: InstanceName) -> None:
         """See `ServingRecorder`."""
-        if (instance.model, instance.version) in self._recovering:
-            self._say(logging.INFO, instance, f"Retry worker: {worker_id(instance)} in 0 seconds.")
         self._become(instance, _STARTED)
 
     def opened(self, instance: InstanceName, seconds: float) -> None:
@@ -119,6 +119,7 @@ class TorchServeRecorder:
         self._states.pop(instance, None)
         self._meter.forget("WorkerLoadTime", (worker_name(instance), HOST))
         place = instance.model, instance.version
+        seconds = self._replacing.pop(instance, None)
         if why is WorkerEnd.ASKED:
             self._recovering.pop(place, None)
             return
@@ -127,6 +128,18 @@ class TorchServeRecorder:
         else:
             since = self._recovering[place] = time.time()
             self._say(logging.INFO, instance, f"Auto recovery start timestamp: {since * 1e3:.0f}")
+        if seconds is not None:
+            self._say_retry(instance, seconds)
+
+    def replacing(self, instance: InstanceName, seconds: float) -> None:
+        """See `ServingRecorder`. The line comes behind those of the worker's end."""
+        if instance in self._states:
+            self._replacing[instance] = seconds
+        else:
+            self._say_retry(instance, seconds)
+
+    def _say_retry(self, instance: InstanceName, seconds: float) -> None:
+        self._say(logging.INFO, instance, f"Retry worker: {worker_id(instance)} in {seconds:.0f} seconds.")
 
     def measured(self, model: str, step: Mapping[str, object]) -> None:
         """See `ServingRecorder`: the meter has all of them."""

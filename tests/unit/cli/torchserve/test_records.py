@@ -95,19 +95,23 @@ def test_a_worker_that_dies_and_the_next_one(
     try:
         recorder = TorchServeRecorder(meter)
         recorder.starting(FIRST)
+        recorder.replacing(FIRST, 0.0)
+        assert said(caplog) == []
         recorder.ended(FIRST, WorkerEnd.DIED, "it fell")
-        first, since = said(caplog)
+        first, since, retry = said(caplog)
         assert first == "9001 Worker disconnected. WORKER_STARTED"
         assert since.startswith("Auto recovery start timestamp: ")
+        assert retry == "Retry worker: 9001 in 0 seconds."
         recorder.starting(SECOND)
         recorder.ended(SECOND, WorkerEnd.LATE, "it was late")
         assert said(caplog) == [
-            "Retry worker: 9002 in 0 seconds.",
             "Number or consecutive unsuccessful inference 1",
             "Backend worker error: Backend worker did not respond in given time",
             "9002 Worker disconnected. WORKER_STARTED",
             "Auto recovery failed again",
         ]
+        recorder.replacing(SECOND, 1.96)
+        assert said(caplog) == ["Retry worker: 9002 in 2 seconds."]
         recorder.ended(SECOND, WorkerEnd.LATE, "")
         assert "Number or consecutive unsuccessful inference 2" in said(caplog)
         recorder.answered(Infer("m", Raw(())), 0, 0)
