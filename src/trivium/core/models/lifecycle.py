@@ -198,7 +198,7 @@ class Lifecycle:
             return self._unused(entry.name, records)
 
     def _unused(self, name: str, gone: Sequence[Record]) -> list[ModelSource]:
-        """Return the sources of records that are gone of which nothing is left."""
+        """Return the sources of records that are gone, but for those that still have another."""
         sources = {id(record.source): record.source for record in gone}
         left = {id(record.source) for record in self._registry.records(name) if not record.vanished}
         return [source for key, source in sources.items() if source is not None and key not in left]
