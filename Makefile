@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm path lines overload food11 docs clean
+.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
 define venv
@@ -75,6 +75,7 @@ audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the p
 
 bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; with BASE=commit, compare with that instead.
 	.venv-test/bin/python -m bench.run $(if $(BASE),--base $(BASE))
+	$(if $(BASE),,$(MAKE) bench-torchserve)
 
 .venv-test/.wrk: | .venv-test/.made
 	command -v wrk >/dev/null || (apt-get update -q && apt-get install -y -q wrk)
@@ -85,6 +86,9 @@ bench-llm: .venv-test/.made  ## What a language model's tokens cost beside gener
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.
 	.venv-test/bin/python -m bench.djl
+
+bench-torchserve: .venv-test/.made .venv-test/.wrk .venv-original/.made  ## A handler here and on the real TorchServe; writes docs/benchmarks/torchserve.md.
+	.venv-test/bin/python -m bench.torchserve
 
 path: .venv-test/.made  ## Print the files that a request passes, and write them to docs/architecture.md.
 	.venv-test/bin/python -m bench.path

@@ -68,3 +68,16 @@ def handle(data, context):
         return None
     return [bytes(row["body"]) for row in data]
 """
+
+TORCHSERVE_PARTS = """
+from ts.handler_utils.utils import send_intermediate_predict_response
+
+
+def handle(data, context):
+    if data is None:
+        return None
+    for _ in range({parts} - 1):
+        send_intermediate_predict_response([b"x" * 16], context.request_ids, "", 200, context)
+    return [b"x" * 16]
+"""
+"""Sends an answer of so many parts, 16 bytes each."""

@@ -70,7 +70,7 @@ HANDLERS = {
 
 DJL_SETTINGS = "engine=Python\nbatch_size=1\nminWorkers=1\nmaxWorkers=1\n"
 MANIFEST = """{"runtime": "python", "model": {
-"modelName": "torchserve_echo", "handler": "handler.py", "modelVersion": "1.0", "configFile": "model-config.yaml"}}"""
+"modelName": "NAME", "handler": "handler.py", "modelVersion": "1.0", "configFile": "model-config.yaml"}}"""
 TORCHSERVE_SETTINGS = "batchSize: 1\nminWorkers: 1\nmaxWorkers: 1\n"
 
 
@@ -97,11 +97,16 @@ def make_foreign() -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "serving.properties").write_text(DJL_SETTINGS)
     (folder / "model.py").write_text(echo_handler.DJL_ECHO)
-    with zipfile.ZipFile(archive, "w") as opened:
-        opened.writestr("MAR-INF/MANIFEST.json", MANIFEST)
-        opened.writestr("handler.py", echo_handler.TORCHSERVE_ECHO)
-        opened.writestr("model-config.yaml", TORCHSERVE_SETTINGS)
+    write_archive(archive, echo_handler.TORCHSERVE_ECHO, TORCHSERVE_SETTINGS)
     return {"djl": folder, "torchserve": archive}
+
+
+def write_archive(path: Path, handler: str, settings: str) -> None:
+    """Write a TorchServe archive of a handler; the model is named as the file."""
+    with zipfile.ZipFile(path, "w") as opened:
+        opened.writestr("MAR-INF/MANIFEST.json", MANIFEST.replace("NAME", path.stem))
+        opened.writestr("handler.py", handler)
+        opened.writestr("model-config.yaml", settings)
 
 
 def _model(repository: Path, name: str, config: str) -> Path:

@@ -43,6 +43,11 @@ class Server:
         family = [self.process, *self.process.children(recursive=True)]
         return sum(sum(member.cpu_times()[:2]) for member in family)
 
+    def memory(self) -> int:
+        """Bytes of the process and all its living descendants; of pages that several have, each counts its share."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return sum(int(member.memory_full_info().pss) for member in family)
+
     def load(self, request: Request | RawRequest, connections: int, seconds: float) -> Measured:
         """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
         command = [
@@ -100,11 +105,11 @@ def bare(response: bytes) -> Iterator[Server]:
 
 @contextmanager
 def started(
-    command: list[str], log: Path, environment: Mapping[str, str] | None = None
+    command: list[str], log: Path, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Iterator[psutil.Process]:
-    """A child process whose output lands in `log`."""
+    """A child process whose output lands in `log`; it runs in `folder`, if there is one."""
     with log.open("w") as out:
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=folder)
     try:
         yield psutil.Process(child.pid)
     finally:

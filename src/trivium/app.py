@@ -227,10 +227,12 @@ def _over_grpc(
     own = protocol_context(config)
     context = protocol_facts.on_listener(own, config, listener, server.regions, server.shared)
     made = {name: RPC_PROTOCOLS[name].make(_for(context, name, config)) for name in listener.protocols}
-    if config.tracing.has_place:
+    if config.tracing.has_place or server.is_recorded:
         made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
-    return H2Frontend(server, services, grpc_limits(config), made[listener.fallback], entrance, log)
+    return H2Frontend(
+        server, services, grpc_limits(config, listener.role), made[listener.fallback], entrance, log
+    )
 
 
 _FRONT_ENDS: Mapping[

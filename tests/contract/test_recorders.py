@@ -49,6 +49,7 @@ class Heard:
     times: list[tuple[float, float]] = field(default_factory=list)
     lingered: list[float] = field(default_factory=list)
     instances: list[tuple[str, InstanceName]] = field(default_factory=list)
+    replaced: list[tuple[InstanceName, float]] = field(default_factory=list)
     post_mortems: list[str] = field(default_factory=list)
     steps: list[Mapping[str, object]] = field(default_factory=list)
 
@@ -72,6 +73,9 @@ class Heard:
     def ended(self, instance: InstanceName, why: WorkerEnd, post_mortem: str) -> None:
         self.instances.append((why.name, instance))
         self.post_mortems.append(post_mortem)
+
+    def replacing(self, instance: InstanceName, seconds: float) -> None:
+        self.replaced.append((instance, seconds))
 
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
         self.steps.append(step)
@@ -139,6 +143,7 @@ def test_workers_are_recorded_from_their_start_to_their_end(
                 ("starting", second),
             ]
             assert "SIGKILL" in heard.post_mortems[0]
+            assert heard.replaced == [(first, 0.0)]
         assert heard.instances[-1] == ("ASKED", second)
         lines = [getattr(record, WORKER_LINE) for record in caplog.records if hasattr(record, WORKER_LINE)]
         assert WorkerLine(first, "stdout", "here I am") in lines

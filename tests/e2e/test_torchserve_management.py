@@ -396,6 +396,23 @@ def test_a_model_that_did_not_load_with_the_server_is_not_there(server: Managed)
     assert "no weights" in server.process.said()
 
 
+def test_a_model_that_did_not_load_with_the_server_may_be_registered(tmp_path: Path) -> None:
+    path = archive(tmp_path, "late", code=FAILS)
+    (tmp_path / "broken.mar").write_bytes(b"PK\x03\x04 and no more")
+    files = (archive(tmp_path, "echo"), path, tmp_path / "broken.mar")
+    with managed(tmp_path / "log", tmp_path, *files) as server:
+        until(lambda: "no weights" in server.process.said(), server.process.said)
+        code, text = server.status("POST", "/models?url=late.mar&initial_workers=1")
+        assert (code, "already registered" in text) == (500, False)
+        archive(tmp_path, "late")
+        archive(tmp_path, "broken")
+        for name in ("late", "broken"):
+            assert server.status("POST", f"/models?url={name}.mar&initial_workers=1")[0] == 200
+            assert server.predict(name)[0] == 200
+        assert server.names() == ["broken", "echo", "late"]
+        assert server.status("POST", "/models?url=late.mar")[0] == 409
+
+
 def test_a_killed_worker_is_507_and_one_that_ends_500(server: Managed) -> None:
     for text, code in (("kill", 507), ("exit", 500)):
         answer = server.infer("POST", "/predictions/echo", data=text.encode())

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,17 @@ class Handler:
         context.metrics.add_counter("Mine", 2, 0)
         context.metrics.add_size("Sizes", 3, None, "kB")
         return ["ok"] * len(data)
+"""
+STREAM = """
+import os, time
+from ts.handler_utils.utils import send_intermediate_predict_response
+def handle(data, context):
+    if data is None:
+        return None
+    while not os.path.exists("MARK"):
+        send_intermediate_predict_response(["a part"], context.request_ids, "ok", 200, context)
+        LAST
+    return ["the end"]
 """
 METRICS = """
 dimensions:
@@ -149,6 +161,40 @@ def test_the_log_mode_writes_lines_and_the_metrics_address_is_empty(folder: Torc
         assert has_line(folder, "access_log.log", pattern), (pattern, lines(folder, "access_log.log"))
 
 
+def test_over_grpc_a_prediction_is_counted_without_its_latencies(folder: TorchServeFolder) -> None:
+    with torchserve(folder, "--models", "one", text=f"{OPEN}metrics_mode=prometheus\n") as server:
+        server.serves("one")
+        method = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions"
+        message = b"\n\x03one\x12\x031.0\x1a\x09\n\x04data\x12\x01x"
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            assert b"ok" in channel.unary_unary(method, None, None)(message, timeout=SECONDS)
+        assert values(server, "ts_inference_requests")["one", "1.0"] == 1
+        for name in ("ts_inference_latency_microseconds", "ts_queue_latency_microseconds"):
+            assert values(server, name).keys() == {("one", "default")}
+
+
+@pytest.mark.parametrize("ends", ["the client leaves", "the worker dies"])
+def test_a_stream_that_breaks_off_is_in_the_access_log_and_counts(
+    folder: TorchServeFolder, ends: str
+) -> None:
+    last = "os._exit(3)" if ends == "the worker dies" else "time.sleep(0.05)"
+    mark = folder.path / "mark"
+    folder.model("streams", STREAM.replace("LAST", last).replace("MARK", str(mark)))
+    with torchserve(folder, "--models", "streams", text=f"{OPEN}metrics_mode=prometheus\n") as server:
+        until(lambda: "Model streams loaded." in server.said(), server.said)
+        with socket.create_connection(("127.0.0.1", server.port("Inference")), SECONDS) as client:
+            client.sendall(b"POST /predictions/streams HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx")
+            seen = b""
+            while b"a part" not in seen:
+                seen += client.recv(4096)
+        line = rf'{TIME} - /127\.0\.0\.1:\d+ "POST /predictions/streams HTTP/1\.1" 200 \d+$'
+        until(partial(has_line, folder, "access_log.log", line), server.said)
+        mark.touch()
+        # Nobody has asked for anything else, but for scrapes; the first of them does not count itself.
+        assert values(server, "Requests2XX") == {("Host",): 1}
+        assert values(server, "Requests5XX") == {}
+
+
 def test_workers_have_the_originals_lines_and_sentences(folder: TorchServeFolder) -> None:
     with torchserve(folder, "--models", "one") as server:
         server.serves("one")
@@ -174,7 +220,7 @@ def test_workers_have_the_originals_lines_and_sentences(folder: TorchServeFolder
         rf"\[INFO \] {first}9001 Worker disconnected\. WORKER_MODEL_LOADED$",
         rf"\[DEBUG\] {first}W-9001-one_1\.0 State change WORKER_MODEL_LOADED -> WORKER_STOPPED$",
         rf"\[INFO \] {first}Auto recovery start timestamp: \d+$",
-        rf"\[INFO \] {second}Retry worker: 9002 in 0 seconds\.$",
+        rf"\[INFO \] {first}Retry worker: 9001 in 0 seconds\.$",
         rf"\[INFO \] {second}Auto recovery succeeded, reset recoveryStartTS$",
         rf"\[DEBUG\] {second}W-9002-one_1\.0 State change WORKER_MODEL_LOADED -> WORKER_SCALED_DOWN$",
     ):
@@ -201,14 +247,19 @@ def handle(data, context):
     with torchserve(folder, "--models", "two") as server:
         server.serves("two")
         assert server.predict("two", b"late").status == 500
-        said_late = partial(has_line, folder, "ts_log.log", "Number or consecutive unsuccessful inference 1$")
-        until(said_late, server.said)
-        assert has_line(folder, "ts_log.log", "Backend worker did not respond in given time$")
+        for pattern in (
+            "Number or consecutive unsuccessful inference 1$",
+            "Backend worker did not respond in given time$",
+            r"Retry worker: 9001 in 0 seconds\.$",
+        ):
+            until(partial(has_line, folder, "ts_log.log", pattern), server.said)
         server.serves("two")
         assert server.predict("two", b"die").status == 500
-        until(
-            partial(has_line, folder, "ts_log.log", r"\[WARN \].* Auto recovery failed again$"), server.said
-        )
+        for pattern in (
+            r"\[WARN \].* Auto recovery failed again$",
+            r"Retry worker: 9003 in 1 seconds\.$",
+        ):
+            until(partial(has_line, folder, "ts_log.log", pattern), server.said)
         mark.unlink()
         server.serves("two")
 

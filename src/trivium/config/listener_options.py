@@ -178,6 +178,18 @@ class ManagementConfig:
         "",
         "Address to listen on for management over gRPC, where it is not that of --host.",
     )
+    grpc_connection_age: float = option(
+        "--management-grpc-connection-age",
+        -1.0,
+        "Seconds that a connection to that port lasts; 0 for ever, -1 as --grpc-connection-age says.",
+        (-1, LONG),
+    )
+    grpc_connection_grace: float = option(
+        "--management-grpc-connection-grace",
+        -1.0,
+        "Seconds for its calls to finish; 0 for ever, -1 as --grpc-connection-grace says.",
+        (-1, LONG),
+    )
 
     @property
     def is_on(self) -> bool:

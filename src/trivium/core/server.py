@@ -140,6 +140,8 @@ class Server:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._config = config
+        self.is_recorded = services.recorder is not None
+        """Does a recorder hear of its requests? It may ask over which wire one came."""
         self._guard = services.guard
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="trivium-read")

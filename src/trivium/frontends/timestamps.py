@@ -1,7 +1,7 @@
 """Adds to requests how they came: when, over which wire, and as a part of what trace of their client's.
 
-In use where requests may be traced, or a log wants their times exactly, and nowhere else. The header is that of W3C
-Trace Context; what becomes of it the core decides.
+In use where requests may be traced or are recorded, or a log wants their times exactly, and nowhere else. The header is
+that of W3C Trace Context; what becomes of it the core decides.
 """
 
 from time import monotonic, time
@@ -35,7 +35,7 @@ class TimedExchange(Exchange, eq=False):
             return super()._line()
         head, version = request.head, "HTTP/1.1" if request.is_http11 else "HTTP/1.0"
         size, seconds = self._sent, monotonic() - self._arrived
-        peer = self._outlet.peer()
+        peer = self._peer or self._outlet.peer()
         return DetailedLine(
             time(), peer, request.method, head.path, self._status, size, seconds, head.query, version
         )

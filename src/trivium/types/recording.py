@@ -69,6 +69,9 @@ class ServingRecorder(Protocol):
     def ended(self, instance: InstanceName, why: WorkerEnd, post_mortem: str) -> None:
         """The worker process of an instance has ended; `post_mortem` is what is known of it, for people."""
 
+    def replacing(self, instance: InstanceName, seconds: float) -> None:
+        """Another instance is to be opened after so long, in place of one that died or did not open."""
+
     def measured(self, model: str, step: Mapping[str, object]) -> Mapping[str, object] | None:
         """Return the step of a custom metric that is to be counted for this one of a model; None for none. ValueError
         for one that cannot be.

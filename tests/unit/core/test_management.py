@@ -149,9 +149,35 @@ def test_without_waiting_what_fails_stays_known_as_failed():
         await stage.server.register(path, wait=False)
         await stage.until(lambda: stage.versions().get(("b", "1")) == "ready")
         assert stage.versions()[("a", "1")] == "failed"
-        assert (await refusal(stage.server.register(path, wait=False))).code is Code.CONFLICT
         await stage.server.unregister("a")
         assert ("a", "1") not in stage.versions()
+
+    played(play)
+
+
+def test_what_failed_may_be_registered_again():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        path = stage.bring(spec("a", stamp="9"))
+        for _ in range(2):
+            await stage.server.register(path, wait=False)
+            await stage.until(lambda: stage.versions().get(("a", "1")) == "failed")
+        await stage.server.register(stage.bring(spec("a", stamp="5"), path="x"))
+        assert await stage.stamp("a") == 5
+        assert stage.server.describe("a").source.uri == "x"
+        assert (await refusal(stage.server.register("x"))).code is Code.CONFLICT
+
+    played(play)
+
+
+def test_what_was_registered_in_place_of_a_failed_one_and_fails_leaves_nothing():
+    async def play(stage):
+        stage.engine.faults["9"] = FAULT
+        path = stage.bring(spec("a", stamp="9"))
+        await stage.server.register(path, wait=False)
+        await stage.until(lambda: stage.versions().get(("a", "1")) == "failed")
+        assert (await refusal(stage.server.register(path))).code is Code.LOAD_FAILED
+        assert stage.versions() == {("m", "1"): "ready"}
 
     played(play)
 

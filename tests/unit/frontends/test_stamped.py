@@ -104,6 +104,36 @@ def test_other_logs_cost_no_look_at_the_clock(ticks: list[float]) -> None:
     assert ticks == []
 
 
+@pytest.mark.parametrize("is_exact", [False, True])
+@pytest.mark.parametrize("breaks", ["the client leaves", "a part is none"])
+def test_an_answer_in_parts_that_breaks_off_has_one_line(is_exact: bool, breaks: str) -> None:
+    stage, log = HttpHarness(core=FakeCore(is_prompt=False)), ExactLog()
+    log.is_exact = is_exact
+    stage.site.log = log
+    stage.connect()
+    stage.send(post("a", b"x"))
+    (ticket,) = stage.core.tickets
+    ticket.say(b"one")
+    assert log.lines == []
+    if breaks == "the client leaves":
+        stage.leave()
+    else:
+        ticket.say("no bytes")  # type: ignore[arg-type]
+        assert stage.is_closed
+    (line,) = log.lines
+    assert (line.peer, line.status, line.path) == ("192.0.2.1:4711", 200, "/echo/a")
+    assert isinstance(line, DetailedLine) is is_exact
+
+
+def test_who_leaves_before_the_answer_has_begun_has_no_line() -> None:
+    stage, log = HttpHarness(core=FakeCore(is_prompt=False)), ExactLog()
+    stage.site.log = log
+    stage.connect()
+    stage.send(post("a", b"x"))
+    stage.leave()
+    assert log.lines == []
+
+
 def test_a_trace_context_among_the_headers() -> None:
     stage = HttpHarness(HttpLimits(record_timestamps=True))
     head, _, body = post("a", b"1").partition(b"\r\n\r\n")

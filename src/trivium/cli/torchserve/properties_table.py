@@ -136,7 +136,6 @@ _PARTLY, _UNUSED, _NO = PropertySupport.PARTLY, PropertySupport.UNUSED, Property
 _JAVA = "there is no Java here: one event loop serves all connections"
 _PORTS = "workers are reached by sockets that have no number"
 _STARTER = "set threads and processors of the server's process instead (taskset, numactl, OMP_NUM_THREADS)"
-_AGE = "one setting for both gRPC ports: that of inference, or this one where it alone is set"
 
 _ROWS = (
     ServerProperty("inference_address", _A, "http://127.0.0.1:8080"),
@@ -147,9 +146,9 @@ _ROWS = (
     ServerProperty("grpc_inference_port", _N, "7070", most=65535),
     ServerProperty("grpc_management_port", _N, "7071", most=65535),
     ServerProperty("grpc_inference_max_connection_age_ms", _N, "", least=1),
-    ServerProperty("grpc_management_max_connection_age_ms", _N, "", _PARTLY, _AGE, least=1),
+    ServerProperty("grpc_management_max_connection_age_ms", _N, "", least=1),
     ServerProperty("grpc_inference_max_connection_age_grace_ms", _N, "", least=1),
-    ServerProperty("grpc_management_max_connection_age_grace_ms", _N, "", _PARTLY, _AGE, least=1),
+    ServerProperty("grpc_management_max_connection_age_grace_ms", _N, "", least=1),
     ServerProperty("enable_grpc_ssl", _B, "false"),
     ServerProperty("model_store", _T),
     ServerProperty(

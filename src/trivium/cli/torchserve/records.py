@@ -18,7 +18,8 @@ from trivium.types.recording import InstanceName, WorkerEnd
 _workers = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
 _workers.setLevel(logging.DEBUG)  # the state of a worker is told at that level
 _DEFAULT = "default"
-_GRPC = "gRPC"
+_GRPC, _GRPC_ORIGIN = "gRPC", "GRPC"
+"""How a line of the access log and a request's origin name that wire."""
 _STARTED, _LOADED, _STOPPED, _SCALED_DOWN = (
     "WORKER_STARTED",
     "WORKER_MODEL_LOADED",
@@ -65,16 +66,19 @@ class TorchServeRecorder:
         self._states: dict[InstanceName, str] = {}
         self._recovering: dict[tuple[str, str], float] = {}
         """Versions whose workers have ended by themselves, and since when no new one has loaded."""
+        self._replacing: dict[InstanceName, float] = {}
+        """Workers that are replaced, but whose end has not been heard of, and after how many seconds that is."""
         self._late: dict[str, int] = {}
         """How often in a row a model did not answer in time."""
 
     def answered(self, request: Infer, waited: float, spent: float) -> None:
-        """See `ServingRecorder`."""
+        """See `ServingRecorder`. As in the original the latencies are of requests over HTTP alone."""
         self._count(request)
         place = request.model, request.version or _DEFAULT
         update = self._meter.update
-        update("ts_inference_latency_microseconds", place, round(spent * 1e6, 3))
-        update("ts_queue_latency_microseconds", place, round(waited * 1e6, 3))
+        if request.origin is None or request.origin.wire != _GRPC_ORIGIN:
+            update("ts_inference_latency_microseconds", place, round(spent * 1e6, 3))
+            update("ts_queue_latency_microseconds", place, round(waited * 1e6, 3))
         update("QueueTime", (HOST,), float(int(waited * 1e3)))
         if self._late:
             self._late.pop(request.model, None)
@@ -93,8 +97,6 @@ class TorchServeRecorder:
 
     def starting(self, instance: InstanceName) -> None:
         """See `ServingRecorder`."""
-        if (instance.model, instance.version) in self._recovering:
-            self._say(logging.INFO, instance, f"Retry worker: {worker_id(instance)} in 0 seconds.")
         self._become(instance, _STARTED)
 
     def opened(self, instance: InstanceName, seconds: float) -> None:
@@ -117,6 +119,7 @@ class TorchServeRecorder:
         self._states.pop(instance, None)
         self._meter.forget("WorkerLoadTime", (worker_name(instance), HOST))
         place = instance.model, instance.version
+        seconds = self._replacing.pop(instance, None)
         if why is WorkerEnd.ASKED:
             self._recovering.pop(place, None)
             return
@@ -125,6 +128,18 @@ class TorchServeRecorder:
         else:
             since = self._recovering[place] = time.time()
             self._say(logging.INFO, instance, f"Auto recovery start timestamp: {since * 1e3:.0f}")
+        if seconds is not None:
+            self._say_retry(instance, seconds)
+
+    def replacing(self, instance: InstanceName, seconds: float) -> None:
+        """See `ServingRecorder`. The line comes behind those of the worker's end."""
+        if instance in self._states:
+            self._replacing[instance] = seconds
+        else:
+            self._say_retry(instance, seconds)
+
+    def _say_retry(self, instance: InstanceName, seconds: float) -> None:
+        self._say(logging.INFO, instance, f"Retry worker: {worker_id(instance)} in {seconds:.0f} seconds.")
 
     def measured(self, model: str, step: Mapping[str, object]) -> None:
         """See `ServingRecorder`: the meter has all of them."""

@@ -80,7 +80,7 @@ def settle(
             "without."
         )
     places = _places(sources, allowed, startup, notices)
-    fields = {**_options(sources, make_pair, notices), **options, "fetch_from": ",".join(places)}
+    fields = {**_options(sources, make_pair), **options, "fetch_from": ",".join(places)}
     has_tokens = not sources.switch("disable_token_authorization")
     return TorchServeSettings(
         from_process(None, fields),
@@ -205,7 +205,7 @@ def _places(
     return [*given, *allowed.places, *map(place_of, startup.urls)]
 
 
-def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) -> dict[str, object]:
+def _options(sources: PropertySources, make_pair: MakePair) -> dict[str, object]:
     """Return our options, by name, that the properties stand for."""
     addresses = {name: _address(sources, name) for name in _ADDRESSES}
     pair: tuple[str, str] | None = None
@@ -233,7 +233,7 @@ def _options(sources: PropertySources, make_pair: MakePair, notices: list[str]) 
         "no_gpu_metrics": sources.switch("disable_system_metrics"),
         "host": inference.bind.host or "127.0.0.1",
         **_listener("http", inference, pair),
-        **_grpc(sources, notices),
+        **_grpc(sources),
     }
     if management != inference:
         fields |= {**_listener("management", management, pair), "management_host": management.bind.host}
@@ -274,7 +274,7 @@ def _metrics(
     return {**found, "metrics_host": address.bind.host}
 
 
-def _grpc(sources: PropertySources, notices: list[str]) -> dict[str, object]:
+def _grpc(sources: PropertySources) -> dict[str, object]:
     found: dict[str, object] = {}
     for role, host, port in (
         ("inference", "grpc_host", "grpc_port"),
@@ -293,10 +293,7 @@ def _grpc(sources: PropertySources, notices: list[str]) -> dict[str, object]:
             )
         found |= {"grpc_tls_certificate": pair[0], "grpc_tls_key": pair[1]}
     for what, name in (("age", "grpc_connection_age"), ("age_grace", "grpc_connection_grace")):
-        first, second = (f"grpc_{role}_max_connection_{what}_ms" for role in ("inference", "management"))
-        given = next((each for each in (first, second) if sources.is_given(each)), "")
-        if given:
-            found[name] = sources.number(given) / 1000
-        if sources.is_given(second) and sources.text(second) != sources.text(given):
-            notices.append(f"{sources.origin(second)} has no effect: {first} holds for both gRPC ports.")
+        for role, option in (("inference", name), ("management", f"management_{name}")):
+            key = f"grpc_{role}_max_connection_{what}_ms"
+            found[option] = sources.number(key) / 1000 if sources.is_given(key) else 0.0
     return found

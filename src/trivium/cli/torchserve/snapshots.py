@@ -10,7 +10,8 @@ import itertools
 import json
 import logging
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -28,6 +29,9 @@ WHOLE_LOOKS = 10
 """Looks of which one is at whole descriptions: they cost more than a listing, which has all but greatest numbers of
 workers.
 """
+KEPT = 50
+"""Snapshots that a folder keeps: the newest, whichever start wrote them."""
+_NAME = re.compile(r"\d{17}-(startup|snapshot|shutdown)\.cfg")
 _REPLACED = ("load_models", "model_snapshot", "models")
 _DEFAULT_DELAY = 100
 
@@ -163,7 +167,9 @@ def _row(described: ModelDescriptions, one: ModelDescription) -> VersionStatus |
 
 
 def _put(folder: Path, name: str, text: str) -> None:
-    """Write a file whole, or not at all: the newest is read at the next start. It may hold a password."""
+    """Write a file whole, or not at all: the newest is read at the next start. It may hold a password. Those that are
+    too old go.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".{name}"
     try:
@@ -175,3 +181,11 @@ def _put(folder: Path, name: str, text: str) -> None:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
+    for old in outdated(entry.name for entry in folder.iterdir()):
+        with contextlib.suppress(OSError):
+            (folder / old).unlink(missing_ok=True)
+
+
+def outdated(names: Iterable[str]) -> list[str]:
+    """Return those files of a folder of snapshots that are to go: all snapshots but the newest. No other file is."""
+    return sorted(name for name in names if _NAME.fullmatch(name))[:-KEPT]

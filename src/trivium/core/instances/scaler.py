@@ -47,6 +47,8 @@ class Group:
         self.failures = 0
         self.failed_at = self.failing_since = 0.0
         self.died_in_vain = False
+        self.gone: list[Placement] = []
+        """Of instances that died or did not open, since the policy was last asked."""
         self.lost = 0
         self.deaths = 0
 
@@ -85,6 +87,10 @@ class ScaledModel(Protocol):
 
     def instance_failed(self) -> None:
         """An instance did not open."""
+        ...
+
+    def replacing(self, gone: Placement, seconds: float) -> None:
+        """Another instance is to be opened after so long, in place of one that is gone."""
         ...
 
 
@@ -215,6 +221,7 @@ class Scaler:
         self.deaths.append(post_mortem)
         group = slot.home
         if isinstance(group, Group):
+            group.gone.append(slot.placement)
             group.lost += slot.is_lost
             group.deaths += 1
             if (slot.is_lost and group.lost > MOST_LOST) or self._has_died_too_often(group):
@@ -292,12 +299,17 @@ class Scaler:
             slots[n].ended and slots[n].opened_at >= group.failed_at for n in group.members
         ):
             group.failures = 0
+        gone, group.gone = group.gone, []
         if self._is_over(group):
             return None
         view = GroupView(
             members, opening, idle, self._model.waiting(), group.failures, group.failed_at, stale, busy
         )
-        decision = decide(view, group.group, self._clock.now())
+        now = self._clock.now()
+        decision = decide(view, group.group, now)
+        waits = decision.wake_at - now if decision.backs_off and decision.wake_at is not None else 0.0
+        for placement in gone if decision.backs_off else gone[: decision.open]:
+            self._model.replacing(placement, waits)
         for number in decision.close:
             self._pool.retire(number)
             del group.members[number]
@@ -329,6 +341,9 @@ class Scaler:
         number, slot, port = self._pool.reserve(placement)
         try:
             instance = await self._launch(slot.placement, port)
+        except Exception:
+            group.gone.append(slot.placement)
+            raise
         finally:
             group.opening.discard(placement.index)
         if self._is_closed:

@@ -31,11 +31,14 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scaling(msgspec.Struct, frozen=True, gc=False):
-    """Says what to do now; `wake_at` is later than the time it was decided at."""
+    """Says what to do now; `wake_at` is later than the time it was decided at. One that `backs_off` opens then what is
+    missing now.
+    """
 
     open: int = 0
     close: tuple[InstanceId, ...] = ()
     wake_at: float | None = None
+    backs_off: bool = False
 
 
 def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
@@ -53,7 +56,7 @@ def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
     if missing > 0:
         retry_at = view.failed_at + _backoff(view.failures)
         if view.failures and retry_at > now:
-            return Scaling(wake_at=retry_at)
+            return Scaling(wake_at=retry_at, backs_off=True)
         return Scaling(open=missing)
     if view.stale and total - view.opening >= floor:
         return Scaling(close=view.stale, wake_at=now + RETIRE_SECONDS)

@@ -165,6 +165,8 @@ class ModelControl:
         try:
             for entry in entries:
                 if not (entry.is_member and self._serves(entry)):
+                    for failed in await self._lifecycle.forget_failed(entry):
+                        self._forget(failed, entry.name)
                     self._lifecycle.check_new(entry)
         except ServeError:
             self._forget(source, entries[-1].name)

@@ -175,13 +175,33 @@ class Lifecycle:
 
     def check_new(self, entry: ModelEntry) -> None:
         """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is. One that was
-        unregistered, and still finishes what it has in work, is not known any more.
+        unregistered, and still finishes what it has in work, is not known any more; see also `forget_failed`.
         """
         records = self._registry.records(entry.name)
         there = {record.version for record in records if not record.vanished}
         for spec in entry.specs:
             if spec.version in there or (there and not spec.is_versioned):
                 raise _registered_twice(spec)
+
+    async def forget_failed(self, entry: ModelEntry) -> list[ModelSource]:
+        """Forget what an entry is registered in place of: its versions that did not load, and its model where that
+        could not be read. Returns the sources of which nothing is left.
+        """
+        async with self._locks[entry.name]:
+            coming = {spec.version for spec in entry.specs}
+            records = [
+                record
+                for record in self._registry.records(entry.name)
+                if record.state is VersionState.FAILED and (record.spec is None or record.version in coming)
+            ]
+            self._discard(records)
+            return self._unused(entry.name, records)
+
+    def _unused(self, name: str, gone: Sequence[Record]) -> list[ModelSource]:
+        """Return the sources of records that are gone, but for those that still have another."""
+        sources = {id(record.source): record.source for record in gone}
+        left = {id(record.source) for record in self._registry.records(name) if not record.vanished}
+        return [source for key, source in sources.items() if source is not None and key not in left]
 
     def _discard(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -196,9 +216,7 @@ class Lifecycle:
             self._registry.known(name, version)
             records = [record for record in self._registry.records(name) if version in ("", record.version)]
             self._discard(records)
-            sources = {id(record.source): record.source for record in records}
-            left = {id(record.source) for record in self._registry.records(name) if not record.vanished}
-            return [source for key, source in sources.items() if source is not None and key not in left]
+            return self._unused(name, records)
 
     async def scale(self, operation: Scale) -> None:
         """Give a version's instance groups new bounds, or those of all models that a graph runs. Raises as

@@ -34,6 +34,7 @@ from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.schedulers.sequence.unannounced import Endings
 from trivium.core.workers.arena import Arena
+from trivium.core.workers.process_launcher import instance_name
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
@@ -45,7 +46,7 @@ from trivium.types.metrics import Measurements
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.recording import ServingRecorder
-from trivium.types.running import Executed, InstanceId, ItemId, Part, Stepped
+from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
@@ -539,6 +540,11 @@ class ServedModel:
     def instance_failed(self) -> None:
         """An instance did not open: end the calls that can never be served now."""
         self._context.calls.review()
+
+    def replacing(self, gone: Placement, seconds: float) -> None:
+        """See `ScaledModel`."""
+        if (recorder := self._context.recorder) is not None:
+            recorder.replacing(instance_name(self.spec, gone), seconds)
 
     def _look_again(self) -> None:
         self._scheduler.changed()

@@ -17,6 +17,7 @@ from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
+from trivium.types.listeners import Role
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _log = logging.getLogger(__name__)
@@ -95,8 +96,13 @@ class GrpcLimits:
     idle_seconds: float | None = 300.0
 
 
-def grpc_limits(config: ServerConfig) -> GrpcLimits:
-    """The limits that the configuration sets."""
+def grpc_limits(config: ServerConfig, role: Role = Role.INFERENCE) -> GrpcLimits:
+    """The limits that the configuration sets for a listener of this role."""
+    age, grace = config.grpc.connection_age, config.grpc.connection_grace
+    if role is Role.MANAGEMENT:
+        own = config.management
+        age = age if own.grpc_connection_age < 0 else own.grpc_connection_age
+        grace = grace if own.grpc_connection_grace < 0 else own.grpc_connection_grace
     return GrpcLimits(
         calls=config.server.max_connections,
         message_bytes=config.grpc.message_bytes or config.server.max_body_bytes,
@@ -107,8 +113,8 @@ def grpc_limits(config: ServerConfig) -> GrpcLimits:
         pings_without_calls=config.grpc.pings_without_calls,
         pings_without_data=config.grpc.pings_without_data,
         ping_strikes=config.grpc.ping_strikes,
-        age_seconds=config.grpc.connection_age or None,
-        grace_seconds=config.grpc.connection_grace or None,
+        age_seconds=age or None,
+        grace_seconds=grace or None,
         compression=config.grpc.compression,
         access_log=config.server.access_log or None,
         message_seconds=config.grpc.message_timeout,

@@ -72,6 +72,8 @@ class Exchange(Struct, eq=False):
     _encoder: Encoder | None = None
     _status: int = 0
     _sent: int = 0
+    _peer: str = ""  # of an answer in parts: when it breaks off, the connection knows it no more
+    _is_noted: bool = False  # a log has its line
 
     def start(self) -> None:
         """The request is complete and it is its turn: decode and submit it, or answer the refusal."""
@@ -190,17 +192,24 @@ class Exchange(Struct, eq=False):
         if not self.is_streaming:
             self._status = answer.status  # of the first part; those that follow cannot change it
         if answer.final:
+            self._is_noted = True
             log.add(self._line())
+        elif not self._peer:
+            self._peer = self._outlet.peer()
 
     def _line(self) -> AccessLine:
         """Return what a log says of it."""
         site, request = self._site, self.request
-        peer, path = self._outlet.peer(), request.head.path
+        peer, path = self._peer or self._outlet.peer(), request.head.path
         seconds = site.now - request.began
         return AccessLine(site.epoch, peer, request.method, path, self._status, self._sent, seconds)
 
     def cancel(self, why: ServeError) -> None:
-        """Nobody waits for the answer: cancel what runs."""
+        """Nobody waits for the answer: cancel what runs. One that breaks off midway was begun, and is in the log."""
+        log = self._site.log
+        if log is not None and self.is_streaming and not self._is_noted:
+            self._is_noted = True
+            log.add(self._line())
         self.is_over = True
         ticket, self.ticket, self._encoder = self.ticket, None, None
         self._cut(ticket, why)

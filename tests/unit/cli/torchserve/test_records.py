@@ -11,6 +11,7 @@ from trivium.types.errors import Code
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw
 from trivium.types.recording import InstanceName, WorkerEnd
+from trivium.types.tracing import RequestOrigin
 
 FIRST, SECOND = (InstanceName("m", "2", number) for number in (1, 2))
 
@@ -53,6 +54,18 @@ def test_requests_by_whether_they_name_a_version(meter: TorchServeMeter) -> None
     }
 
 
+def test_latencies_are_of_requests_over_http_alone(meter: TorchServeMeter) -> None:
+    recorder = TorchServeRecorder(meter)
+    recorder.answered(Infer("m", Raw(()), origin=RequestOrigin("GRPC", 0.0, 0.0)), 0.25, 0.5)
+    recorder.answered(Infer("m", Raw(()), origin=RequestOrigin("HTTP", 0.0, 0.0)), 0.125, 1)
+    assert values(meter) == {
+        ("ts_inference_requests_total", "m", "default"): 2,
+        ("ts_inference_latency_microseconds", "m", "default"): 1_000_000,
+        ("ts_queue_latency_microseconds", "m", "default"): 125_000,
+        ("QueueTime", "Host"): 125,
+    }
+
+
 def test_a_worker_that_comes_and_goes_as_it_should(
     meter: TorchServeMeter, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,19 +95,23 @@ def test_a_worker_that_dies_and_the_next_one(
     try:
         recorder = TorchServeRecorder(meter)
         recorder.starting(FIRST)
+        recorder.replacing(FIRST, 0.0)
+        assert said(caplog) == []
         recorder.ended(FIRST, WorkerEnd.DIED, "it fell")
-        first, since = said(caplog)
+        first, since, retry = said(caplog)
         assert first == "9001 Worker disconnected. WORKER_STARTED"
         assert since.startswith("Auto recovery start timestamp: ")
+        assert retry == "Retry worker: 9001 in 0 seconds."
         recorder.starting(SECOND)
         recorder.ended(SECOND, WorkerEnd.LATE, "it was late")
         assert said(caplog) == [
-            "Retry worker: 9002 in 0 seconds.",
             "Number or consecutive unsuccessful inference 1",
             "Backend worker error: Backend worker did not respond in given time",
             "9002 Worker disconnected. WORKER_STARTED",
             "Auto recovery failed again",
         ]
+        recorder.replacing(SECOND, 1.96)
+        assert said(caplog) == ["Retry worker: 9002 in 2 seconds."]
         recorder.ended(SECOND, WorkerEnd.LATE, "")
         assert "Number or consecutive unsuccessful inference 2" in said(caplog)
         recorder.answered(Infer("m", Raw(())), 0, 0)

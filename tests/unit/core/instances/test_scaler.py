@@ -3,12 +3,13 @@
 import asyncio
 import itertools
 import logging
+from dataclasses import replace
 
 import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import ServedModel
+from trivium.core.models.served_model import PLAIN, ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Dead
@@ -20,7 +21,7 @@ NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 class ScalerHarness:
     """One model; every opening waits until `let` says how it goes."""
 
-    def __init__(self, *groups, restarts=10, deaths=None, retry_seconds=None):
+    def __init__(self, *groups, restarts=10, deaths=None, retry_seconds=None, recorder=None):
         self.clock = VirtualClock()
         self.opening, self.open, self.ports, self.answered = [], [], {}, []
         self.numbers = itertools.count(1)
@@ -28,7 +29,8 @@ class ScalerHarness:
         spec = make_spec(
             groups=groups, limits=Limits(restarts=restarts, deaths=deaths, retry_seconds=retry_seconds)
         )
-        self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock)
+        context = replace(PLAIN, recorder=recorder)
+        self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock, context)
 
     async def launch(self, placement, port):
         answer = asyncio.get_running_loop().create_future()
@@ -66,6 +68,16 @@ class ScalerHarness:
         names = await self.let()
         await task
         return names
+
+
+class Replacements:
+    """A recorder of what is replaced: the numbers of instances, and in how many seconds."""
+
+    def __init__(self):
+        self.heard = []
+
+    def replacing(self, instance, seconds):
+        self.heard.append((instance.number, round(seconds, 6)))
 
 
 def played(scene):
@@ -186,6 +198,41 @@ def test_one_that_died_is_opened_anew_under_its_name():
         stage.ports["m_0"].push((Dead("killed"),))
         await stage.run(0.0)
         assert await stage.let() == ["m_0"]
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_it_is_told_when_one_that_is_gone_is_replaced():
+    async def scene():
+        recorder = Replacements()
+        stage = ScalerHarness(InstanceGroup("m", 1, 2), recorder=recorder)
+        await stage.start()
+        stage.ports["m_0"].push((Dead("killed"),))
+        await stage.run(0.0)
+        assert recorder.heard == [(1, 0.0)]
+        await stage.let(NO_PLACE)
+        assert recorder.heard[1:] == [(2, 1.0)]
+        await stage.run(1.0)
+        await stage.let(NO_PLACE)
+        assert recorder.heard[2:] == [(3, 2.0)]
+        await stage.run(3.0)
+        await stage.let()
+        await stage.model.close()
+        assert len(recorder.heard) == 3
+
+    played(scene())
+
+
+def test_one_that_is_given_up_is_not_replaced():
+    async def scene():
+        recorder = Replacements()
+        stage = ScalerHarness(InstanceGroup("m", 1, 1), restarts=0, recorder=recorder)
+        await stage.start()
+        stage.ports["m_0"].push((Dead("killed"),))
+        await stage.run(0.0)
+        await stage.let(NO_PLACE)
+        assert recorder.heard == [(1, 0.0)]
         await stage.model.close()
 
     played(scene())

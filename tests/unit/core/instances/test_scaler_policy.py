@@ -73,14 +73,18 @@ CASES = {
     "a failed opening is tried again later": (
         FIXED,
         view(open=1, failures=1, failed_at=99.5),
-        Scaling(wake_at=100.5),
+        Scaling(wake_at=100.5, backs_off=True),
     ),
-    "later with each failure in a row": (FIXED, view(failures=3, failed_at=99.0), Scaling(wake_at=103.0)),
+    "later with each failure in a row": (
+        FIXED,
+        view(failures=3, failed_at=99.0),
+        Scaling(wake_at=103.0, backs_off=True),
+    ),
     "when its time has come": (FIXED, view(failures=1, failed_at=99.0), Scaling(open=2)),
     "never later than the longest": (
         FIXED,
         view(failures=99, failed_at=100.0),
-        Scaling(wake_at=100.0 + LONGEST_BACKOFF),
+        Scaling(wake_at=100.0 + LONGEST_BACKOFF, backs_off=True),
     ),
     "a stale one is replaced first": (FIXED, view(open=2, stale=[1]), Scaling(open=1)),
     "and serves until there is another": (FIXED, view(open=2, opening=1, stale=[1]), Scaling()),
@@ -91,7 +95,7 @@ CASES = {
     "a replacement that fails is tried later": (
         FIXED,
         view(open=2, stale=[1], failures=2, failed_at=100.0),
-        Scaling(wake_at=102.0),
+        Scaling(wake_at=102.0, backs_off=True),
     ),
     "a stale one beyond the minimum is not replaced": (
         WIDE,
@@ -102,7 +106,7 @@ CASES = {
     "failures hold back growth as well": (
         ELASTIC,
         view(waiting=1, failures=1, failed_at=100.0),
-        Scaling(wake_at=101.0),
+        Scaling(wake_at=101.0, backs_off=True),
     ),
 }
 
