@@ -7,8 +7,8 @@ from tests.harness.instances import BAD, HELD_UP, KINDS, LEFT, MERGED, RUNNERS, 
 
 from trivium.types.errors import Code
 from trivium.types.payload import Tensors
-from trivium.types.running import Batch, Credit, Executed
-from trivium.types.spec import Limits
+from trivium.types.running import Batch, Credit, Executed, Placement
+from trivium.types.spec import Isolation, Limits
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_runner = pytest.mark.parametrize("kind", RUNNERS)
@@ -88,7 +88,7 @@ def test_cancel_while_in_the_lead(kind):
             stage.submit()
             await stage.settle()  # short runs: from now on some are handed over in advance
             stage.shut()
-            if kind == "process":
+            if kind in ("process", "thread"):
                 stage.pieces.pool.observe(0.00001)  # its run was as long as this machine is busy
             items = [stage.submit() for _ in range(3)]
             await stage.begun(items[0])
@@ -194,7 +194,7 @@ def test_a_wrong_number_of_outcomes_fails_the_batch(kind):
 def test_closing_ends_what_was_started(kind):
     async def scene():
         stage, port = InstanceHarness(kind), Recorder()
-        instance = await stage.launch(type("Placement", (), {"name": "m_0"}), port)
+        instance = await stage.launch(Placement("m_0", Isolation.THREAD), port)
         infer = type(stage.submit().operation)(model="m", payload=Tensors(()))
         stage.shut()
         for number in range(3):
