@@ -286,6 +286,7 @@ def test_an_archive_that_cannot_be_read_is_the_clients_fault() -> None:
         (Code.FORBIDDEN, (404, "ModelNotFoundException", "Given URL {} does not match any allowed URL(s)")),
         (Code.NOT_FOUND, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
         (Code.LOAD_FAILED, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
+        (Code.TOO_LARGE, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
     ],
 )
 def test_what_cannot_be_fetched(code: Code, expected: tuple[int, str, str]) -> None:
