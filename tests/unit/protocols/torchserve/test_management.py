@@ -181,6 +181,7 @@ def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
             (404, "ModelNotFoundException", "Given URL http://h/m.mar does not match any allowed URL(s)"),
         ),
         ("/models?url=m.mar&runtime=ruby", (400, "BadRequestException", "Invalid RuntimeType value: ruby")),
+        ("/models?url=m.mar&model_name=a%00b", (400, "BadRequestException", "Invalid model_name.")),
     ],
 )
 def test_a_registration_is_refused_in_the_originals_words(url: str, expected: tuple[int, str, str]) -> None:
