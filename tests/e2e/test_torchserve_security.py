@@ -14,6 +14,7 @@ from tests.harness.server_process import SECONDS, until
 from tests.harness.torchserve_command import (
     TorchServeFolder,
     TorchServeProcess,
+    said,
     torchserve,
 )
 
@@ -349,3 +350,18 @@ def test_a_key_that_ends_while_a_stream_runs_lets_that_finish_and_no_other_begin
             == 200
         )
     assert_no_key_in_logs(folder, server, [key, folder.key("inference"), api])
+
+
+# -- YAML that would make objects --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system ['touch MARK']", "!!javax.script.X [MARK]"])
+def test_yaml_of_the_metrics_makes_no_objects(folder: TorchServeFolder, tag: str) -> None:
+    mark = folder.path / "made"
+    metrics = folder.path / "metrics.yaml"
+    metrics.write_text(f"dimensions:\n  - {tag.replace('MARK', str(mark))}\nmodel_metrics:\n  counter: []\n")
+    words = ("--start", "--foreground", "--model-store", folder.store, "--ts-config")
+    found, text = said(folder, *words, folder.configured(f"metrics_config={metrics}\n"))
+    assert (found, mark.exists()) == (1, False), text
+    assert "metrics_config" in text
+    assert "Traceback" not in text
