@@ -39,6 +39,7 @@ e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child pr
 
 original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all that ours is asked, and write down what it answers.
 	.venv-test/bin/python -m tests.e2e.torchserve_beside.record
+	.venv-test/bin/python -m tests.e2e.torchserve_commands.record
 
 soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/e2e

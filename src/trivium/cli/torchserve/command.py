@@ -24,12 +24,21 @@ from trivium.cli.torchserve import background
 from trivium.cli.torchserve.certificates import can_sign, signed_pair
 from trivium.cli.torchserve.life import LifeServices, live
 from trivium.cli.torchserve.logs import begin_logs, log_folder, metrics_folder
-from trivium.cli.torchserve.options import FAILED, Refused, check_places, notices_of, parser, settings_of
+from trivium.cli.torchserve.options import (
+    FAILED,
+    Refused,
+    check_log_config,
+    check_model_store,
+    check_other_places,
+    notices_of,
+    parser,
+    settings_of,
+)
 from trivium.cli.torchserve.pid_file import PidFile, PidState
 from trivium.cli.torchserve.report import READY_LINE, summary
 from trivium.cli.torchserve.settings import MakePair, TorchServeSettings, exposure, settle
 from trivium.cli.torchserve.sources import gather
-from trivium.cli.torchserve.stopping_command import stop
+from trivium.cli.torchserve.stopping_command import ORPHAN, stop
 from trivium.cli.torchserve.token_check import KEY_FILE, KeyFileWriter, make_tokens
 from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.codecs.visible_text import visible
@@ -68,7 +77,7 @@ def _act(options: argparse.Namespace, words: Sequence[str], environment: Mapping
         stop(file, Path.cwd(), options.foreground)
         return
     check_not_running(file)
-    check_places(options)
+    check_log_config(options)
     folder = temp_folder(environment)
     if not options.foreground:
         read_settings(options, environment, _no_pair)
@@ -85,7 +94,7 @@ def check_not_running(file: PidFile) -> None:
     if state is PidState.RUNNING:
         raise Refused(ALREADY)
     if state is PidState.ORPHAN:
-        click.echo("Removing orphan pid file.")
+        click.echo(ORPHAN)
         file.remove()
 
 
@@ -110,6 +119,7 @@ def read_settings(
 ) -> PreparedStart:
     """Read everything that configures a server. Raises Refused and ServeError."""
     file = config_file(options, environment)
+    check_model_store(options)
     sources = gather(read_properties(file), settings_of(options), environment)
     if not sources.faults and not sources.is_given("model_store"):
         raise Refused("Missing mandatory parameter --model-store")
@@ -118,6 +128,7 @@ def read_settings(
             f"{sources.origin('model_store')} directory not found: {sources.text('model_store')}. Make it, or name "
             "another."
         )
+    check_other_places(options)
     machine = len(os.sched_getaffinity(0)), count_gpus()
     return PreparedStart(file, settle(sources, make_pair, machine, {"log_level": "info"}))
 
@@ -130,6 +141,8 @@ def config_file(options: argparse.Namespace, environment: Mapping[str, str]) -> 
             raise Refused(f"TS_CONFIG_FILE file not found: {named}")
         return Path(named)
     if options.ts_config:
+        if not Path(options.ts_config).is_file():
+            raise Refused(f"--ts-config file not found: {options.ts_config}")
         return Path(options.ts_config)
     here = Path("config.properties")
     snapshot = None if options.no_config_snapshots else newest_snapshot(snapshot_folder(environment))

@@ -72,7 +72,8 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
         server.shared[SHARED_NAMES] = settings.rules.sequence_names
         if tokens is not None:
             server.shared[SHARED] = tokens
-        listeners = Listeners(server, config, authorizers(tokens), AnswerRecords(meter, services.logs))
+        allowed = authorizers(tokens, app.listeners(config))
+        listeners = Listeners(server, config, allowed, AnswerRecords(meter, services.logs))
         try:
             await listeners.start()
         except CannotListen as error:

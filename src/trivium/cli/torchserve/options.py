@@ -5,6 +5,7 @@ status.
 """
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ READY_DESCRIPTOR = "--ready-descriptor"
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line; it refuses as the original does, with exit status 2."""
-    made = argparse.ArgumentParser("torchserve", description="Torchserve", allow_abbrev=False)
+    made = argparse.ArgumentParser("torchserve", description="Torchserve")
     what = made.add_mutually_exclusive_group()
     what.add_argument("-v", "--version", action="store_true", help="Return TorchServe Version")
     what.add_argument("--start", action="store_true", help="Start the model-server")
@@ -51,16 +52,32 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def check_places(options: argparse.Namespace) -> None:
-    """Raise Refused, with the original's words, for a file or folder that is not there."""
-    for flag in ("ts_config", "log_config", "cpp_log_config"):
-        place = getattr(options, flag)
-        if place and not Path(place).is_file():
-            raise Refused(f"--{flag.replace('_', '-')} file not found: {place}")
-    for flag in ("model_store", "workflow_store"):
-        place = getattr(options, flag)
-        if place and not Path(place).is_dir():
-            raise Refused(f"--{flag.replace('_', '-')} directory not found: {place}")
+def check_log_config(options: argparse.Namespace) -> None:
+    """Raise Refused for a log configuration that is not there; of all that is not, the original names it first."""
+    _check_file("log_config", options)
+
+
+def check_model_store(options: argparse.Namespace) -> None:
+    """Raise Refused for a model store that is not there."""
+    _check_folder("model_store", options)
+
+
+def check_other_places(options: argparse.Namespace) -> None:
+    """Raise Refused for what the original looks for once it has a model store."""
+    _check_folder("workflow_store", options)
+    _check_file("cpp_log_config", options)
+
+
+def _check_file(name: str, options: argparse.Namespace) -> None:
+    place = getattr(options, name)
+    if place and not Path(place).is_file():
+        raise Refused(f"--{name.replace('_', '-')} file not found: {os.path.realpath(place)}")
+
+
+def _check_folder(name: str, options: argparse.Namespace) -> None:
+    place = getattr(options, name)
+    if place and not Path(place).is_dir():
+        raise Refused(f"--{name.replace('_', '-')} directory not found: {place}")
 
 
 class Refused(Exception):

@@ -12,6 +12,7 @@ from trivium.cli.torchserve.options import Refused
 from trivium.cli.torchserve.pid_file import PidFile, PidState
 from trivium.cli.torchserve.token_check import KEY_FILE, KeyFileWriter
 
+ORPHAN = "Removing orphan pid file."
 WAIT_SECONDS = 60.0
 
 
@@ -22,6 +23,7 @@ def stop(file: PidFile, folder: Path, waits: bool) -> None:
     record = file.look()
     if record.state is not PidState.RUNNING:
         if record.state is PidState.ORPHAN:
+            click.echo(ORPHAN)
             file.remove()
         click.echo("TorchServe is not currently running.")
         return

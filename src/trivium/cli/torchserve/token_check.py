@@ -8,52 +8,71 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from trivium.dialects.torchserve.tokens import AUTHENTICATION, AUTHORIZATION, TokenPurpose, Tokens
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
+from trivium.protocols.torchserve.grpc import SERVICES
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
+from trivium.types.listeners import Listener, Role
 from trivium.types.wire import Head, RpcCall
 
 KEY_FILE = "key_file.json"
 _KEY_BYTES = 24
+_MANAGING_SCOPES = frozenset({AccessScope.OBSERVE, AccessScope.MANAGE})
+_MANAGING_RPCS = tuple(f"/{service}/" for service in SERVICES[Role.MANAGEMENT])
 _INVALID_KEY = 400
 
 
 class TokenAuthorizer:
-    """Implements `Authorizer` by the key of one purpose, whatever right is needed."""
+    """Implements `Authorizer` by the key of one purpose, whatever right is needed. At an address where models are
+    called and managed (`is_shared`), what manages them takes the key of management all the same.
+    """
 
-    def __init__(self, tokens: Tokens, purpose: TokenPurpose) -> None:
+    def __init__(self, tokens: Tokens, purpose: TokenPurpose, is_shared: bool = False) -> None:
         self._tokens = tokens
         self._purpose = purpose
+        self._is_shared = is_shared
 
     def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
         """See `Authorizer`."""
         if isinstance(request, RpcCall):
-            if not self._tokens.opens(self._purpose, request.metadata.get("authorization", "")):
+            manages = self._is_shared and request.method.startswith(_MANAGING_RPCS)
+            purpose = TokenPurpose.MANAGEMENT if manages else self._purpose
+            if not self._tokens.opens(purpose, request.metadata.get("authorization", "")):
                 raise ServeError(Code.FORBIDDEN, AUTHORIZATION)
             return
         first = request.path.split("/")[1:2]
         if first == ["api-description"] or (first == [""] and request.method == "OPTIONS"):
             return
         shown = request.headers.get(b"authorization", b"").decode("latin-1")
-        renews = self._purpose is TokenPurpose.MANAGEMENT and first == ["token"]
-        purpose = TokenPurpose.RENEWAL if renews else self._purpose
+        manages = self._is_shared or self._purpose is TokenPurpose.MANAGEMENT
+        renews = manages and first == ["token"]
+        purpose = self._purpose
+        if renews:
+            purpose = TokenPurpose.RENEWAL
+        elif self._is_shared and scope in _MANAGING_SCOPES:
+            purpose = TokenPurpose.MANAGEMENT
         if not self._tokens.opens(purpose, shown):
             words = AUTHENTICATION if renews else AUTHORIZATION
             raise ServeError(Code.UNAUTHENTICATED, words, status=_INVALID_KEY)
 
 
-def authorizers(tokens: Tokens | None) -> Mapping[str, Authorizer]:
-    """Return who decides at each listener; none where nobody needs a key."""
+def authorizers(tokens: Tokens | None, listeners: Iterable[Listener] = ()) -> Mapping[str, Authorizer]:
+    """Return who decides at each of the listeners; none where nobody needs a key."""
     if tokens is None:
         return {}
-    infer = TokenAuthorizer(tokens, TokenPurpose.INFERENCE)
+    shared = {
+        each.name
+        for each in listeners
+        if each.role is Role.INFERENCE and any(route.role is Role.MANAGEMENT for route in each.routes)
+    }
+    infer = {name: TokenAuthorizer(tokens, TokenPurpose.INFERENCE, name in shared) for name in (HTTP, GRPC)}
     manage = TokenAuthorizer(tokens, TokenPurpose.MANAGEMENT)
-    return {HTTP: infer, GRPC: infer, MANAGEMENT: manage, GRPC_MANAGEMENT: manage, METRICS: ALLOW_ALL}
+    return {**infer, MANAGEMENT: manage, GRPC_MANAGEMENT: manage, METRICS: ALLOW_ALL}
 
 
 class KeyFileWriter:

@@ -65,6 +65,7 @@ TABLE: Mapping[Code, ErrorRow] = {
 METHOD = TABLE[Code.METHOD]
 CLIENT_TIMEOUT = ErrorRow(408, "RequestTimeoutException")
 """What is said once a model's clientTimeoutInMills has passed; the original says nothing at all."""
+_TOO_LARGE = 413
 TOO_LARGE_ANSWER = ErrorRow(500, _FAILED, "Worker died.")
 """What is said of an answer that is too large; the original's worker does die of it."""
 KILLED = ErrorRow(507, _FAILED, "Worker died.")
@@ -139,9 +140,10 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
     original's text alone, where it has one. An answer that says that a request is too large is empty; why, and what to
     do, is a line in the log.
     """
-    if error.code is Code.TOO_LARGE:
+    has_words = isinstance(error, ExactRefusal) and error.row.status != _TOO_LARGE
+    if error.code is Code.TOO_LARGE and not has_words:
         log.warning("A request is answered with 413: %s", wire_text(error.message))
-        return HttpAnswer(413, b"", (), 0, reason=_PHRASES[413], closes=True)
+        return HttpAnswer(_TOO_LARGE, b"", (), 0, reason=_PHRASES[_TOO_LARGE], closes=True)
     status, type_name, message = refusal_of(error, target, exact)
     if error.reason == reasons.NOT_HTTP and exact:
         log.warning("What is no HTTP is answered with 400: %s", wire_text(error.message))

@@ -150,6 +150,10 @@ def register(given: TorchServeParameters, options: ManagementOptions, waits: boo
     url = given.text("url")
     if not given.has("url"):
         raise missing("url", "Give the name of a model in the store, such as url=model.mar.")
+    if not given.text("model_name").isprintable():
+        raise invalid(
+            "Invalid model_name.", "It has characters that cannot be printed. Give one without them."
+        )
     runtime = given.text("runtime")
     if runtime and runtime.lower() not in _RUNTIMES:
         raise invalid(f"Invalid RuntimeType value: {runtime[:80]}", "Give python, or leave it out.")

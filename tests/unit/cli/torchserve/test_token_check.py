@@ -10,6 +10,7 @@ import pytest
 from trivium.cli.torchserve.token_check import KeyFileWriter, authorizers, make_tokens
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
+from trivium.types.listeners import Listener, Role, Route, Transport
 from trivium.types.wire import Head, RpcCall
 
 LISTENERS = {
@@ -48,6 +49,36 @@ def test_every_port_takes_its_own_key_alone(writer: KeyFileWriter) -> None:
             expected = (Code.FORBIDDEN, None) if listener.startswith("gRPC") else (Code.UNAUTHENTICATED, 400)
             assert (caught.value.code, caught.value.status) == expected
     found["metrics"].authorize(AccessScope.OBSERVE, head("/metrics"))
+
+
+def test_at_an_address_for_both_models_are_managed_by_their_own_key_alone(writer: KeyFileWriter) -> None:
+    routes = tuple(Route(role.value, "torchserve", role) for role in (Role.INFERENCE, Role.MANAGEMENT))
+    both = [
+        Listener("HTTP", Role.INFERENCE, Transport.HTTP, routes, "torchserve"),
+        Listener("gRPC", Role.INFERENCE, Transport.GRPC, routes, "v2"),
+    ]
+    found = authorizers(make_tokens(60, writer), both)
+    keys = {name: row["key"] for name, row in json.loads(writer.path.read_text()).items()}
+
+    def opens(listener: str, scope: AccessScope, request: Head | RpcCall) -> bool:
+        try:
+            found[listener].authorize(scope, request)
+        except ServeError:
+            return False
+        return True
+
+    for name, key in keys.items():
+        for scope in (AccessScope.OBSERVE, AccessScope.MANAGE):
+            assert opens("HTTP", scope, head("/models", key)) is (name == "management")
+        for scope in (AccessScope.INFER, AccessScope.OPEN, AccessScope.ANY):
+            assert opens("HTTP", scope, head("/predictions/m", key)) is (name == "inference")
+        assert opens("HTTP", AccessScope.ANY, head("/token", key)) is (name == "API")
+        for service, purpose in (
+            ("inference.InferenceAPIs", "inference"),
+            ("management.ManagementAPIs", "management"),
+        ):
+            call = RpcCall(f"/org.pytorch.serve.grpc.{service}Service/X", {"authorization": f"Bearer {key}"})
+            assert opens("gRPC", AccessScope.MANAGE, call) is (name == purpose)
 
 
 def test_descriptions_need_no_key_and_renewal_its_own(writer: KeyFileWriter) -> None:

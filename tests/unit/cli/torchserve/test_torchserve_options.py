@@ -1,11 +1,21 @@
 """The options of `torchserve`: each has a row in the manual, and stands for a property or is told to have no effect."""
 
+import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trivium.cli.torchserve.options import Refused, check_places, notices_of, parser, settings_of
+from trivium.cli.torchserve.options import (
+    Refused,
+    check_log_config,
+    check_model_store,
+    check_other_places,
+    notices_of,
+    parser,
+    settings_of,
+)
 from trivium.cli.torchserve.properties_table import PROPERTIES
 
 PAGE = (Path(__file__).parents[4] / "docs" / "torchserve.md").read_text()
@@ -51,7 +61,7 @@ def test_what_stands_for_no_property_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["--start", "--stop"], ["--start", "-v"], ["--sta"], ["--models"]])
+@pytest.mark.parametrize("words", [["--start", "--stop"], ["--start", "-v"], ["--st"], ["--models"]])
 def test_a_line_that_cannot_be_read_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parser().parse_args(words)
@@ -59,13 +69,28 @@ def test_a_line_that_cannot_be_read_ends_with_2(words: list[str], capsys: pytest
     assert capsys.readouterr().err.startswith("usage: torchserve")
 
 
-def test_files_and_folders_have_to_be_what_they_are_said_to_be(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "option", "word"),
+    [
+        (check_log_config, "--log-config", "file"),
+        (check_model_store, "--model-store", "directory"),
+        (check_other_places, "--workflow-store", "directory"),
+        (check_other_places, "--cpp-log-config", "file"),
+    ],
+)
+def test_files_and_folders_have_to_be_what_they_are_said_to_be(
+    check: Callable[[argparse.Namespace], None], option: str, word: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
-    for option in ("--ts-config", "--log-config", "--cpp-log-config"):
-        check_places(parser().parse_args([option, str(tmp_path / "file")]))
-        with pytest.raises(Refused, match=f"^{option} file not found: "):
-            check_places(parser().parse_args([option, str(tmp_path)]))
-    for option in ("--model-store", "--workflow-store"):
-        check_places(parser().parse_args([option, str(tmp_path)]))
-        with pytest.raises(Refused, match=f"^{option} directory not found: "):
-            check_places(parser().parse_args([option, str(tmp_path / "file")]))
+    right, wrong = (tmp_path / "file", tmp_path) if word == "file" else (tmp_path, tmp_path / "file")
+    check(parser().parse_args([option, str(right)]))
+    with pytest.raises(Refused, match=f"^{option} {word} not found: {wrong}$"):
+        check(parser().parse_args([option, str(wrong)]))
+    check(parser().parse_args([]))
+
+
+@pytest.mark.parametrize(
+    ("short", "name"), [("--disable-token", "disable_token_auth"), ("--fore", "foreground")]
+)
+def test_an_option_may_be_cut_short_as_in_the_original(short: str, name: str) -> None:
+    assert getattr(parser().parse_args([short]), name)

@@ -181,6 +181,7 @@ def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
             (404, "ModelNotFoundException", "Given URL http://h/m.mar does not match any allowed URL(s)"),
         ),
         ("/models?url=m.mar&runtime=ruby", (400, "BadRequestException", "Invalid RuntimeType value: ruby")),
+        ("/models?url=m.mar&model_name=a%00b", (400, "BadRequestException", "Invalid model_name.")),
     ],
 )
 def test_a_registration_is_refused_in_the_originals_words(url: str, expected: tuple[int, str, str]) -> None:
@@ -286,6 +287,7 @@ def test_an_archive_that_cannot_be_read_is_the_clients_fault() -> None:
         (Code.FORBIDDEN, (404, "ModelNotFoundException", "Given URL {} does not match any allowed URL(s)")),
         (Code.NOT_FOUND, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
         (Code.LOAD_FAILED, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
+        (Code.TOO_LARGE, (400, "DownloadArchiveException", "Failed to download archive from: {}")),
     ],
 )
 def test_what_cannot_be_fetched(code: Code, expected: tuple[int, str, str]) -> None:
