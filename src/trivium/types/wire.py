@@ -27,7 +27,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         """Return the headers under the names that the client gave them; of a field that came more than once the last
         spelling and the last value.
         """
-        spelt = {name.lower(): name for name in self.names}
+        headers, names = self.headers, self.names
+        if not self.last and len(names) == len(headers):  # what follows, for the most frequent case
+            spelt_headers = {
+                name.decode("latin-1"): headers[lower].decode("latin-1")
+                for name in names
+                if (lower := name.lower()) in headers
+            }
+            if len(spelt_headers) == len(headers):
+                return spelt_headers
+        spelt = {name.lower(): name for name in names}
         return {
             spelt.get(name, name).decode("latin-1"): self.last.get(name, value).decode("latin-1")
             for name, value in self.headers.items()

@@ -47,14 +47,14 @@ def properties_of(head: Head, size: int) -> dict[str, str]:
     """Return the header fields as a handler sees them: under the client's own names, without those that are about how
     the body came, and with the length of one that came without.
     """
-    properties = head.spelt()
-    if any(name in head.headers for name in _ABOUT_TRANSFER):
+    properties, headers = head.spelt(), head.headers
+    if b"transfer-encoding" in headers or b"expect" in headers:
         properties = {
             name: value
             for name, value in properties.items()
             if name.lower().encode("latin-1") not in _ABOUT_TRANSFER
         }
-    if b"content-length" not in head.headers:
+    if b"content-length" not in headers:
         properties["content-length"] = str(size)
     return properties
 
