@@ -66,6 +66,7 @@ class FrameReader:
         self._status = 70  # where the server is gone, nobody waits for this process
         self._ring = -1  # the end of the pipe by which the main thread is woken, if it may be
         self._is_rung = False
+        self._is_taking = False  # what has been read is not in `todo` yet
 
     def wake_by_pipe(self) -> None:
         """Let `interrupt` wake the main thread from now on."""
@@ -102,7 +103,7 @@ class FrameReader:
                 self._leads.release()
             return
         until = monotonic() + LONGEST_LOOK
-        while self._peek(0) and monotonic() < until:
+        while (self._is_taking or self._peek(0)) and monotonic() < until:
             sleep(0)
 
     def read_apart(self, alert: Callable[[], None]) -> None:
@@ -230,6 +231,7 @@ class FrameReader:
             ready = self._poll()
             if self._ring >= 0 and self._has_only_rung(ready):
                 return
+            self._is_taking = True
             came = self._wire.recv(PIECE)
         except OSError:
             came = b""
@@ -240,6 +242,7 @@ class FrameReader:
         except BaseException:
             traceback.print_exc()
             os._exit(70)
+        self._is_taking = False
 
     def _has_only_rung(self, ready: Any) -> bool:
         ends = [end for end, _ in ready]

@@ -4,11 +4,11 @@ The thread has its own copy of the tokenizer, since encoding changes settings th
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from trivium.engines.hf.processors import LogitsProcessors
@@ -58,7 +58,7 @@ class PromptReader:
         self._wake = wake
         self._own = frozenset(signature(tokenizer.apply_chat_template).parameters) - _TEMPLATE_OWN
         self._queue: SimpleQueue[tuple[ItemId, Generate] | None] = SimpleQueue()
-        self._ready: deque[PreparedRequest] = deque()
+        self._ready: SimpleQueue[PreparedRequest] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="trivium-texts", daemon=True)
         self._thread.start()
 
@@ -66,9 +66,11 @@ class PromptReader:
         """Take a request that has been judged."""
         self._queue.put((item, generate))
 
-    def take(self) -> PreparedRequest | None:
-        """Return the next one that is ready."""
-        return self._ready.popleft() if self._ready else None
+    def take(self, seconds: float) -> PreparedRequest | None:
+        """Return the next one that is ready, or is within so many seconds."""
+        with suppress(Empty):
+            return self._ready.get(timeout=seconds) if seconds else self._ready.get_nowait()
+        return None
 
     def close(self) -> None:
         """End the thread behind the request that it has in hand, or leave it to that if it takes long."""
@@ -84,7 +86,7 @@ class PromptReader:
                 made = PreparedRequest(item, error=error)
             except Exception as error:
                 made = PreparedRequest(item, error=self._unread(generate, error))
-            self._ready.append(made)
+            self._ready.put(made)
             self._wake()
 
     def _prepared(self, item: ItemId, generate: Generate) -> PreparedRequest:
