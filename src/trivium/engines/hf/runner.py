@@ -25,7 +25,6 @@ from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
 from trivium.types.running import ItemId
 
-
 SHORT = 0.003
 """Seconds that a step waits for a text to become tokens, where a slot is free for it."""
 
@@ -117,8 +116,8 @@ class RollingRunner:
     # -- joining --
 
     def _take_read(self) -> None:
-        """Take up what has been turned into tokens. Where a slot is free a short text is waited for: its thread needs the
-        interpreter, which a step gives away late.
+        """Take up what has been turned into tokens. Where a slot is free a short text is waited for: its thread needs
+        the interpreter, which a step gives away late.
         """
         while (prepared := self._reader.take(SHORT if self._unread and self._free else 0.0)) is not None:
             request = self._unread.pop(prepared.item, None)
