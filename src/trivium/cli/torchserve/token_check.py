@@ -14,6 +14,7 @@ from pathlib import Path
 from trivium.dialects.torchserve.tokens import AUTHENTICATION, AUTHORIZATION, TokenPurpose, Tokens
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.protocols.torchserve.grpc import SERVICES
+from trivium.protocols.torchserve.routes import find_description
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
@@ -45,9 +46,9 @@ class TokenAuthorizer:
             if not self._tokens.opens(purpose, request.metadata.get("authorization", "")):
                 raise ServeError(Code.FORBIDDEN, AUTHORIZATION)
             return
-        first = request.path.split("/")[1:2]
-        if first == ["api-description"] or (first == [""] and request.method == "OPTIONS"):
+        if find_description(request) is not None:  # and not a model of that name
             return
+        first = request.path.split("/")[1:2]
         shown = request.headers.get(b"authorization", b"").decode("latin-1")
         manages = self._is_shared or self._purpose is TokenPurpose.MANAGEMENT
         renews = manages and first == ["token"]

@@ -118,3 +118,11 @@ def test_a_file_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path) 
     for place in (tmp_path / "nowhere" / "key_file.json", Path("/dev/full/key_file.json")):
         with pytest.raises(ServeError, match="--disable-token-auth"):
             make_tokens(60, KeyFileWriter(place))
+
+
+@pytest.mark.parametrize("path", ["/api-description/predict", "/api-description/1.0/predict", "//predict"])
+def test_a_model_that_is_called_like_a_description_needs_a_key(writer: KeyFileWriter, path: str) -> None:
+    found = authorizers(make_tokens(60, writer))
+    for method in ("POST", "OPTIONS"):
+        with pytest.raises(ServeError, match="Authorization"):
+            found["HTTP"].authorize(AccessScope.INFER, head(path, method=method))
