@@ -270,6 +270,9 @@ def test_what_is_wrong_with_a_request_that_is_fetched_later(server: ServerProces
     assert status == 200
     first, _, pages = fetched(server, told["x-next-token"], 0)
     assert (first, json.loads(pages[0])["code"], b"context" in pages[0]) == (424, 424, True)
+    told = post(server, b"{" + b" " * 2**17, x_synchronous="false")[1]
+    first, _, pages = fetched(server, told["x-next-token"], 0)  # so long a body is read elsewhere
+    assert (first, json.loads(pages[0])["code"], b"JSON" in pages[0]) == (424, 424, True)
 
 
 # -- what ends in the middle -------------------------------------------------------------------------------
