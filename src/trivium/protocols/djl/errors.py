@@ -200,7 +200,7 @@ def refuse(
     if isinstance(error, DjlRefusal):
         fields += error.fields
         type_name = error.type_name or type_name
-    if error.code is Code.TOO_LARGE:
+    if error.code is Code.TOO_LARGE and error.status is None:
         return HttpAnswer(status, fields, (), 0, closes=True)
     if error.code is Code.OUT_OF_MEMORY and error.reason not in (reasons.NO_MEMORY, reasons.NOT_LOADED):
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)
