@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench import llm_server
+
 ROUNDS, MOST_REPEATS = 5, 3
 REQUESTS, SHORTEST, LONGEST = 32, 32, 96
 SHARPENED = 16.0
@@ -43,8 +45,10 @@ def prompts() -> Prompts:
     ]
 
 
-def build(folder: Path) -> None:
-    """Write a model of the shape of a small Llama with about 100 million random weights, and a tokenizer."""
+def build(folder: Path, size: int = 640, layers: int = 13) -> None:
+    """Write a model of the shape of a small Llama with about 100 million random weights (or fewer: the `size` of its
+    hidden layers is a multiple of 160), and a tokenizer.
+    """
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -52,11 +56,11 @@ def build(folder: Path) -> None:
     torch.manual_seed(25)
     config = LlamaConfig(
         vocab_size=32_000,
-        hidden_size=640,
-        intermediate_size=1728,
-        num_hidden_layers=13,
-        num_attention_heads=10,
-        num_key_value_heads=5,
+        hidden_size=size,
+        intermediate_size=size * 27 // 10,
+        num_hidden_layers=layers,
+        num_attention_heads=size // 64,
+        num_key_value_heads=size // 128,
         max_position_embeddings=2048,
         eos_token_id=None,
         bos_token_id=1,
@@ -285,7 +289,11 @@ def main() -> None:
         for one in rounds(folder):
             found.append(one)
             print({way: round(told["tokens"] / told["seconds"], 1) for way, told in one.items()}, flush=True)
-    page = report(found)
+        tiny = folder / llm_server.NAME
+        tiny.mkdir()
+        build(tiny, 128, 2)
+        costs = llm_server.measure(folder)
+    page = report(found) + "\n" + "\n".join(llm_server.told(costs)) + "\n"
     PAGE.write_text(page)
     print(page)
 

@@ -108,6 +108,7 @@ def started(
     command: list[str], log: Path, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Iterator[psutil.Process]:
     """A child process whose output lands in `log`; it runs in `folder`, if there is one."""
+    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as out:
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=folder)
     try:
