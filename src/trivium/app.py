@@ -134,10 +134,13 @@ def build(
     guard, exporter = ServerGuard(), tracing.exporter(config)
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
+    settings = replace(
+        settings.in_folder(guard.scratch), is_patient=PROFILES[config.server.profile].is_patient
+    )
     services = CoreServices(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch, recorder
     )
-    return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
+    return Server(formats, FIND_ENGINE, services, settings)
 
 
 def _check_engines(parameters: Iterable[str]) -> None:

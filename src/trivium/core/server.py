@@ -26,6 +26,7 @@ from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progre
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
+from trivium.core.models.waiting import WaitingRoom
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.recording import recorded_measure
 from trivium.core.observability.tracing import Tracing
@@ -170,7 +171,8 @@ class Server:
         self._control = ModelControl(
             self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
         )
-        self._lazy = LazyModels(self._registry, self._control, self.submit)
+        self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
+        self._room = WaitingRoom(self._registry, clock, self.submit) if config.is_patient else None
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
@@ -227,8 +229,7 @@ class Server:
         fail are in the listing with their reason, the others serve. `known` is awaited when every model is known, and
         none is loaded yet.
         """
-        if progress is not None:
-            self._lifecycle.report_to(progress)
+        self._report_to(progress)
         unfetched = await self._repository.fetch_all()
         await self._control.look()
         found, broken = await self._repository.read()
@@ -254,6 +255,17 @@ class Server:
             self._control.start_watch()
         return self._registry.listing()
 
+    def _report_to(self, progress: Progress | None) -> None:
+        """Have those told of every change of a version's state that want to know: who waits for it, and `progress`."""
+        wanted = [None if self._room is None else self._room.told, progress]
+        told = [tell for tell in wanted if tell is not None]
+
+        def tell_all(status: VersionStatus) -> None:
+            for tell in told:
+                tell(status)
+
+        self._lifecycle.report_to(tell_all)
+
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """Return what `start` would load, complete, and what it could not; loads nothing."""
         unfetched = await self._repository.fetch_all()
@@ -272,7 +284,7 @@ class Server:
         try:
             lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
-            if model:
+            if model and not (self._room is not None and self._room.takes(model, version)):
                 raise
             lease = None
         return self.buffers.lend(size) if lease is None else lease
@@ -285,6 +297,8 @@ class Server:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
+                    if self._room is not None and (waiting := self._room.join(operation, sink)) is not None:
+                        return waiting
                     name, version = operation.model, operation.version
                     sink(ResponsePart(error=frameless(error), model=name, version=version))
                     return COMPLETED
@@ -432,9 +446,11 @@ class Server:
         await self._control.poll()
 
     def begin_drain(self) -> None:
-        """Readiness says no from now on; requests that still come are served."""
+        """Readiness says no from now on; requests that still come are served, and nobody waits for a load any more."""
         if self._is_up:
             self._move(ServerState.DRAINING)
+            if self._room is not None:
+                self._room.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -535,12 +551,18 @@ class Server:
             tuple(
                 self._with_members(self._described(Describe(model, record.version, in_full=True)))
                 if record.loaded is not None
-                else ModelDescription(record.spec, (), source=record.source)
+                else ModelDescription(
+                    record.spec, (), source=record.source, queued=self._waiting(model, record.version)
+                )
                 for record in records
                 if record.spec is not None
             ),
             self._registry.default_version(model),
         )
+
+    def _waiting(self, model: str, version: str) -> int:
+        """Return how many requests wait for a version that is being loaded."""
+        return 0 if self._room is None else self._room.count(model, version)
 
     def _describe_with(self, operation: DescribeAll, sink: Sink, part: ResponsePart) -> None:
         """Describe a model, once an item has been run for that: with the first part of what it answers."""

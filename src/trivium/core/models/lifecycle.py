@@ -89,6 +89,7 @@ class Lifecycle:
             observer=services.workers.observer,
             recorder=services.workers.recorder,
             given_up=self._given_up,
+            is_patient=config.is_patient,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)
