@@ -89,7 +89,7 @@ class Item(msgspec.Struct, eq=False):
 
 
 def out_of_time(model: str, seconds: float, reason: str = "") -> ServeError:
-    """Return what a request to a model is told that has not ended by its deadline; for a `reason`, if there is one."""
+    """Return the error of a request to a model that has not ended by its deadline; for a `reason`, if there is one."""
     text = f"The request to model '{model}' ran out of time: its deadline of {seconds:g} s."
     return ServeError(Code.EXPIRED, text, info=ErrorInfo.of(reason, model=model) if reason else None)
 

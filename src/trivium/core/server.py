@@ -256,7 +256,7 @@ class Server:
         return self._registry.listing()
 
     def _report_to(self, progress: Progress | None) -> None:
-        """Have those told of every change of a version's state that want to know: who waits for it, and `progress`."""
+        """Report every change of a version's state to those requests that wait for it, and to `progress`."""
         wanted = [None if self._room is None else self._room.told, progress]
         told = [tell for tell in wanted if tell is not None]
 

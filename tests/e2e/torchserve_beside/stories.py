@@ -172,6 +172,12 @@ OPEN: Mapping[str, Sequence[Step]] = {
         Together([_says("x", "four")] * 4, is_sorted=True),
         _gone("four"),
     ],
+    "a description makes no batch": [
+        _register("four.mar"),
+        Ready("four"),
+        Together([_says("x", "four"), _manage("GET", "/models/four?customized=true")], apart=0.5),
+        _gone("four"),
+    ],
     "one of two fails": [
         _register("strict.mar"),
         Ready("strict"),

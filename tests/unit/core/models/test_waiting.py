@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.harness.fake_models import replace_model, spec
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
-from tests.unit.core.test_management import NEW, AnyPath, ManagedServer
+from tests.unit.core.test_management import AnyPath, ManagedServer
 
 from trivium.core.models.waiting import WaitingRequest
 from trivium.load.simulate import VirtualClock
