@@ -146,7 +146,7 @@ class Server:
         self._guard = services.guard
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="trivium-read")
-        self._registry = Registry()
+        self._registry = registry = Registry()
         self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
@@ -164,15 +164,14 @@ class Server:
             self._tracing,
             self.metrics.forget,
             self._offload,
+            is_patient=lambda: self._room.is_open,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)
         self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
-        self._control = ModelControl(
-            self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
-        )
+        self._control = ModelControl(registry, self._lifecycle, self._repository, config, lambda: self._is_up)
         self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
-        self._room = WaitingRoom(self._registry, clock, self.submit) if config.is_patient else None
+        self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
@@ -257,14 +256,13 @@ class Server:
 
     def _report_to(self, progress: Progress | None) -> None:
         """Report every change of a version's state to those requests that wait for it, and to `progress`."""
-        wanted = [None if self._room is None else self._room.told, progress]
-        told = [tell for tell in wanted if tell is not None]
 
-        def tell_all(status: VersionStatus) -> None:
-            for tell in told:
-                tell(status)
+        def tell(status: VersionStatus) -> None:
+            self._room.told(status)
+            if progress is not None:
+                progress(status)
 
-        self._lifecycle.report_to(tell_all)
+        self._lifecycle.report_to(tell)
 
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """Return what `start` would load, complete, and what it could not; loads nothing."""
@@ -284,7 +282,7 @@ class Server:
         try:
             lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
-            if model and not (self._room is not None and self._room.takes(model, version)):
+            if model and not self._room.takes(model, version):
                 raise
             lease = None
         return self.buffers.lend(size) if lease is None else lease
@@ -297,7 +295,7 @@ class Server:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
-                    if self._room is not None and (waiting := self._room.join(operation, sink)) is not None:
+                    if (waiting := self._room.join(operation, sink)) is not None:
                         return waiting
                     name, version = operation.model, operation.version
                     sink(ResponsePart(error=frameless(error), model=name, version=version))
@@ -449,8 +447,7 @@ class Server:
         """Readiness says no from now on; requests that still come are served, and nobody waits for a load any more."""
         if self._is_up:
             self._move(ServerState.DRAINING)
-            if self._room is not None:
-                self._room.close()
+            self._room.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -552,17 +549,13 @@ class Server:
                 self._with_members(self._described(Describe(model, record.version, in_full=True)))
                 if record.loaded is not None
                 else ModelDescription(
-                    record.spec, (), source=record.source, queued=self._waiting(model, record.version)
+                    record.spec, (), source=record.source, queued=self._room.count(model, record.version)
                 )
                 for record in records
                 if record.spec is not None
             ),
             self._registry.default_version(model),
         )
-
-    def _waiting(self, model: str, version: str) -> int:
-        """Return how many requests wait for a version that is being loaded."""
-        return 0 if self._room is None else self._room.count(model, version)
 
     def _describe_with(self, operation: DescribeAll, sink: Sink, part: ResponsePart) -> None:
         """Describe a model, once an item has been run for that: with the first part of what it answers."""

@@ -73,8 +73,8 @@ class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
     what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
-    where nobody waits, what was prepared for it, and who is told that it was given up. If it `is_patient`, what waits
-    while instances do not open waits until then.
+    where nobody waits, what was prepared for it, and who is told that it was given up. While it `is_patient`, what
+    waits though instances do not open waits until then.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -89,7 +89,7 @@ class ModelContext:
     offload: Offload = at_once
     prepared: PreparedLoad | None = None
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
-    is_patient: bool = False
+    is_patient: Callable[[], bool] = lambda: False
 
 
 PLAIN = ModelContext()
@@ -552,7 +552,7 @@ class ServedModel:
         """No instance is open and none could be opened: nobody is left waiting for one."""
         if self._scaler.is_failed:
             self._context.given_up(self.spec, self.failure())
-        elif self._context.is_patient:
+        elif self._context.is_patient():
             return
         for item in list(self._queue.entries()):
             item.cancel(why)

@@ -105,21 +105,22 @@ class WaitingRequest:
 
 
 class WaitingRoom:
-    """Keeps the requests to versions that are being loaded. Used on the loop only.
+    """Keeps the requests to versions that are being loaded, if it `is_open`. Used on the loop only.
 
     For each place that requests name, a model and perhaps a version, as many wait as may in the queue of the version
     that is coming. What calls from inside a handler does not wait, since what it calls may wait for its end; nor do
     requests to a model that wants an instance to be free for them.
     """
 
-    def __init__(self, registry: Registry, clock: Clock, submit: Submit) -> None:
+    def __init__(self, registry: Registry, clock: Clock, submit: Submit, is_open: bool) -> None:
         self._registry = registry
         self._clock = clock
         self._submit = submit
         self._waiting: dict[
             tuple[str, str], dict[WaitingRequest, None]
         ] = {}  # in the order in which they came
-        self._is_closed = False
+        self.is_open = is_open
+        """May anybody wait, for a load or for an instance?"""
 
     def takes(self, model: str, version: str) -> bool:
         """Would a request to this place wait?"""
@@ -161,14 +162,19 @@ class WaitingRoom:
                     request.fail(failure)
 
     def close(self) -> None:
-        """Nothing is waited for any more: the server goes down."""
-        self._is_closed = True
+        """Nothing is waited for any more, instances that do not open included: the server goes down."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        for loaded in [record.loaded for record in self._registry.records() if record.loaded is not None]:
+            if loaded.obstacle() and not loaded.is_cold and not loaded.is_failed:
+                loaded.fail_waiting(GIVEN_UP)
         waiting, self._waiting = self._waiting, {}
         for request in [one for some in waiting.values() for one in some]:
             request.fail(GIVEN_UP)
 
     def _coming(self, model: str, version: str) -> Record | None:
-        record = None if self._is_closed else self._registry.coming(model, version)
+        record = self._registry.coming(model, version) if self.is_open else None
         return None if record is None or record.spec is None or record.spec.limits.needs_free else record
 
 

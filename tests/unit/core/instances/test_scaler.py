@@ -31,7 +31,7 @@ class ScalerHarness:
         spec = make_spec(
             groups=groups, limits=Limits(restarts=restarts, deaths=deaths, retry_seconds=retry_seconds)
         )
-        context = replace(PLAIN, recorder=recorder, is_patient=is_patient)
+        context = replace(PLAIN, recorder=recorder, is_patient=lambda: is_patient)
         self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock, context)
 
     async def launch(self, placement, port):

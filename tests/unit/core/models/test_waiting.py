@@ -1,6 +1,7 @@
 """Requests to models that are being loaded: under a patient server they wait, and everybody is answered once."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.harness.fake_models import replace_model, spec
@@ -13,7 +14,7 @@ from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import CallRef, DescribeAll
-from trivium.types.spec import Limits
+from trivium.types.spec import InstanceGroup, Isolation, Limits
 
 GONE = ServeError(Code.CANCELLED, "gone")
 
@@ -268,6 +269,20 @@ def test_they_are_told_that_the_server_goes_down(is_drained):
         assert stage.code("a") is Code.DRAINING
 
     asyncio.run(scene())
+
+
+def test_nobody_waits_for_instances_that_do_not_open_once_the_server_goes_down():
+    async def play(stage):
+        stage.engine.faults["5"] = ServeError(Code.LOAD_FAILED, "no memory")
+        group = InstanceGroup("new", 0, 1, isolation=Isolation.THREAD)
+        await stage.server.register(stage.bring(replace(spec("new", stamp="5"), groups=(group,))))
+        stage.ask("a")
+        await stage.until(lambda: stage.server.debug_state("new").failures == (1,))
+        assert not stage.order
+        stage.server.begin_drain()
+        assert stage.code("a") is Code.DRAINING
+
+    played(play)
 
 
 def test_one_whose_body_was_lent_holds_it_as_long_as_it_waits():
