@@ -40,6 +40,7 @@ from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
 from trivium.formats.torchserve import repository as torchserve_format
 from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.answer_counts import CountedProtocol
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
@@ -50,7 +51,7 @@ from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
-from trivium.protocols.djl.own_metrics import own_metrics
+from trivium.protocols.djl.own_metrics import own_metrics as djl_metrics
 from trivium.protocols.kserve import grpc as kserve_rpc
 from trivium.protocols.kserve import http as kserve
 from trivium.protocols.openai import http as openai
@@ -58,6 +59,7 @@ from trivium.protocols.prometheus import http as prometheus
 from trivium.protocols.torchserve import grpc as torchserve_rpc
 from trivium.protocols.torchserve import http as torchserve
 from trivium.protocols.torchserve import metrics as torchserve_metrics
+from trivium.protocols.torchserve import own_metrics as torchserve_own
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
 from trivium.types.errors import Code, ServeError
@@ -72,7 +74,7 @@ from trivium.types.interfaces import (
 )
 from trivium.types.listeners import Listener, Transport
 from trivium.types.payload import PayloadKind
-from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
+from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry, answer_counts
 from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place, located
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -114,7 +116,10 @@ RPC_PROTOCOLS: Mapping[str, RpcProtocolEntry] = {
     ),
 }
 _NOT_READY = {"djl": 424}  # server that is stood in for -> its status for a probe of what is not ready
-_OWN_METRICS = {"djl": own_metrics}  # the same -> its metrics by their own names
+_OWN_METRICS = {"djl": djl_metrics, "torchserve": torchserve_own.own_metrics}
+"""The same -> its metrics by their own names, beside ours."""
+
+_COUNTED = ("torchserve",)  # the same, where answers over HTTP are counted by status
 _SCRAPED_BY = {"torchserve": ("metrics of torchserve", METER)}
 """Server that is stood in for -> its own way to be scraped, and where it keeps its metrics, if it does."""
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
@@ -134,10 +139,13 @@ def build(
     guard, exporter = ServerGuard(), tracing.exporter(config)
     host = partial(program, WORKER_COMMAND, os.environ)
     fetch = gate(FETCHERS, config.models.fetch_from, config.models.fetch_bytes, config.models.fetch_seconds)
+    settings = replace(
+        settings.in_folder(guard.scratch), is_patient=PROFILES[config.server.profile].is_patient
+    )
     services = CoreServices(
         ModelInspector(PROBE_COMMAND, guard).facts, host, observer, exporter, guard, fetch, recorder
     )
-    return Server(formats, FIND_ENGINE, services, settings.in_folder(guard.scratch))
+    return Server(formats, FIND_ENGINE, services, settings)
 
 
 def _check_engines(parameters: Iterable[str]) -> None:
@@ -213,11 +221,14 @@ def http_routes(
 ) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     context = protocol_facts.on_listener(protocol_context(config), config, listener, regions, shared)
-    made = {}
+    made: dict[str, WireProtocol] = {}
     for name in listener.protocols:
         owned = frozenset(route.prefix for route in listener.routes if route.protocol == name)
         protocol = HTTP_PROTOCOLS[_scraped_by(name, context, config)]
         made[name] = protocol.make(replace(_for(context, name, config), prefixes=owned))
+    if _are_counted(context, config):
+        counts = answer_counts(context.shared)
+        made = {name: CountedProtocol(protocol, counts) for name, protocol in made.items()}
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
@@ -256,6 +267,12 @@ def _scraped_by(protocol: str, context: ProtocolContext, config: ServerConfig) -
     return own if protocol == "prometheus" and own and place in context.shared else protocol
 
 
+def _are_counted(context: ProtocolContext, config: ServerConfig) -> bool:
+    """Return whether answers are counted for metrics that are shown; a server that keeps its own counts by itself."""
+    is_shown = _scraped_by("prometheus", context, config) == "prometheus" and not config.metrics.no_metrics
+    return is_shown and PROFILES[config.server.profile].original in _COUNTED
+
+
 def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> ProtocolContext:
     original = PROFILES[config.server.profile].original
     own = {
@@ -264,10 +281,10 @@ def _for(context: ProtocolContext, protocol: str, config: ServerConfig) -> Proto
         "torchserve": asdict(config.torchserve),
     }
     context = replace(context, own=own.get(protocol, {}))
-    if protocol == "prometheus" and original in _OWN_METRICS:
+    is_original = protocol == original or _scraped_by(protocol, context, config) != protocol
+    if protocol == "prometheus" and original in _OWN_METRICS and not is_original:
         return replace(context, own_metrics=_OWN_METRICS[original](_for(context, original, config)))
     not_ready = _NOT_READY.get(original, context.not_ready)
-    is_original = protocol == original or _scraped_by(protocol, context, config) != protocol
     return replace(context, as_original=is_original, not_ready=not_ready)
 
 

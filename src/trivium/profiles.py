@@ -42,6 +42,9 @@ _SAYS_KEEP_ALIVE = ("torchserve",)
 _SCRAPED_APART = ("torchserve",)
 """Originals that do not serve metrics with inference once they have a listener of their own."""
 
+_PATIENT = ("torchserve",)
+"""Originals in which a request waits for a model whose workers are being started."""
+
 _OPEN_INFERENCE = {"torchserve-command": "v2 of torchserve"}
 """Profile -> the protocol that is served there only where open inference is switched on."""
 
@@ -91,7 +94,8 @@ def _profile(
         over_http(MANAGEMENT, Role.MANAGEMENT, routes=managed, fallback=original or "v2"),
         Listener(GRPC_MANAGEMENT, Role.MANAGEMENT, Transport.GRPC, managed_calls, "v2"),
     )
-    return Profile(name, listeners, original, ("triton", "2.51.0") if name == "triton" else None)
+    presents = ("triton", "2.51.0") if name == "triton" else None
+    return Profile(name, listeners, original, presents, original in _PATIENT)
 
 
 def _first_claims(claims: Iterable[Route]) -> tuple[Route, ...]:

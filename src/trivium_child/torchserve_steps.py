@@ -1,11 +1,14 @@
 """TorchServe's continuous batching: the handler is called again and again with all requests that have not ended.
 
 Source: spec sheet `torchserve`, sections 4.4 and 4.6. A request's data come with its first step; afterwards it is an
-empty dict under the same id. `context.stopping_criteria` say after each step which answers are their last.
+empty dict under the same id. `context.stopping_criteria` say after each step which answers are their last. One that
+asks the handler what it says of itself is in no call with others: a handler may take those that are not in a call for
+gone.
 """
 
 import traceback
-from typing import Any, Dict, List, Optional
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional
 
 from trivium_child.adapter import Host, Setup, Step
 from trivium_child.torchserve import TorchServeAdapter, ends_request, id_of
@@ -23,6 +26,7 @@ class _Running:
         self.processor = processor
         self.request_id = id_of(item)
         self.parts = 0
+        self.is_alone = item.method == "describe"
 
 
 class SteppingTorchServeAdapter(TorchServeAdapter):
@@ -32,15 +36,17 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         super().__init__(setup, host)
         self.slots = int(setup.settings["slots"])
         self._running: Dict[int, _Running] = {}
+        self._coming: "Deque[_Running]" = deque()  # in the order in which they may join
 
     def add(self, item: Item) -> None:
         """See `Adapter`."""
         row, headers = row_of(item, self._decodes)
-        self._running[item.number] = _Running(item, row, self.processor_of(item, headers))
+        self._coming.append(_Running(item, row, self.processor_of(item, headers)))
         item.payload = Raw([])  # the handler keeps what it needs
 
     def step(self) -> Optional[Step]:
         """Call the handler. What it raises is the end of every request that was in the call."""
+        self._join()
         running = list(self._running.values())
         if not running:
             return None
@@ -61,14 +67,25 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
             self._answer(each, element, is_last)
         return Step(len(running), share=len(self._running) / self.slots)
 
+    def _join(self) -> None:
+        """Let those that have come into the next step, up to one that is alone, or has to wait for that."""
+        while self._coming:
+            is_alone = self._coming[0].is_alone or any(each.is_alone for each in self._running.values())
+            if self._running and is_alone:
+                return
+            coming = self._coming.popleft()
+            self._running[coming.item.number] = coming
+
     def abort(self, item: Item) -> int:
         """See `Adapter`. The handler does not see it again."""
+        self._coming = deque(each for each in self._coming if each.item.number != item.number)
         running = self._running.pop(item.number, None)
         return 0 if running is None else running.parts
 
     def reset(self) -> None:
         """See `Adapter`."""
         self._running.clear()
+        self._coming.clear()
 
     def _ends(self, elements: List[Any]) -> List[bool]:
         """Return for each element whether it is the last of its request; without criteria all are."""

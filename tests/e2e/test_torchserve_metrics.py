@@ -12,7 +12,8 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.commands import trivium
-from tests.harness.server_process import SECONDS, until
+from tests.harness.raw_http import Answer, ask
+from tests.harness.server_process import SECONDS, serve_handlers, until
 from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess, said, torchserve
 
 from trivium.dialects.torchserve.metrics_config import DEFAULTS
@@ -377,3 +378,25 @@ def test_nothing_is_measured_where_that_is_switched_off(folder: TorchServeFolder
         server.serves("one")
         assert values(server, "CPUUtilization") == {}
         assert "CPUUtilization" in scraped(server)
+
+
+def test_under_the_profile_they_stand_with_ours(folder: TorchServeFolder, tmp_path: Path) -> None:
+    with serve_handlers(tmp_path / "serve", folder.store, "--profile", "torchserve") as server:
+        until(server.is_ready, server.said)
+
+        def asked(line: bytes, body: bytes = b"x") -> Answer:
+            head = b"%b HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n" % line
+            return ask(server.port, head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+        assert asked(b"POST /predictions/one").status == 200
+        assert asked(b"POST /predictions/one", b"fail").status == 503
+        assert asked(b"GET /predictions/nobody").status == 404
+        text = asked(b"GET /metrics").body.decode()
+        found = {family.name: family for family in text_string_to_metric_families(text)}
+        (requests,) = found["ts_inference_requests"].samples
+        assert (requests.labels["model_name"], requests.value) == ("one", 2)
+        assert found["Requests5XX"].samples[0].value == 1
+        assert found["Requests4XX"].samples[0].value == 1
+        assert found["CPUUtilization"].samples[0].labels["Level"] == "Host"
+        assert found["Mine"].samples[0].value == 2
+        assert found["nv_inference_count"].samples

@@ -169,3 +169,10 @@ def test_a_protocol_is_told_which_prefixes_it_owns(name: str, monkeypatch: pytes
     for protocol, context in told.items():
         assert context.prefixes == {route.prefix for route in listener.routes if route.protocol == protocol}
     assert set(told) == set(listener.protocols)
+
+
+def test_requests_wait_for_a_load_under_torchserves_profiles_alone() -> None:
+    assert {name for name, each in app.PROFILES.items() if each.is_patient} == {
+        "torchserve",
+        "torchserve-command",
+    }

@@ -21,7 +21,9 @@ _MOST_KEPT = 2**28
 def core_config(
     config: ServerConfig, version: str, gpus: int, traces: TraceSettings, reserved_regions: tuple[str, ...]
 ) -> CoreConfig:
-    """Return the core's part of a configuration, without a scratch folder. INVALID for a value that cannot be used."""
+    """Return the core's part of a configuration, without a scratch folder and what its profile decides. INVALID for a
+    value that cannot be used.
+    """
     models, workers = config.models, config.workers
     return CoreConfig(
         version=version,

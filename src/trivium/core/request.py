@@ -64,13 +64,9 @@ class Item(msgspec.Struct, eq=False):
         """End it once `seconds` have passed since it came, unless it has ended by then; for a `reason`, if there is
         one. What deadline it had before holds no more.
         """
-        text = (
-            f"The request to model '{self.operation.model}' ran out of time: its deadline of {seconds:g} s."
-        )
         if self.timer is not None:
             self.timer.cancel()
-        info = ErrorInfo.of(reason, model=self.operation.model) if reason else None
-        end = partial(self.cancel, ServeError(Code.EXPIRED, text, info=info))
+        end = partial(self.cancel, out_of_time(self.operation.model, seconds, reason))
         self.timer = clock.call_at(self.enqueued_at + seconds, end)
 
     def cancel(self, why: ServeError) -> None:
@@ -90,6 +86,12 @@ class Item(msgspec.Struct, eq=False):
             self.is_held = False
             if self.state is not ItemState.ENDED:
                 self.owner.resume(self)
+
+
+def out_of_time(model: str, seconds: float, reason: str = "") -> ServeError:
+    """Return the error of a request to a model that has not ended by its deadline; for a `reason`, if there is one."""
+    text = f"The request to model '{model}' ran out of time: its deadline of {seconds:g} s."
+    return ServeError(Code.EXPIRED, text, info=ErrorInfo.of(reason, model=model) if reason else None)
 
 
 CANCELLED = ServeError(Code.CANCELLED, "The request was cancelled by its client.")

@@ -27,6 +27,7 @@ from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progre
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
+from trivium.core.models.waiting import WaitingRoom
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.recording import recorded_measure
 from trivium.core.observability.tracing import Tracing
@@ -148,7 +149,7 @@ class Server:
         self._guard = services.guard
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="trivium-read")
-        self._registry = Registry()
+        self._registry = registry = Registry()
         self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
@@ -166,14 +167,14 @@ class Server:
             self._tracing,
             self.metrics.forget,
             self._offload,
+            is_patient=lambda: self._room.is_open,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)
         self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
-        self._control = ModelControl(
-            self._registry, self._lifecycle, self._repository, config, lambda: self._is_up
-        )
-        self._lazy = LazyModels(self._registry, self._control, self.submit)
+        self._control = ModelControl(registry, self._lifecycle, self._repository, config, lambda: self._is_up)
+        self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
+        self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
@@ -230,8 +231,7 @@ class Server:
         fail are in the listing with their reason, the others serve. `known` is awaited when every model is known, and
         none is loaded yet.
         """
-        if progress is not None:
-            self._lifecycle.report_to(progress)
+        self._report_to(progress)
         unfetched = await self._repository.fetch_all()
         await self._control.look()
         found, broken = await self._repository.read()
@@ -257,6 +257,16 @@ class Server:
             self._control.start_watch()
         return self._registry.listing()
 
+    def _report_to(self, progress: Progress | None) -> None:
+        """Report every change of a version's state to those requests that wait for it, and to `progress`."""
+
+        def tell(status: VersionStatus) -> None:
+            self._room.told(status)
+            if progress is not None:
+                progress(status)
+
+        self._lifecycle.report_to(tell)
+
     async def examine(self) -> tuple[list[ModelSpec], list[InvalidModel]]:
         """Return what `start` would load, complete, and what it could not; loads nothing."""
         unfetched = await self._repository.fetch_all()
@@ -275,7 +285,7 @@ class Server:
         try:
             lease = self._registry.serving(model, version).lend(size, lead)
         except ServeError:
-            if model:
+            if model and not self._room.takes(model, version):
                 raise
             lease = None
         return self.buffers.lend(size) if lease is None else lease
@@ -288,6 +298,8 @@ class Server:
                 try:
                     model = self._registry.serving(operation.model, operation.version)
                 except ServeError as error:
+                    if (waiting := self._room.join(operation, sink)) is not None:
+                        return waiting
                     name, version = operation.model, operation.version
                     sink(ResponsePart(error=frameless(error), model=name, version=version))
                     return COMPLETED
@@ -435,9 +447,10 @@ class Server:
         await self._control.poll()
 
     def begin_drain(self) -> None:
-        """Readiness says no from now on; requests that still come are served."""
+        """Readiness says no from now on; requests that still come are served, and nobody waits for a load any more."""
         if self._is_up:
             self._move(ServerState.DRAINING)
+            self._room.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -536,7 +549,9 @@ class Server:
             tuple(
                 self._with_members(self._described(Describe(model, record.version, in_full=True)))
                 if record.loaded is not None
-                else ModelDescription(record.spec, (), source=record.source)
+                else ModelDescription(
+                    record.spec, (), source=record.source, queued=self._room.count(model, record.version)
+                )
                 for record in records
                 if record.spec is not None
             ),

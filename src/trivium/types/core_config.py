@@ -44,14 +44,15 @@ class CoreConfig:
 
     `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names` all
     models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
-    the server from being ready. Folders are looked at every `poll_seconds` with POLL. Cached answers take `cache_bytes`
-    at most (0: none is cached); instances run within `resources`, unless that is None. A worker process is replaced
-    after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one that has
-    more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With `client_shared_memory`
-    clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of buffers for request
-    bodies `kept_buffer_bytes` at most are kept while nobody uses them, of answers that are fetched later as many as
-    `deferred` allows. With `watches_loop` what holds up the event loop
-    is logged with its stack; one server of a process can have that. `installs_registered`: what `defaults` say of
+    the server from being ready. With `is_patient` requests to a model that is being loaded wait until it serves, and
+    those to one whose instances do not open wait until it is given up. Folders are looked at every `poll_seconds` with
+    POLL. Cached answers take `cache_bytes` at most (0: none is cached); instances run within `resources`, unless that
+    is None. A worker process is replaced after `recycle_items` items, or growth by `recycle_bytes`, where its model
+    sets no bound of its own; one that has more than `worker_bytes` of memory is killed, and all are kept within
+    `worker_bounds`. With `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of
+    `reserved_regions`. Of buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them, of
+    answers that are fetched later as many as `deferred` allows. With `watches_loop` what holds up the event loop is
+    logged with its stack; one server of a process can have that. `installs_registered`: what `defaults` say of
     installing packages holds for models that clients register, too.
     """
 
@@ -61,6 +62,7 @@ class CoreConfig:
     load_retries: int = 0
     unique_names: bool = False
     is_lenient: bool = False
+    is_patient: bool = False
     control: ModelControlMode = ModelControlMode.EXPLICIT
     poll_seconds: float = 15.0
     cache_bytes: int = 0

@@ -55,7 +55,8 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     """Run one item. An empty `version` means the greatest ready one, an empty `model` the only one that the server was
     started with, or that there is; without `outputs` all are answered. `wants` is the kind of payload that the answer
     must have. `method` is what a handler shall do with it: predict, explain, describe itself, or the function of its
-    own that it names. It needs the standing call `adapter`, if it names one. Of a model that generates, `as_generate`
+    own that it names. It needs the standing call `adapter`, if it names one. With `alone` no other item shares its run,
+    and it waits for none to do so. Of a model that generates, `as_generate`
     reads a body in the protocol's own form, with the parameters of the model: it raises ServeError, and is called once,
     in any thread.
 
@@ -80,6 +81,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     context: str = ""
     method: str = PREDICT
     adapter: str = ""
+    alone: bool = False
     as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None
 
 

@@ -13,6 +13,7 @@ from trivium.types.listeners import Role
 from trivium.types.metrics import MetricFamily
 from trivium.types.statistics import MetricsReport
 
+_ANSWERS = "answers by status"
 _LAST = 2**48 - 1
 _BEGINNING = str(uuid.uuid4())[:24]
 _COUNT = itertools.count(int.from_bytes(uuid.uuid4().bytes[:5], "big"))
@@ -66,6 +67,15 @@ class ProtocolContext:
     has_first_part_metrics: bool = False
     epoch: Callable[[], float] = lambda: 0.0
     own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
+
+
+def answer_counts(shared: dict[str, object]) -> list[int]:
+    """Return how many answers over HTTP have had a status with each first digit, where they are counted: one list,
+    which changes, for all listeners that share something.
+    """
+    counts = shared.setdefault(_ANSWERS, [0] * 10)
+    assert isinstance(counts, list), "it is under a name of its own"
+    return counts
 
 
 class HttpProtocolEntry(Protocol):

@@ -14,8 +14,14 @@ from trivium.types.operations import SequenceRef
 from trivium.types.running import InstanceId, ItemId
 
 
+class Alone:
+    """The shape key of one item that runs alone: it equals no other. A batch with it waits for nothing."""
+
+    __slots__ = ()
+
+
 class Entry(Protocol):
-    """A queued item as a policy sees it. Items of different `shape_key` never share a batch."""
+    """A queued item as a policy sees it. Items of different `shape_key` never share a batch; `Alone` is one of them."""
 
     @property
     def item(self) -> ItemId: ...

@@ -166,12 +166,14 @@ class Limits:
 
     A model whose instances died or did not open more than `restarts` times in a row is given up, and one of which more
     than `deaths` died in all, whatever they did before (None: any number). With `retry_seconds` no number counts: it is
-    given up by the first failure so long after the one that began the row. An item is ended `item_deadline` seconds
-    after its receipt, wherever it is, and whatever longer time it asks for. One whose answer, or a part of it, is a
-    body of more than `answer_bytes` fails. What a version that is unloaded has still in work `drain_seconds` later is
-    ended; None lets all of it finish. A worker process is replaced after `recycle_items` items, or when its memory has
-    grown by `recycle_bytes`, and killed when it has more than `most_bytes`. Whatever stands in `memory` is free before
-    anything of the model is started; the CPU's entry counts for the load of every device.
+    given up by the first failure so long after the one that began the row. Behind the first of a row the first of
+    `retry_steps` passes before the next try, and so on, the last one behind all further ones. An item is ended
+    `item_deadline` seconds after its receipt, wherever it is, and whatever longer time it asks for. One whose answer,
+    or a part of it, is a body of more than `answer_bytes` fails. What a version that is unloaded has still in work
+    `drain_seconds` later is ended; None lets all of it finish. A worker process is replaced after `recycle_items`
+    items, or when its memory has grown by `recycle_bytes`, and killed when it has more than `most_bytes`. Whatever
+    stands in `memory` is free before anything of the model is started; the CPU's entry counts for the load of every
+    device.
     """
 
     queue_items: int = 1000
@@ -180,6 +182,7 @@ class Limits:
     restarts: int = 10
     deaths: int | None = None
     retry_seconds: float | None = None
+    retry_steps: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
     item_deadline: float | None = None
     answer_bytes: int | None = None
     drain_seconds: float | None = None

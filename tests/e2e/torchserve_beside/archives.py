@@ -128,6 +128,15 @@ class Fails:
 
 MEMORY = FAILS.replace('RuntimeError("no weights")', 'MemoryError("no room")')
 
+LATE = (
+    SAYS.replace("def initialize(self, context):", "def initialize(self, context):\n        time.sleep(2)")
+    + """
+    def describe_handle(self):
+        return {"came": "late"}
+"""
+)
+"""Takes its time to load."""
+
 NAMES = """
 class Names:
     def initialize(self, context):
@@ -218,6 +227,7 @@ MODELS: Mapping[str, tuple[str, str, str]] = {
         "handler.py",
         "batchSize: 2\nmaxBatchDelay: 20000\nminWorkers: 1\nmaxWorkers: 1\n",
     ),
+    "late.mar": (LATE, "handler.py", "minWorkers: 1\nmaxWorkers: 1\njobQueueSize: 2\n"),
     "ticket.mar": (SAYS, "handler.py", "useJobTicket: true\nminWorkers: 1\nmaxWorkers: 1\n"),
 }
 """File -> code, the manifest's handler, the text of model-config.yaml if there is one."""

@@ -122,6 +122,29 @@ OPEN: Mapping[str, Sequence[Step]] = {
         _says("x", "other"),
         _gone("other"),
     ],
+    "called while its worker starts": [
+        _register("late.mar", "&initial_workers=1&synchronous=false"),
+        Together([_says("x", "late")] * 4, is_sorted=True),
+        _gone("late"),
+    ],
+    "called while it is scaled up": [
+        _register("late.mar", "&initial_workers=1"),
+        _scale("late", 0),
+        _says("x", "late"),
+        _manage("PUT", "/models/late?min_worker=1"),
+        _says("x", "late"),
+        _gone("late"),
+    ],
+    "described while its worker starts": [
+        _register("late.mar", "&initial_workers=1&synchronous=false"),
+        _manage("GET", "/models/late?customized=true"),
+        _gone("late"),
+    ],
+    "asked by gRPC while its worker starts": [
+        _register("late.mar", "&initial_workers=1&synchronous=false"),
+        _rpc("grpc_inference", "Predictions", {"model_name": "late", "input": {"data": b"x"}}),
+        _gone("late"),
+    ],
     "registered with a file of settings": [
         _register("strict.mar", "&initial_workers=3&response_timeout=7"),
         _manage("GET", "/models/strict"),
@@ -147,6 +170,12 @@ OPEN: Mapping[str, Sequence[Step]] = {
         _register("four.mar"),
         Ready("four"),
         Together([_says("x", "four")] * 4, is_sorted=True),
+        _gone("four"),
+    ],
+    "a description makes no batch": [
+        _register("four.mar"),
+        Ready("four"),
+        Together([_says("x", "four"), _manage("GET", "/models/four?customized=true")], apart=0.5),
         _gone("four"),
     ],
     "one of two fails": [

@@ -61,6 +61,22 @@ def test_requests_join_and_leave_between_steps(stage: TorchServeChildHarness) ->
     assert steps == [[("a", b"3")], [("a", None), ("b", b"1")], [("a", None)]]
 
 
+def test_who_asks_what_the_handler_says_of_itself_shares_no_step(stage: TorchServeChildHarness) -> None:
+    adapter = stepping(stage)
+    add(adapter, stage, 2, "a")
+    adapter.step()
+    for name in "de":
+        adapter.add(stage.item(b"1", request_id=name, method="describe"))
+    gone = add(adapter, stage, 1, "g")
+    add(adapter, stage, 1, "b")
+    add(adapter, stage, 1, "c")
+    assert adapter.abort(gone) == 0
+    while adapter.step():
+        pass
+    names = [[name for name, _ in step] for step in sys.modules["handler"].STEPS]
+    assert names == [["a"], ["a"], ["d"], ["e"], ["b", "c"]]
+
+
 def test_an_aborted_request_is_in_no_further_step(stage: TorchServeChildHarness) -> None:
     adapter = stepping(stage)
     first, second = add(adapter, stage, 9, "a"), add(adapter, stage, 2, "b")

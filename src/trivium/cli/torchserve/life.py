@@ -1,7 +1,8 @@
-"""The life of a TorchServe: listen, say so, load, serve until a signal, drain.
+"""The life of a TorchServe: listen, read the models, say so, load, serve until a signal, drain.
 
-Decides the order of these and the exit status. Source: spec sheet `torchserve`, section 1: models load once it listens,
-and one that cannot be loaded is a line of the log.
+Decides the order of these and the exit status. Source: spec sheet `torchserve`, section 1, and the original's log: once
+it says that it has started every model is known, and workers are started behind that; a model that cannot be loaded is
+a line of the log.
 """
 
 import asyncio
@@ -40,7 +41,8 @@ _models = logging.getLogger("org.pytorch.serve.wlm.ModelManager")
 @dataclass(frozen=True, slots=True)
 class LifeServices:
     """Holds what a server's life needs besides its settings: the keys, if requests need one, the folder for snapshots,
-    if there are any, what is called once clients may come (`listens`), what at the very end, and the logs.
+    if there are any, what is called once clients may come and every model is known (`listens`), what at the very end,
+    and the logs.
     """
 
     tokens: Tokens | None
@@ -87,8 +89,11 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
         for line in bound(listeners.places, settings):
             _log.info("%s", line)
         _add_models(server, settings)
-        loading = asyncio.ensure_future(server.start(_told))
-        services.listens()
+
+        async def known() -> None:
+            services.listens()
+
+        loading = asyncio.ensure_future(server.start(_told, known=known))
         snapshots = None
         if services.snapshots is not None:
             snapshots = SnapshotWriter(server, settings.sources, settings.store, services.snapshots)

@@ -1,7 +1,6 @@
 """Measures the machine of a TorchServe, every so often: by itself, or by the command of `system_metrics_cmd`.
 
-Source: spec sheet `torchserve`, section 6.1: percents, MB and GB. What a command says is read as the original reads it,
-and bounded.
+What a command says is read as the original reads it, and bounded. Source: spec sheet `torchserve`, section 6.1.
 """
 
 import asyncio
@@ -12,14 +11,14 @@ from collections.abc import AsyncIterator, Iterable
 
 from trivium.cli.torchserve.sources import PropertySources
 from trivium.core.server import Server
-from trivium.dialects.torchserve.meter import HOST, TorchServeMeter
+from trivium.dialects.torchserve.machine_metrics import machine_metrics
+from trivium.dialects.torchserve.meter import TorchServeMeter
 from trivium.dialects.torchserve.metric_lines import read_system_metric
 from trivium.types.errors import ServeError
 from trivium.types.metrics import GpuUse, MachineUse
 from trivium.types.operations import CollectMetrics
 from trivium.types.statistics import MetricsReport
 
-MB, GB = 2**20, 2**30
 _MOST_OUTPUT = 2**20
 _log = logging.getLogger("org.pytorch.serve.metrics.MetricCollector")
 
@@ -59,24 +58,8 @@ async def _measure(server: Server, meter: TorchServeMeter, sources: PropertySour
 
 def update_machine(meter: TorchServeMeter, machine: MachineUse | None, gpus: Iterable[GpuUse]) -> None:
     """Update the metrics of the machine and of its GPUs, as far as they are known."""
-    values: dict[str, float] = {}
-    if machine is not None:
-        available = machine.memory_total - machine.memory_used
-        values["CPUUtilization"] = round(machine.cpu * 100, 1)
-        values["MemoryAvailable"], values["MemoryUsed"] = available / MB, machine.memory_used / MB
-        values["MemoryUtilization"] = _percent(machine.memory_used, machine.memory_total)
-        if (disk := machine.disk) is not None:
-            values["DiskAvailable"], values["DiskUsage"] = disk.free / GB, disk.used / GB
-            values["DiskUtilization"] = _percent(disk.used, disk.used + disk.free)
-    for name, value in values.items():
-        meter.update(name, (HOST,), value)
-    for gpu in gpus:
-        device = HOST, str(gpu.index)
-        if gpu.memory_used is not None and gpu.memory_total:
-            meter.update("GPUMemoryUtilization", device, _percent(gpu.memory_used, gpu.memory_total))
-            meter.update("GPUMemoryUsed", device, gpu.memory_used // MB)
-        if gpu.utilization is not None:
-            meter.update("GPUUtilization", device, gpu.utilization * 100)
+    for name, values, value in machine_metrics(machine, gpus):
+        meter.update(name, values, value)
 
 
 def update_by_lines(meter: TorchServeMeter, lines: Iterable[str]) -> None:
@@ -90,10 +73,6 @@ def update_by_lines(meter: TorchServeMeter, lines: Iterable[str]) -> None:
         if metric is None:
             raise ValueError(f"Parse metrics failed: {line[:200]}")
         meter.update(metric.name, metric.values, metric.value)
-
-
-def _percent(part: float, whole: float) -> float:
-    return round(100 * part / whole, 1) if whole else 0.0
 
 
 async def _said(program: list[str], seconds: float) -> list[str]:

@@ -115,6 +115,7 @@ class Scaler:
         self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
         self._window, self._most_deaths = limits.retry_seconds, limits.deaths
+        self._steps = limits.retry_steps
         self._restarts = limits.restarts if self._window is None else ANY_NUMBER
         self.deaths: deque[str] = deque(maxlen=5)
         """What became of the last instances that died."""
@@ -306,7 +307,7 @@ class Scaler:
             members, opening, idle, self._model.waiting(), group.failures, group.failed_at, stale, busy
         )
         now = self._clock.now()
-        decision = decide(view, group.group, now)
+        decision = decide(view, group.group, self._steps, now)
         waits = decision.wake_at - now if decision.backs_off and decision.wake_at is not None else 0.0
         for placement in gone if decision.backs_off else gone[: decision.open]:
             self._model.replacing(placement, waits)

@@ -1,14 +1,11 @@
 """Decides how many instances a group has: at least its minimum, more while work waits, fewer when they idle. Pure."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from trivium.types.running import InstanceId
 from trivium.types.spec import InstanceGroup
-
-FIRST_BACKOFF = 1.0
-LONGEST_BACKOFF = 60.0
-"""Seconds before a group whose last openings failed is tried again; doubled with each failure in a row."""
-
 
 RETIRE_SECONDS = 0.001
 """After stale instances have been closed the group is looked at again."""
@@ -41,10 +38,11 @@ class Scaling(msgspec.Struct, frozen=True, gc=False):
     backs_off: bool = False
 
 
-def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
+def decide(view: GroupView, group: InstanceGroup, steps: Sequence[float], now: float) -> Scaling:
     """Open up to the minimum at once, beyond it one at a time; close what idled beyond the minimum, and at once what is
     beyond the maximum. What is stale counts as missing, and is closed when there are enough others. A group of none
-    keeps one instance for as long as items wait.
+    keeps one instance for as long as items wait. `steps` are the seconds before it is tried again, as of
+    `Limits.retry_steps`.
     """
     floor, ceiling = group.floor, group.ceiling
     if not ceiling and view.waiting:
@@ -54,9 +52,10 @@ def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
     if missing <= 0 and view.waiting and not view.idle and not view.opening and total < ceiling:
         missing = 1
     if missing > 0:
-        retry_at = view.failed_at + _backoff(view.failures)
-        if view.failures and retry_at > now:
-            return Scaling(wake_at=retry_at, backs_off=True)
+        if view.failures:
+            retry_at = view.failed_at + steps[min(view.failures, len(steps)) - 1]
+            if retry_at > now:
+                return Scaling(wake_at=retry_at, backs_off=True)
         return Scaling(open=missing)
     if view.stale and total - view.opening >= floor:
         return Scaling(close=view.stale, wake_at=now + RETIRE_SECONDS)
@@ -70,7 +69,3 @@ def decide(view: GroupView, group: InstanceGroup, now: float) -> Scaling:
     over = [row for row in longest if row[1] + group.idle_seconds <= now]
     later = [row[1] + group.idle_seconds for row in longest[len(over) :]]
     return Scaling(close=tuple(instance for instance, _ in over), wake_at=min(later, default=None))
-
-
-def _backoff(failures: int) -> float:
-    return min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), LONGEST_BACKOFF)

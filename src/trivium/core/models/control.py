@@ -21,12 +21,13 @@ from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
+from trivium.core.models.waiting import WaitingRequest
 from trivium.core.queueing.deferred import owned, size_of
 from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError, frameless
+from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
@@ -410,49 +411,6 @@ def _named(entry: ModelEntry, graph: str, error: ServeError) -> ServeError:
     return ServeError(error.code, text, error.retry_after, error.status, error.info)
 
 
-class WaitingRequest:
-    """A request whose model is being registered, and its ticket from then on."""
-
-    def __init__(self, infer: Infer, sink: Sink) -> None:
-        self.infer = msgspec.structs.replace(infer, payload=owned(infer.payload))
-        self.size = size_of(ResponsePart(payload=self.infer.payload))
-        self._sink = sink
-        self._ticket: Ticket | None = None
-        self._is_over = self._is_held = False
-
-    def go_on(self, submit: Callable[[Infer, Sink], Ticket]) -> None:
-        """Submit it: its model is there."""
-        if not self._is_over:
-            self._ticket = submit(self.infer, self._sink)
-            if self._is_held:
-                self._ticket.hold()
-
-    def fail(self, error: ServeError) -> None:
-        """Answer it with why its model is not there."""
-        if not self._is_over:
-            self._is_over = True
-            self._sink(ResponsePart(error=frameless(error), model=self.infer.model))
-
-    def cancel(self, why: ServeError) -> None:
-        """End it with `why`, wherever it is."""
-        if self._ticket is None:
-            self.fail(why)
-        else:
-            self._ticket.cancel(why)
-
-    def hold(self) -> None:
-        """See `Ticket`."""
-        self._is_held = True
-        if self._ticket is not None:
-            self._ticket.hold()
-
-    def resume(self) -> None:
-        """See `Ticket`."""
-        self._is_held = False
-        if self._ticket is not None:
-            self._ticket.resume()
-
-
 class LazyModels:
     """Registers a model when a first request asks for it, and has that and those behind it wait. Used on the loop only.
 
@@ -460,11 +418,16 @@ class LazyModels:
     """
 
     def __init__(
-        self, registry: Registry, control: ModelControl, submit: Callable[[Infer, Sink], Ticket]
+        self,
+        registry: Registry,
+        control: ModelControl,
+        submit: Callable[[Infer, Sink], Ticket],
+        now: Callable[[], float],
     ) -> None:
         self._registry = registry
         self._control = control
         self._submit = submit
+        self._now = now
         self._names: set[str] = set()
         self._waiting: dict[str, list[WaitingRequest]] = {}
 
@@ -474,7 +437,8 @@ class LazyModels:
         waiting = self._waiting.get(name)
         if waiting is None and self._registry.records(name):
             return self._submit(infer, sink)
-        request = WaitingRequest(infer, sink)
+        kept = msgspec.structs.replace(infer, payload=owned(infer.payload))
+        request = WaitingRequest(kept, sink, self._now())
         try:
             self._check_room(request)
         except ServeError as error:
@@ -495,7 +459,8 @@ class LazyModels:
                 Code.QUEUE_FULL,
                 f"Predictions have registered {MOST_LAZY} models, which is the bound. Unregister some of them first.",
             )
-        size = request.size + sum(one.size for some in self._waiting.values() for one in some)
+        waiting = (one for some in self._waiting.values() for one in some)
+        size = sum(size_of(ResponsePart(payload=one.infer.payload)) for one in (request, *waiting))
         if size > MOST_WAITING_BYTES:
             raise ServeError(
                 Code.QUEUE_FULL,

@@ -57,7 +57,7 @@ Progress = Callable[[VersionStatus], None]
 class LoadServices:
     """Holds what opening models takes: `find_engine` looks up, `facts` asks the inspector, `executor` has the
     threads that open, `forget` drops the metrics that a model counted once it is gone, `offload` reads long bodies in
-    threads, `memory` tells what is free.
+    threads, `memory` tells what is free, `is_patient` whether requests wait though instances do not open.
     """
 
     find_engine: FindEngine
@@ -70,6 +70,7 @@ class LoadServices:
     forget: Callable[[str], None]
     offload: Offload = at_once
     memory: FreeMemory = field(default_factory=FreeMemory)
+    is_patient: Callable[[], bool] = lambda: False
 
 
 class Lifecycle:
@@ -89,6 +90,7 @@ class Lifecycle:
             observer=services.workers.observer,
             recorder=services.workers.recorder,
             given_up=self._given_up,
+            is_patient=services.is_patient,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)

@@ -53,6 +53,14 @@ class Record:
         groups = () if self.spec is None else self.spec.groups
         return sum(group.minimum for group in (groups if self.loaded is None else self.loaded.groups))
 
+    @property
+    def is_coming(self) -> bool:
+        """Is it being loaded, or about to be, and does nothing serve in its place meanwhile? What is known by its name
+        alone is not.
+        """
+        is_begun = self.state in (VersionState.REGISTERED, VersionState.LOADING)
+        return is_begun and self.spec is not None and self.loaded is None and not self.vanished
+
     def move(self, to: VersionState, reason: str = "") -> None:
         """Move it to another state; only the table calls this."""
         self.state = move(VERSION_MOVES, self.state, to)
@@ -184,6 +192,16 @@ class Registry:
                 info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version, state=record.state.value),
             )
         return record.loaded
+
+    def coming(self, name: str, version: str = "") -> Record | None:
+        """Return the version that will serve a request once it is loaded; None where one serves it now, and where none
+        is being loaded.
+        """
+        name = name or self._only()
+        records = [one for one in self.records(name) if version in ("", one.version)] if name else []
+        if any(record.loaded is not None for record in records):
+            return None
+        return next((record for record in reversed(records) if record.is_coming), None)
 
     def known(self, name: str, version: str = "") -> Record:
         """Return the record of a version, whether it serves or not; without a version the greatest one's. Raises

@@ -73,7 +73,8 @@ class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
     what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
-    where nobody waits, what was prepared for it, and who is told that it was given up.
+    where nobody waits, what was prepared for it, and who is told that it was given up. While it `is_patient`, what
+    waits though instances do not open waits until then.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -88,6 +89,7 @@ class ModelContext:
     offload: Offload = at_once
     prepared: PreparedLoad | None = None
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
+    is_patient: Callable[[], bool] = lambda: False
 
 
 PLAIN = ModelContext()
@@ -160,7 +162,7 @@ class ServedModel:
         if limiter is None or not any(group.claim.needs for group in spec.groups):
             return Pool(owner, mailbox, spec.batching.merge, now, context.observer), None
         needs = [amounts for group in spec.groups for amounts in needs_of(group)]
-        member = limiter.join(needs, self.waiting, self._look_again)
+        member = limiter.join(needs, self.waiting, lambda: self._scheduler.changed())
         return LimitedPool(owner, mailbox, now, member, isinstance(rules, Sequence), context.observer), member
 
     def _follow_scaling(self) -> None:
@@ -546,13 +548,12 @@ class ServedModel:
         if (recorder := self._context.recorder) is not None:
             recorder.replacing(instance_name(self.spec, gone), seconds)
 
-    def _look_again(self) -> None:
-        self._scheduler.changed()
-
     def fail_waiting(self, why: ServeError) -> None:
         """No instance is open and none could be opened: nobody is left waiting for one."""
         if self._scaler.is_failed:
             self._context.given_up(self.spec, self.failure())
+        elif self._context.is_patient():
+            return
         for item in list(self._queue.entries()):
             item.cancel(why)
 

@@ -23,6 +23,7 @@ from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
 from trivium.types.running import Outcome
+from trivium.types.scheduling import Alone
 from trivium.types.spec import ModelSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
@@ -52,6 +53,8 @@ class PayloadAdapter:
         """Set the item's rows and shape key; convert its payload, if it must be. Raises ServeError."""
         infer = item.operation
         payload = infer.payload
+        if infer.alone:
+            item.shape_key = Alone()
         if infer.outputs:
             self._check_ranked(infer.outputs)
         if self.generates:
@@ -72,7 +75,7 @@ class PayloadAdapter:
         item.rows = self._inputs.admit(infer, payload)
         if self._is_plain:
             return
-        if self._inputs.needs_key:
+        if self._inputs.needs_key and not infer.alone:
             item.shape_key = self._inputs.shape_key(infer)
         if self._reshapes is not None:
             item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))

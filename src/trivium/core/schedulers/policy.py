@@ -1,9 +1,9 @@
 """The dynamic policy: which items go together, to which instance, and when to look again. Pure.
 
-A batch is cut only for an instance with a credit. It takes items in the order they are due, while they fit
-and have one shape. It goes when it cannot grow, when its oldest item has waited the delay, or, cut down to
-that, when it reached a preferred number of rows. Source of the rules: Triton's dynamic batcher, as its
-documentation describes it and as it was observed.
+A batch is cut only for an instance with a credit. It takes items in the order they are due, while they fit and have one
+shape; one that runs alone goes by itself, at once. It goes when it cannot grow, when its oldest item has waited the
+delay, or, cut down to that, when it reached a preferred number of rows. Source of the rules: Triton's dynamic batcher,
+as its documentation describes it and as it was observed.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from trivium.types.errors import Code
-from trivium.types.scheduling import Cut, Decision, Entry, QueueView
+from trivium.types.scheduling import Alone, Cut, Decision, Entry, QueueView
 from trivium.types.spec import Batching, Dynamic
 
 
@@ -75,7 +75,7 @@ def _cut(
         if not batch:
             break
         due = min(entry.enqueued_at for entry in batch) + settings.max_delay
-        if due > now and not is_closed:
+        if due > now and not is_closed and type(batch[0].shape_key) is not Alone:
             preferred = _preferred_length(batch, settings.preferred)
             if not preferred:
                 return cuts, due

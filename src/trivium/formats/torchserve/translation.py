@@ -37,6 +37,26 @@ MOST_AT_ONCE = 1000
 DELAY_MS = 100
 TIMEOUT_S = 120
 RETRY_S = 300
+RETRY_STEPS_S = (
+    1.0,
+    1.0,
+    2.0,
+    3.0,
+    5.0,
+    8.0,
+    13.0,
+    21.0,
+    34.0,
+    55.0,
+    89.0,
+    144.0,
+    233.0,
+    377.0,
+    610.0,
+    987.0,
+    1597.0,
+)
+"""Between two starts of a worker that fail."""
 
 
 def is_continuous(config: ModelConfig) -> bool:
@@ -173,6 +193,7 @@ def limits(config: ModelConfig, defaults: Defaults, rules: ServerRules) -> Limit
         startup_deadline=float(config.number("startupTimeout") or TIMEOUT_S),
         needs_free=config.values.get(TICKETS) is True,
         retry_seconds=float(RETRY_S if retry is None else retry),
+        retry_steps=RETRY_STEPS_S,
         item_deadline=client / 1000 if client else None,
         answer_bytes=rules.answer_bytes,
         drain_seconds=rules.unregister_seconds,
@@ -270,6 +291,7 @@ def _limit_origins(config: ModelConfig) -> Mapping[str, Origin]:
         "limits.queue_items": config_origin("jobQueueSize", "the server's default bound"),
         "limits.run_deadline": config_origin("responseTimeout", "TorchServe's default"),
         "limits.retry_seconds": config_origin("maxRetryTimeoutInSec", "TorchServe's default"),
+        "limits.retry_steps": Origin("as TorchServe starts its workers", ""),
         "limits.item_deadline": config_origin(
             "clientTimeoutInMills", "TorchServe's default: as long as its client waits"
         ),

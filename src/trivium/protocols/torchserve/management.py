@@ -179,7 +179,8 @@ def describe(
         return ManagementRequest(DescribeAll(model), wish, answers.described(shown, is_all=True))
     asked, is_customized = None, shown_as is not None
     if shown_as is not None:
-        asked = Infer(model, Raw((), shown_as, path=None), version, request_id, method=DESCRIBE)
+        payload = Raw((), shown_as, path=None)
+        asked = Infer(model, payload, version, request_id, method=DESCRIBE, alone=True)
     write = answers.described(shown, is_customized=is_customized)
     return ManagementRequest(DescribeAll(model, version, asked), wish, write, b"" if is_customized else None)
 

@@ -21,7 +21,9 @@ NO_PLACE = ServeError(Code.LOAD_FAILED, "no memory")
 class ScalerHarness:
     """One model; every opening waits until `let` says how it goes."""
 
-    def __init__(self, *groups, restarts=10, deaths=None, retry_seconds=None, recorder=None):
+    def __init__(
+        self, *groups, restarts=10, deaths=None, retry_seconds=None, recorder=None, is_patient=False
+    ):
         self.clock = VirtualClock()
         self.opening, self.open, self.ports, self.answered = [], [], {}, []
         self.numbers = itertools.count(1)
@@ -29,7 +31,7 @@ class ScalerHarness:
         spec = make_spec(
             groups=groups, limits=Limits(restarts=restarts, deaths=deaths, retry_seconds=retry_seconds)
         )
-        context = replace(PLAIN, recorder=recorder)
+        context = replace(PLAIN, recorder=recorder, is_patient=lambda: is_patient)
         self.model = ServedModel(spec, Isolation.THREAD, self.launch, mailbox, self.clock, context)
 
     async def launch(self, placement, port):
@@ -186,6 +188,33 @@ def test_failed_openings_are_tried_again_after_a_back_off(caplog):
         await stage.let()
         await stage.run(5.0)
         assert [part.error for part in stage.answered] == [NO_PLACE, NO_PLACE, None]
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_what_waits_for_a_patient_model_waits_until_one_opens_or_it_is_given_up():
+    async def scene():
+        stage = ScalerHarness(InstanceGroup("m", 0, 1), restarts=1, is_patient=True)
+        await stage.start()
+        stage.submit()
+        await stage.turns()
+        await stage.let(NO_PLACE)
+        stage.submit()
+        assert not stage.answered
+        await stage.run(1.0)
+        await stage.let()
+        await stage.run(5.0)
+        assert [part.error for part in stage.answered] == [None, None]
+        stage.answered.clear()
+        stage.ports["m_0"].push((Dead("killed"),))
+        stage.submit()
+        await stage.turns()
+        await stage.let(NO_PLACE)
+        await stage.run(6.0)
+        assert not stage.answered
+        await stage.let(NO_PLACE)
+        assert [part.error for part in stage.answered] == [NO_PLACE]
         await stage.model.close()
 
     played(scene())

@@ -5,20 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
-from trivium.core.instances.scaler_policy import (
-    LONGEST_BACKOFF,
-    RETIRE_SECONDS,
-    GroupView,
-    Scaling,
-    decide,
-)
-from trivium.types.spec import InstanceGroup
+from trivium.core.instances.scaler_policy import RETIRE_SECONDS, GroupView, Scaling, decide
+from trivium.types.spec import InstanceGroup, Limits
 
 FIXED = InstanceGroup("g", 2, 2)
 ELASTIC = InstanceGroup("g", 0, 3, idle_seconds=10.0)
 WIDE = InstanceGroup("g", 1, 3, idle_seconds=10.0)
 
 
+STEPS = Limits().retry_steps
 RETIRED = 100.0 + RETIRE_SECONDS
 
 
@@ -84,7 +79,7 @@ CASES = {
     "never later than the longest": (
         FIXED,
         view(failures=99, failed_at=100.0),
-        Scaling(wake_at=100.0 + LONGEST_BACKOFF, backs_off=True),
+        Scaling(wake_at=100.0 + STEPS[-1], backs_off=True),
     ),
     "a stale one is replaced first": (FIXED, view(open=2, stale=[1]), Scaling(open=1)),
     "and serves until there is another": (FIXED, view(open=2, opening=1, stale=[1]), Scaling()),
@@ -114,7 +109,20 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_decisions(name):
     group, seen, decision = CASES[name]
-    assert decide(seen, group, 100.0) == decision
+    assert decide(seen, group, STEPS, 100.0) == decision
+
+
+@pytest.mark.parametrize(
+    ("steps", "waits"),
+    [(STEPS, [1, 2, 4, 8, 16, 32, 60, 60]), ((0.0, 1.0, 1.0, 2.0), [0, 1, 1, 2, 2]), ((5.0,), [5, 5])],
+)
+def test_the_steps_between_two_tries_are_what_the_model_says(steps, waits):
+    found = []
+    for failures in range(1, len(waits) + 1):
+        decision = decide(view(failures=failures, failed_at=100.0), FIXED, steps, 100.0)
+        assert decision.backs_off == (not decision.open)
+        found.append((decision.wake_at or 100.0) - 100.0)
+    assert found == waits
 
 
 @settings(max_examples=examples(300))
@@ -132,7 +140,7 @@ def test_bounds_hold_and_wake_at_is_later(minimum, more, busy, idle_since, openi
     idle = tuple(enumerate(idle_since))
     stale = tuple(number for number in sorted(stale) if number < busy + len(idle))
     seen = GroupView(busy + len(idle), opening, idle, busy, *failed, stale)
-    decision = decide(seen, group, 100.0)
+    decision = decide(seen, group, STEPS, 100.0)
     assert decision.wake_at is None or decision.wake_at > 100.0
     assert set(decision.close) <= {number for number, _ in idle} | set(stale)
     assert not (decision.open and decision.close)

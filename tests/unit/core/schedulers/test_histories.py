@@ -39,7 +39,10 @@ class Watch:
             assert len({entry.shape_key for entry in one.entries}) == 1
             rows = sum(entry.rows for entry in one.entries)
             assert len(one.entries) == 1 or (settings.merge and rows <= settings.max_rows)
+            assert len(one.entries) == 1 or not any(entry.operation.alone for entry in one.entries)
         left = len(waiting) - len(named)
+        first = next((entry for entry in view.entries() if entry.item not in named), None)
+        assert first is None or not first.operation.alone or not free
         assert decision.wake_at is None or decision.wake_at > now
         assert decision.wake_at is not None or not left or not free
         for entry in [*refused, *decision.demote]:
@@ -79,7 +82,10 @@ def live(dice, run):
         rows = dice.choice([1, 1, 1, 2, bench.model.spec.batching.max_rows])
         wish = dice.choice([None, None, 0.1])
         infer = make_infer(
-            min(rows, bench.model.spec.batching.max_rows), priority=dice.randrange(4), queue_timeout=wish
+            min(rows, bench.model.spec.batching.max_rows),
+            priority=dice.randrange(4),
+            queue_timeout=wish,
+            alone=dice.random() < 0.1,
         )
         tickets.append(bench.submit(infer))
         if dice.random() < 0.2:

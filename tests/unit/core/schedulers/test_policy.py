@@ -4,6 +4,7 @@ import pytest
 
 from trivium.core.schedulers.policy import BatchingSettings, decide
 from trivium.types.errors import Code
+from trivium.types.scheduling import Alone
 from trivium.types.spec import Batching, Dynamic
 
 
@@ -105,6 +106,20 @@ CASES = {
         [(7, [1, 2, 3])],
         None,
     ),
+}
+
+
+ALONE = Waiting(9, key=Alone())
+ALONE_CASES = {
+    "one that runs alone does not wait": ([ALONE], [7], [(7, [9])], None),
+    "nobody joins it": ([ALONE, *items(1, 1)], [7], [(7, [9])], None),
+    "it joins nobody, who then wait no longer": ([*items(1, 1), ALONE], [7], [(7, [1, 2])], None),
+    "two of them share nothing": ([ALONE, Waiting(8, key=Alone())], [7, 7], [(7, [9]), (7, [8])], None),
+    "those behind it wait for others": ([ALONE, *items(1)], [7, 8], [(7, [9])], 6.0),
+}
+CASES |= {
+    name: (entries, free, settings(delay=5), cuts, wake_at)
+    for name, (entries, free, cuts, wake_at) in ALONE_CASES.items()
 }
 
 

@@ -363,6 +363,7 @@ def test_times_that_a_worker_and_a_client_have(tmp_path: Path, defaults: Default
     text = "maxRetryTimeoutInSec: 0\nclientTimeoutInMills: 1500\n"
     limits = one(mar(tmp_path / "a.mar", files(text)), defaults).limits
     assert (limits.retry_seconds, limits.item_deadline) == (0.0, 1.5)
+    assert limits.retry_steps[:7] == (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
     limits = one(mar(tmp_path / "b.mar", files("clientTimeoutInMills: 0\n")), defaults).limits
     assert (limits.retry_seconds, limits.item_deadline) == (300.0, None)
 

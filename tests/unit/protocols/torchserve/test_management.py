@@ -460,7 +460,7 @@ def test_a_handler_describes_itself(said: bytes, expected: Any) -> None:
     asked = operation("GET", "/models/m/1.0?customized=True")
     assert isinstance(asked, DescribeAll)
     seen = {"content-length": "0"}
-    assert asked.asked == Infer("m", Raw((), seen, path=None), "1.0", "id", method=DESCRIBE)
+    assert asked.asked == Infer("m", Raw((), seen, path=None), "1.0", "id", method=DESCRIBE, alone=True)
     answer = ModelDescriptions((row(),), (description(),), "1.0", Raw((RawPart(said),)))
     http = decoded("GET", "/models/m?customized=true")[1].encode(ResponsePart(answer=answer))
     assert http.reason == b""

@@ -16,6 +16,7 @@ from trivium.types.running import InstanceId
 from trivium.types.schedules import Sequence as SequenceSpec
 from trivium.types.schedules import Strategy
 from trivium.types.scheduling import (
+    Alone,
     Bind,
     Cut,
     Entry,
@@ -161,7 +162,7 @@ class _Plan:
             if not batch:
                 continue
             due = min(entry.enqueued_at for entry in batch) + self.settings.max_delay
-            if due > self.now and not is_closed:
+            if due > self.now and not is_closed and type(batch[0].shape_key) is not Alone:
                 length = _worth(len(batch), self.settings)
                 if not length:
                     self.times.append(due)

@@ -238,6 +238,16 @@ def test_a_batch_has_one_request_of_a_sequence_and_waits_for_others():
     assert bench.adders[0].ran == [["a", "b"], ["a"]]
 
 
+def test_one_that_runs_alone_shares_no_batch_and_waits_for_nobody():
+    bench = Bench(spec(rows=3, scheduling=scheduling(max_delay=0.1, most_waiting=5)))
+    for name in "abc":
+        bench.send(name, alone=name == "b")
+    bench.clock.run(0.05)
+    assert bench.adders[0].ran == [["a"], ["b"]]
+    bench.clock.run(1.0)
+    assert bench.adders[0].ran == [["a"], ["b"], ["c"]]
+
+
 def test_requests_that_overlap_are_handed_over_in_order_as_far_as_there_is_room():
     bench = SteppingBench(spec(rows=0, instances=2, scheduling=scheduling(overlaps=True, most_waiting=9)))
     for name in "aaaab":
