@@ -7,18 +7,17 @@ and so a call outlives it.
 from collections.abc import Mapping
 from typing import Any
 
-from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.grpc_status import writable
 from trivium.dialects.torchserve.layers import SHARED_NAMES, SequenceNames
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, told_of_inference
 from trivium.protocols.torchserve.grpc_messages import new
-from trivium.protocols.torchserve.grpc_predictions import bytes_of
+from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, bytes_of
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart, SequenceRef
 from trivium.types.payload import Raw
-from trivium.types.wire import RpcAnswer, Target, costly_rpc
+from trivium.types.wire import RpcAnswer, Target
 
 _DEFAULT = SequenceNames()
 _DETAIL = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -64,36 +63,29 @@ def refuse_in_stream(error: ServeError, target: Target, exact: bool) -> RpcAnswe
     return RpcAnswer(new("PredictionResponse", status=status).SerializeToString())
 
 
-class SequenceRpcEncoder:
+class SequenceRpcEncoder(PartRpcEncoder):
     """Writes the answer to one request of a stream: a message for each part. Where the server made the sequence's id,
     which is what the header `shows` says then, the message has it, if the handler passes it on.
     """
 
-    __slots__ = ("_exact", "_has_begun", "_shows", "_target")
+    __slots__ = ("_exact", "_shows", "_target")
 
     def __init__(self, target: Target, exact: bool, shows: str = "") -> None:
+        super().__init__()
         self._target = target
         self._exact = exact
         self._shows = shows.lower()
-        self._has_begun = False
 
-    def encode(self, part: ResponsePart) -> RpcAnswer:
-        """The message of a part; none for an empty last one behind others."""
-        if is_slow_to_write(part.payload):
-            return costly_rpc(lambda: self._written(part))
-        return self._written(part)
+    def message(self, part: ResponsePart, is_first: bool) -> RpcAnswer:
+        """Return the message of a part; none for an empty last one behind others."""
+        if part.payload is None and not is_first:
+            return RpcAnswer(None, part.final)
+        fields = {"prediction": bytes_of(part), **self._sequence(part)}
+        return RpcAnswer(new("PredictionResponse", **fields).SerializeToString(), part.final)
 
-    def _written(self, part: ResponsePart) -> RpcAnswer:
-        try:
-            if part.error is not None:
-                return refuse_in_stream(part.error, self._target, self._exact)
-            is_first, self._has_begun = not self._has_begun, True
-            if part.payload is None and not is_first:
-                return RpcAnswer(None, part.final)
-            fields = {"prediction": bytes_of(part), **self._sequence(part)}
-            return RpcAnswer(new("PredictionResponse", **fields).SerializeToString(), part.final)
-        except Exception as error:
-            return refuse_in_stream(unwritable(error), self._target, self._exact)
+    def refused(self, error: ServeError) -> RpcAnswer:
+        """Return the message of an error, which leaves the call open."""
+        return refuse_in_stream(error, self._target, self._exact)
 
     def _sequence(self, part: ResponsePart) -> dict[str, object]:
         if not self._shows or not isinstance(part.payload, Raw):
