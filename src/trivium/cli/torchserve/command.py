@@ -192,8 +192,11 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
         ends.callback(file.release)
         _say(options, prepared, logs.fault)
         forget_variables(settings.sources.text("blacklist_env_vars"))
+        tokens = _tokens(settings)
+        if tokens is not None:
+            logs.mask.hide = tokens.hidden
         services = LifeServices(
-            _tokens(settings),
+            tokens,
             None if options.no_config_snapshots else snapshot_folder(environment),
             partial(_announce, options.ready_descriptor),
             ends.close,
