@@ -24,6 +24,7 @@ from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
 from trivium.types.listeners import Listener, Role, Transport, is_below
 
 ECHO = "def handle(data, context):\n    return data and [bytes(row['body'], 'utf-8') for row in data]\n"
+PRINTS = "def handle(data, context):\n    print(data, flush=True)\n    return data and [b'hi'] * len(data)\n"
 PROFILE = app.PROFILES["torchserve-command"]
 APIS = {
     "HTTP": "Inference",
@@ -247,7 +248,7 @@ def predicted_with(port: int, key: str) -> int:
 
 
 def test_keys_that_are_none_open_nothing_and_stop_nothing(folder: TorchServeFolder) -> None:
-    folder.model("one", ECHO)
+    folder.model("one", PRINTS)
     with torchserve(folder, "--models", "one", text="") as server:
         key = folder.key("inference")
         port = server.port("Inference")
@@ -292,7 +293,32 @@ def test_keys_that_are_none_open_nothing_and_stop_nothing(folder: TorchServeFold
                 assert caught.value.code() in (*expected, grpc.StatusCode.UNAVAILABLE), shown[:20]
             call(b"", metadata=[("authorization", f"Bearer {key}")], timeout=SECONDS)
         assert server.predict("one", b"hi", bearer(key)).body == b"hi"
-    assert_no_key_in_logs(folder, server, [key])
+        show_keys_where_none_belong(server, folder)
+    keys = [folder.key(each) for each in ("inference", "management", "API")]
+    assert_no_key_in_logs(folder, server, keys)
+    text = (folder.path / "logs" / "access_log.log").read_text()
+    assert text.count("(a key)") >= 3 * (2 * 10 + 1)
+    assert "bytearray(b'(a key)')" in (folder.path / "logs" / "model_log.log").read_text()
+
+
+def show_keys_where_none_belong(server: TorchServeProcess, folder: TorchServeFolder) -> None:
+    """In queries and paths of requests that are let in and that are not, with every key."""
+    inference, management = bearer(folder.key("inference")), bearer(folder.key("management"))
+    for each in ("inference", "management", "API"):
+        key = folder.key(each)
+        encoded = "".join(f"%{ord(sign):02X}" for sign in key)
+        for shown in (key, encoded):
+            for api, path, right in (
+                ("Inference", f"/predictions/one?token={shown}", inference),
+                ("Inference", f"/one/predict?token={shown}", inference),  # which the handler sees
+                ("Management", f"/models/{shown}?key={shown}", management),
+                ("Management", f"/models?url={shown}.mar&model_name={shown}", management),
+            ):
+                assert server.ask(api, "GET", path).status == 400
+                assert server.ask(api, "GET", path, fields=right).status in (200, 404)
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary(f"/any.Service/{key}")(b"", timeout=SECONDS)
 
 
 def assert_no_key_in_logs(folder: TorchServeFolder, server: TorchServeProcess, keys: list[str]) -> None:
