@@ -109,7 +109,7 @@ def setting(name: str, value: str) -> SourceSetting:
 def test_a_url_alone_is_a_model_of_the_store_without_workers() -> None:
     over = {"initial_workers": setting("initial_workers", "0")}
     assert operation("POST", "/models?url=m.mar") == Register(
-        ModelSource("/store/m.mar", over=over), True, keeps_default=True
+        ModelSource("/store/m.mar", over=over, within="/store"), True, keeps_default=True
     )
 
 
