@@ -9,6 +9,7 @@ from typing import cast
 from trivium.codecs.json_documents import indented
 from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.protocols.torchserve.answer import health_of
+from trivium.protocols.torchserve.errors import note_refusal
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, refuse_management
 from trivium.protocols.torchserve.grpc_management import MANAGEMENT_RPCS, decode_rpc
 from trivium.protocols.torchserve.grpc_messages import INFERENCE, MANAGEMENT, new, read
@@ -133,7 +134,9 @@ class TorchServeGrpc:
         if call.method == STREAM_2:
             return refuse_in_stream(error, Target(""), self._exact)
         refuse = refuse_management if call.method.startswith(f"/{_MANAGES}/") else refuse_inference
-        return refuse(error, Target(""), self._exact)
+        answer = refuse(error, Target(""), self._exact)
+        note_refusal(error, answer.code)
+        return answer
 
 
 class PingRpcEncoder:
