@@ -4,7 +4,6 @@ Source: spec sheet `torchserve`, sections 4.4 and 4.6. A request's data come wit
 empty dict under the same id. `context.stopping_criteria` say after each step which answers are their last.
 """
 
-import traceback
 from typing import Any, Dict, List, Optional
 
 from trivium_child.adapter import Host, Setup, Step
@@ -77,7 +76,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
             return [True] * len(elements)
         if len(criteria) != len(elements):
             raise Failure(
-                "context.stopping_criteria has %d entries for %d requests; it must have one for each, in order."
+                "Prediction failed: context.stopping_criteria has %d entries for %d requests; it must have one for each, "
+                "in order."
                 % (len(criteria), len(elements)),
                 status=503,
             )
@@ -87,9 +87,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         try:
             answer = answer_of(element, running.processor)
         except Failure as failure:
-            traceback.print_exc()
             del self._running[running.item.number]
-            running.item.send(failure, final=True)
+            running.item.send(failure_of(failure), final=True)
             return
         running.parts += 1
         if is_last:
