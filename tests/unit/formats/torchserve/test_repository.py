@@ -204,6 +204,7 @@ def test_who_names_the_handler_of_an_archive(tmp_path: Path, defaults: Defaults)
         ({"batch_size": "0"}, "batch_size"),
         ({"batch_size": "many"}, "batch_size"),
         ({"initial_workers": "-1"}, "initial_workers"),
+        ({"initial_workers": "1000000000"}, "initial_workers"),
         ({"runtime": "LSP"}, "runtime"),
         ({"handler": "../x.py"}, "handler"),
         ({"colour": "blue"}, "colour"),
