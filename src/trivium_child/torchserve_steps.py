@@ -76,9 +76,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
             return [True] * len(elements)
         if len(criteria) != len(elements):
             raise Failure(
-                "Prediction failed: context.stopping_criteria has %d entries for %d requests; it must have one for each, "
-                "in order."
-                % (len(criteria), len(elements)),
+                "Prediction failed: context.stopping_criteria has %d entries for %d requests; it must have one for "
+                "each, in order." % (len(criteria), len(elements)),
                 status=503,
             )
         return [ends_request(criteria[i], element) for i, element in enumerate(elements)]

@@ -122,7 +122,10 @@ def test_a_refusal_is_a_code_and_its_text(server: ServerProcess, what: str) -> N
 def test_more_calls_than_are_allowed(tmp_path: Path) -> None:
     """On a server of its own: a call that its client has just given up may still be counted on the others' one."""
     models.identity(tmp_path / "models", "slow", rows=1, delay_ms=300)
-    with serve(tmp_path / "log", "--max-connections", "8", tmp_path / "models") as server, channel_to(server) as channel:
+    with (
+        serve(tmp_path / "log", "--max-connections", "8", tmp_path / "models") as server,
+        channel_to(server) as channel,
+    ):
         infer = channel.unary_unary(INFER)
         asked = [infer.future(SLOW, timeout=60) for _ in range(12)]
         errors = [one.exception() for one in asked]

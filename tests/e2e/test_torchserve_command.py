@@ -189,7 +189,9 @@ def test_a_taken_port_fails_both_starts_and_is_named(folder: TorchServeFolder, t
         assert (status, f"127.0.0.1:{port} (gRPC) is taken" in output) == (1, True), output
         assert "Choose another in the configuration" in output
         assert not READY.search(output)
-        assert [path.name for path in other.path.iterdir() if path.name.startswith(("trivium", ".model"))] == []
+        assert [
+            path.name for path in other.path.iterdir() if path.name.startswith(("trivium", ".model"))
+        ] == []
         assert server.ask("Inference", "GET", "/ping").document == {"status": "Healthy"}
         status, output = said(other, "--stop")
         assert (status, output) == (0, "TorchServe is not currently running.\n")
@@ -607,7 +609,13 @@ def test_what_has_no_effect_is_told_at_the_start(folder: TorchServeFolder) -> No
     lines = "job_queue_size=3\nnumber_of_netty_threads=7\njob_queue_size=4\n"
     with torchserve(folder, *words, text=lines) as server:
         text = server.said()
-    for name in ("--log-config", "plugins_path", "workflow_store", "number_of_netty_threads=7", "job_queue_size"):
+    for name in (
+        "--log-config",
+        "plugins_path",
+        "workflow_store",
+        "number_of_netty_threads=7",
+        "job_queue_size",
+    ):
         assert re.search(rf"\[WARN \].*{re.escape(name)}", text), text
 
 

@@ -289,7 +289,11 @@ def test_a_signal_finishes_streams_and_gives_up_registrations_downloads_and_rene
             until(lambda: not any(each.is_running() for each in family), server.said)
             assert server.said().splitlines()[-1].endswith("Torchserve stopped.")
         stop.set()
-    assert json.loads((folder.path / "key_file.json").read_text()).keys() == {"inference", "management", "API"}
+    assert json.loads((folder.path / "key_file.json").read_text()).keys() == {
+        "inference",
+        "management",
+        "API",
+    }
     left = {path.name for path in folder.path.iterdir()}
     assert left == {"gate", "given.properties", "key_file.json", "log", "logs", "store"}
 

@@ -270,7 +270,12 @@ def begin_logs(logs: Path, metrics: Path, level: str) -> TorchServeLogs:
     has_files = _made(logs, "LOG_LOCATION", faults) and _log_to_files(root, logs, make, faults, others)
     has_metrics = _made(metrics, "METRICS_LOCATION", faults)
     access, of_server, of_models = (
-        _opened(path if is_there else None, partial(LineLog, say=say, mask=mask, name=name, others=others), variable, faults)
+        _opened(
+            path if is_there else None,
+            partial(LineLog, say=say, mask=mask, name=name, others=others),
+            variable,
+            faults,
+        )
         for path, is_there, name, variable in (
             (logs / ACCESS_LOG, has_files, "ACCESS_LOG", "LOG_LOCATION"),
             (metrics / SERVER_METRICS, has_metrics, "TS_METRICS", "METRICS_LOCATION"),

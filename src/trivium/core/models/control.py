@@ -327,7 +327,9 @@ class ModelControl:
         try:
             await self._lifecycle.scale(operation)
         except ServeError as error:
-            log.error("scaling '%s', as it was asked while it loaded, failed: %s", operation.model, error.message)
+            log.error(
+                "scaling '%s', as it was asked while it loaded, failed: %s", operation.model, error.message
+            )
 
     async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):

@@ -46,8 +46,8 @@ class ModelStore:
         return self._stored(url)
 
     def bounds(self, url: str) -> str:
-        """Return the folder in which what a URL names has to lie, wherever links lead; empty for what the operator allows
-        by the URL of its own place.
+        """Return the folder in which what a URL names has to lie, wherever links lead; empty for what the operator
+        allows by the URL of its own place.
         """
         return "" if _URL.match(url) or _S3.match(url) else self.folder
 

@@ -317,7 +317,9 @@ def _left(store: Path, left: list[Path]) -> Finding:
 
 def _elsewhere(place: Path, store: str) -> Finding:
     hint = "Put the model itself there, or have the operator allow its own place (allowed_urls=file://...)."
-    return Finding(Severity.ERROR, str(place), None, "", "a link that leads elsewhere", f"a model in {store}", hint)
+    return Finding(
+        Severity.ERROR, str(place), None, "", "a link that leads elsewhere", f"a model in {store}", hint
+    )
 
 
 def _twice(spec: ModelSpec, place: Path) -> Finding:

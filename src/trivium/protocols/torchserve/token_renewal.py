@@ -35,8 +35,8 @@ def find_renewal(head: Head) -> Target | None:
 
 
 def renew(head: Head, tokens: Tokens) -> None:
-    """Renew the key that the query names. UNAUTHENTICATED, in the original's words, for one that there is not. What keeps
-    it from being written is in the log, too: an operator's matter.
+    """Renew the key that the query names. UNAUTHENTICATED, in the original's words, for one that there is not. What
+    keeps it from being written is in the log, too: an operator's matter.
     """
     try:
         kind = dict(parse_qsl(head.query, max_num_fields=16)).get("type", "")

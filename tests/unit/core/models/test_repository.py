@@ -182,7 +182,10 @@ def test_what_has_to_lie_in_a_folder_is_not_taken_from_elsewhere_by_a_link(tmp_p
         for name in (path, "../outside/a-model"):
             with pytest.raises(ServeError, match="a link leads out of it") as caught:
                 asyncio.run(registered(repository, name, within))
-            assert (caught.value.code, "outside/a-model" in caught.value.message) == (Code.NOT_FOUND, name[0] == ".")
+            assert (caught.value.code, "outside/a-model" in caught.value.message) == (
+                Code.NOT_FOUND,
+                name[0] == ".",
+            )
         assert len(form.asked) == asked  # nothing there is looked at
         assert len(repository.sources) == 2
         assert asyncio.run(registered(repository, path, "")) == [Path(path).name]
