@@ -19,6 +19,7 @@ from tests.harness.torchserve_command import (
 )
 
 from trivium import app
+from trivium.protocols.torchserve.grpc import STREAM
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
 from trivium.types.listeners import Listener, Role, Transport, is_below
@@ -204,10 +205,11 @@ def test_each_rpc_with_no_key_the_other_ports_and_a_wrong_one(folder: TorchServe
 
 def test_at_an_address_for_both_models_are_managed_by_their_own_key_alone(folder: TorchServeFolder) -> None:
     folder.model("one", ECHO)
+    folder.model("token", ECHO)
     (port, rpc_port) = (free_port(), free_port())
     text = f"inference_address=http://127.0.0.1:{port}\nmanagement_address=http://127.0.0.1:{port}\n"
     text += f"grpc_inference_port={rpc_port}\ngrpc_management_port={rpc_port}\n"
-    with torchserve(folder, "--models", "one", "--enable-model-api", text=text):
+    with torchserve(folder, "--models", "one", "token", "--enable-model-api", text=text):
         infer, manage = bearer(folder.key("inference")).encode(), bearer(folder.key("management")).encode()
 
         def predicted() -> int:
@@ -224,6 +226,9 @@ def test_at_an_address_for_both_models_are_managed_by_their_own_key_alone(folder
         assert is_refused(ask(port, get("/token?type=inference", infer)))
         assert ask(port, get("/token?type=inference", bearer(folder.key("API")).encode())).status == 200
         assert predicted_with(port, folder.key("inference")) == 200
+        until(lambda: predicted_with(port, folder.key("inference"), "/token/predict") == 200, lambda: "")
+        for each in ("management", "API"):
+            assert predicted_with(port, folder.key(each), "/token/predict") == 400
         for method, kind in rpcs(listeners(Transport.GRPC)[0]).items():
             if "openinference" in method or method.startswith("/inference."):
                 continue  # switched off
@@ -239,9 +244,9 @@ def rows_of(table: object) -> list[tuple[str, str]]:
     return [(row.method, re.sub(r"{(\w+)}", r"\1", row.path)) for row in table]
 
 
-def predicted_with(port: int, key: str) -> int:
+def predicted_with(port: int, key: str, path: str = "/predictions/one") -> int:
     fields = bearer(key).encode() + b"Content-Type: text/plain\r\n"
-    return ask(port, post("/predictions/one", b"x", fields)).status
+    return ask(port, post(path, b"x", fields)).status
 
 
 # -- keys that are none ------------------------------------------------------------------------------------
@@ -348,6 +353,7 @@ def test_a_key_that_ends_while_a_stream_runs_lets_that_finish_and_no_other_begin
         "def handle(data, context):\n    if not data:\n        return None\n"
         "    send(['a'], context.request_ids, 'ok', 200, context)\n"
         f"    while not os.path.exists({str(gate)!r}):\n        time.sleep(0.005)\n    return ['b']\n",
+        "minWorkers: 2\nmaxWorkers: 2\n",
     )
     with torchserve(folder, "--models", "streams", text="token_expiration_min=0.2\n") as server:
         key = folder.key("inference")
@@ -359,15 +365,24 @@ def test_a_key_that_ends_while_a_stream_runs_lets_that_finish_and_no_other_begin
         )
         assert folder.key("inference") != key
         key = folder.key("inference")
-        with connect(server.port("Inference")) as stream:
+        address = f"127.0.0.1:{server.port('gRPC inference')}"
+        with connect(server.port("Inference")) as stream, grpc.insecure_channel(address) as channel:
             stream.sendall(get("/predictions/streams", bearer(key).encode()))
             until_received(stream, b"\r\na\r\n")
+            rpc, right = channel.unary_stream(STREAM), [("authorization", f"Bearer {key}")]
+            parts = rpc(b"\x0a\x07streams", metadata=right, timeout=SECONDS)
+            assert b"a" in next(parts)
             until(
                 lambda: is_refused(ask(server.port("Inference"), get("/ping", bearer(key).encode()))),
                 server.said,
             )
+            with pytest.raises(grpc.RpcError) as caught:
+                next(rpc(b"\x0a\x07streams", metadata=right, timeout=SECONDS))
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
             gate.touch()
             until_received(stream, b"\r\nb\r\n0\r\n\r\n")
+            assert b"b" in next(parts)
+            assert list(parts) == []
         assert (
             ask(server.port("Management"), get("/token?type=inference", bearer(api).encode())).status == 200
         )
