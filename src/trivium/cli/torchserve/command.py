@@ -45,6 +45,7 @@ from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
 from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.dialects.torchserve.tokens import Tokens
+from trivium.files import open_file
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
@@ -168,7 +169,7 @@ def read_properties(file: Path | None) -> Properties | None:
     if file is None:
         return None
     try:
-        with file.open("rb") as opened:
+        with open_file(file) as opened:
             return read(str(file), opened.read(MAX_BYTES + 1))
     except OSError as error:
         raise Refused(f"{file}: {error.strerror}. Give a file that can be read.") from error
